@@ -54,7 +54,7 @@ class PanelCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section of the help for each panel."""
-        panels: dict[str, list[tuple[str, str]]] = {}
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is not None:
                 is_argument = param.param_type_name == "argument"
@@ -63,8 +63,9 @@ class PanelCommand(TyperCommand):
                 panel = panel or ("Arguments" if is_argument else "Options")
                 panels.setdefault(panel, []).append((names, record[1]))
         for panel, records in panels.items():
-            with formatter.section(panel):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the arguments of the usage line, required ones without braces."""

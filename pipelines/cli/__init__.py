@@ -9,7 +9,8 @@ import sys
 def main() -> None:
     """Run the command line; the entry point of the script ``annealed``.
 
-    From the first import on, an interrupt prints one line and exits with code 130; after the last output it has no effect.
+    From the first import on, an interrupt prints one line and exits with code 130; after the last
+    output it has no effect.
     """
     # module contents are never garbage: collecting them takes a tenth of a second
     gc.set_threshold(50_000, 20, 50)

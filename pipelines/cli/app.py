@@ -1,4 +1,5 @@
-"""The command ``annealed``: one module per group of commands, each of which imports its dependencies when it runs.
+"""The command ``annealed``: one module per group of commands, each of which imports its
+dependencies when it runs.
 
 Only the module of the requested command is imported; without one, as for ``--help``, all are.
 """
@@ -25,6 +26,7 @@ _COMMANDS = {
     "export": "select",
     "serve": "serve",
     "warmup": "serve",
+    "info": "models",
 }
 _EXPERIMENTS = ("reproduce", "data")  # in the distribution annealed-experiments
 

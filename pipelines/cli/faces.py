@@ -1,4 +1,5 @@
-"""``annealed faces``: the commands of ``annealed keypoints`` with the schema, model and measure of faces."""
+"""``annealed faces``: the commands of ``annealed keypoints`` with the schema, model and measure of
+faces."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,8 @@ def train(request: FaceTraining, quiet: Quiet = False) -> None:
 @command_of(app)
 @with_options(Evaluation, model="faces", measure="ap")
 def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Evaluate detections against annotations: average precision per keypoint, tolerance and source.
+    """Evaluate detections against annotations: average precision per keypoint, tolerance and
+    source.
 
     \b
     Examples:

@@ -226,7 +226,8 @@ class Evaluation:
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return paths of images without objects: in a folder, else in ``background`` beside the others."""
+    """Return paths of images without objects: in a folder, else in ``background`` beside the
+    others."""
     from ..common.image_folders import list_images
 
     default = None if beside is None else beside / "background"
@@ -244,7 +245,8 @@ def _detector(model: str, group: str, command: str) -> KeypointDetector:
     detector: KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
-            f"{model}: a face detector; expected another detector, or the command: annealed faces {command}"
+            f"{model}: a face detector; expected another detector, or the command: "
+            f"annealed faces {command}"
         )
     return detector
 
@@ -331,7 +333,8 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
 
 
 def _video_source(images: Sequence[str]) -> str | int | None:
-    """The source that the arguments name: a video file, a camera number (``camera 0``), or None for photographs."""
+    """The source that the arguments name: a video file, a camera number (``camera 0``), or None for
+    photographs."""
     import re
 
     from ..common.video import VIDEO_SUFFIXES
@@ -448,7 +451,8 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """The overlay images to write; checks their names, or that of the video, before any detection."""
+    """The overlay images to write; checks their names, or that of the video, before any
+    detection."""
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..common.video import check_video_name
     from ..keypoints.detect import SAMPLE
@@ -527,7 +531,10 @@ class _Output:
             finished.remove()
         if source is not None:
             elapsed = max(time.perf_counter() - start, 1e-9)
-            rates = f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)"
+            rates = (
+                f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the "
+                "detection alone)"
+            )
             console.log(f"{n} frames processed, {rates}", self.quiet)
         console.end(1 if source is not None else n_images, self.n_failed)
 
@@ -547,7 +554,8 @@ class _Output:
             console.print_json(record)
 
     def _write_pictures(self, number: int, result: FileDetections) -> str | None:
-        """Write the overlay and the crops of a photograph; return the error message if that fails."""
+        """Write the overlay and the crops of a photograph; return the error message if that
+        fails."""
         try:
             if self.pictures and result.pixels is not None:
                 from ..keypoints.drawing import draw_detections, write_image
@@ -573,7 +581,8 @@ def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> N
             d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)
         }
         typer.echo(
-            f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}"
+            f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  "
+            f"{'  '.join(best.values()) or 'nothing'}"
         )
         return
     rows = [

@@ -104,3 +104,35 @@ def show(
     if card.is_file():
         typer.echo(re.sub(r"<!--.*?-->\n?", "", card.read_text(encoding="utf-8")))
     typer.echo(json.dumps(header, indent=2, ensure_ascii=False))
+
+
+def info(as_json: AsJson = False) -> None:
+    """Print versions, threads, the cache folder and the shipped models.
+
+    \b
+    Examples:
+      annealed info
+      annealed info --json
+    """
+    import os
+    import platform
+    from importlib.metadata import version
+
+    from ... import __version__
+    from ...learners.compilation import all_threads
+    from ...models import list_models
+
+    libraries = ("numpy", "scipy", "scikit-learn", "numba")
+    record = {
+        "annealed": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{name: version(name) for name in libraries},
+        "threads": all_threads(),
+        "cache": os.environ.get("NUMBA_CACHE_DIR") or "__pycache__ beside the modules",
+        "models": ", ".join(list_models()),
+    }
+    if as_json:
+        print_json(record)
+    else:
+        typer.echo("\n".join(f"{name}: {value}" for name, value in record.items()))

@@ -69,7 +69,8 @@ def segment(
 
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(
-            f"{' '.join(map(str, files))}: a camera is not supported; expected files of tracks or videos"
+            f"{' '.join(map(str, files))}: a camera is not supported; expected files of "
+            "tracks or videos"
         )
     for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
         if out is not None and len(files) > 1:
@@ -189,7 +190,10 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME",
-            help="Candidates: all (subspaces and frame pairs), or those of the paper: paper, trajectories.",
+            help=(
+                "Candidates: all (subspaces and frame pairs), or those of the paper: paper, "
+                "trajectories."
+            ),
         ),
     ] = "all",
     choose: Annotated[
@@ -208,7 +212,8 @@ def evaluate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate methods by ten-fold cross-validation over videos, in the layout of the papers' Table VII.
+    """Evaluate methods by ten-fold cross-validation over videos, in the layout of the papers' Table
+    VII.
 
     \b
     Examples:

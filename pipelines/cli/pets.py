@@ -91,7 +91,8 @@ def train(
     for part in model.scorers:
         facts = model.info[part]
         console.log(
-            f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
+            f"{part}: {facts['chosen']} of {facts['columns']} columns from "
+            f"{facts['photographs']} photographs, "
             f"cross-validated error {facts['cross_validated_error']:.3f}",
             quiet,
         )
@@ -172,7 +173,8 @@ def evaluate(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate on the test split (without one, on all photographs), with baselines that use all features.
+    """Evaluate on the test split (without one, on all photographs), with baselines that use all
+    features.
 
     \b
     Examples:

@@ -1,4 +1,5 @@
-"""``annealed select``, ``predict`` and ``export``: feature selection on a table, and the use of its model."""
+"""``annealed select``, ``predict`` and ``export``: feature selection on a table, and the use of its
+model."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ Table = Annotated[
         help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.",
     ),
 ]
-_or_url = "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet files; - is csv from stdin."
+_or_url = (
+    "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet "
+    "files; - is csv from stdin."
+)
 TableOrUrl = Annotated[
     Any,
     typer.Argument(
@@ -54,7 +58,8 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
             option := options.get(name) or options.get(name.replace("_", "-"))
         ) is None or option.name == "config":
             raise ValueError(
-                f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight"
+                f"{path}: option {name!r} is unknown; expected names such as target, k or "
+                "class_weight"
             )
         several = getattr(option, "multiple", False)
         if (isinstance(value, list) and not several) or isinstance(value, dict):
@@ -183,7 +188,10 @@ def _print_selection(selection: Selection, quiet: bool) -> None:
     if selection.size_chosen:
         where = "nested" if selection.validation.nested else "not nested: scores are optimistic"
         log(
-            f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, chosen by cross-validation ({where})",
+            (
+                f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, chosen by "
+                f"cross-validation ({where})"
+            ),
             quiet,
         )
     if scores:

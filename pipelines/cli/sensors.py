@@ -73,7 +73,10 @@ def train(
     model = train_model(data_of_home, sensors, kinds, method)
     model.save(out)
     log(
-        f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: {', '.join(model.sensors)}",
+        (
+            f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: "
+            f"{', '.join(model.sensors)}"
+        ),
         quiet,
     )
 
@@ -179,7 +182,8 @@ def evaluate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate on held-out days: majority, logistic regression, hidden Markov model and CRF; with -k also on few sensors.
+    """Evaluate on held-out days: majority, logistic regression, hidden Markov model and CRF; with
+    -k also on few sensors.
 
     \b
     Examples:

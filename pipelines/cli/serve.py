@@ -1,4 +1,5 @@
-"""``annealed serve``: a local web page for all tasks; ``annealed warmup``: compilation in advance."""
+"""``annealed serve``: a local web page for all tasks; ``annealed warmup``: compilation in
+advance."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,8 @@ def serve(
         typer.Option(metavar="FILE", help="With --label: model that proposes the points."),
     ] = None,
 ) -> None:
-    """Serve a local web page for photographs, videos and tables, which are processed on this computer.
+    """Serve a local web page for photographs, videos and tables, which are processed on this
+    computer.
 
     \b
     Examples:

@@ -1,8 +1,10 @@
-"""Checkpoints: finished pieces of long work in files, so that an interrupted run resumes with the same result.
+"""Checkpoints: finished pieces of long work in files, so that an interrupted run resumes with the
+same result.
 
 One mechanism for all pipelines. Pieces that JSON can hold are cells of one file
 (:class:`Checkpoint`); models and arrays are safetensors files of their own (:func:`write_part`,
-:func:`read_part`, and :func:`is_finished` for a model in its own format). Every file records its settings and data, and is reused for the same ones only.
+:func:`read_part`, and :func:`is_finished` for a model in its own format). Every file records its
+settings and data, and is reused for the same ones only.
 """
 
 from __future__ import annotations
@@ -26,23 +28,29 @@ _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 class Checkpoint:
     """Finished cells of long work.
 
-    The file holds JSON lines: a header with its format, settings and data, then one line ``[key, value]`` per finished cell. An incomplete last line is dropped. Several processes may write to the same file: each line is appended atomically under a lock.
+    The file holds JSON lines: a header with its format, settings and data, then one line ``[key,
+    value]`` per finished cell. An incomplete last line is dropped. Several processes may write to
+    the same file: each line is appended atomically under a lock.
 
     Parameters
     ----------
     path : path or None, default None
         The file, created if missing. None: no file, cells last for this run.
     made_from : dict or None, default None
-        Settings and data that all cells depend on, as JSON values. Settings of a single cell belong to its key.
+        Settings and data that all cells depend on, as JSON values. Settings of a single cell belong
+        to its key.
     watch : function or None, default None
         Called with the key of each cell before it is computed.
     resume : bool, default True
-        Resume from the finished cells of the file. False: a file with finished cells is an error, so that they are not lost.
+        Resume from the finished cells of the file. False: a file with finished cells is an error,
+        so that they are not lost.
 
     Raises
     ------
     ValueError
-        If the file is not a checkpoint, cannot be written, belongs to other settings or data, or holds finished cells without ``resume``. The file is then unchanged; no file is ever deleted.
+        If the file is not a checkpoint, cannot be written, belongs to other settings or data, or
+        holds finished cells without ``resume``. The file is then unchanged; no file is ever
+        deleted.
 
     Examples
     --------
@@ -177,7 +185,8 @@ def open_locked(path: Path, wait: bool = True) -> Any:
 
 
 def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) -> None:
-    """Raise a ValueError if the recorded settings or data of a file differ from those of this run; tuples equal lists."""
+    """Raise a ValueError if the recorded settings or data of a file differ from those of this run;
+    tuples equal lists."""
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
             f"{path}: made from other settings or data; expected the same ones, or another output"
@@ -185,7 +194,8 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
-    """Whether a part of a training exists: a model file with ``info["made_from"]``, or a part with ``made_from``.
+    """Whether a part of a training exists: a model file with ``info["made_from"]``, or a part with
+    ``made_from``.
 
     A file that is damaged, or made from other settings or data, is a ValueError.
     """
@@ -208,5 +218,6 @@ def write_part(
 def read_part(
     path: Path, kind: str, made_from: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Return arrays and header written by :func:`write_part`, or None without a file; errors as in :func:`is_finished`."""
+    """Return arrays and header written by :func:`write_part`, or None without a file; errors as in
+    :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

@@ -21,12 +21,14 @@ def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) ->
 def read_config(path: Path | None, defaults: Settings) -> Settings:
     """Read settings from a TOML or JSON file (None: the defaults).
 
-    A field of ``defaults`` that is a dataclass is a table of the file. Missing entries keep their defaults.
+    A field of ``defaults`` that is a dataclass is a table of the file. Missing entries keep their
+    defaults.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, or an entry is unknown or of another type; the message names the file and the entry.
+        If the file cannot be read, or an entry is unknown or of another type; the message names the
+        file and the entry.
     """
     return defaults if path is None else _merged(path, "", read_tables(path), defaults)
 
@@ -73,7 +75,8 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
 
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
-    """The value, converted to the type of an example: a number, text, boolean, or a list of these."""
+    """The value, converted to the type of an example: a number, text, boolean, or a list of
+    these."""
     if isinstance(example, tuple):
         wanted = type(example[0])
         if isinstance(value, list) and value and all(_fits(entry, wanted) for entry in value):

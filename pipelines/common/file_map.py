@@ -1,4 +1,5 @@
-"""Apply a function of a model to many files: in sequence, in several processes, or on the workers of a Dask cluster."""
+"""Apply a function of a model to many files: in sequence, in several processes, or on the workers
+of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ TIMEOUT = 10.0  # seconds for a scheduler to answer. A choice
 def by_processes(n_jobs: int = 1) -> FileMap:
     """Map over items in parallel processes that each hold the model, at most one per core.
 
-    Threads would block one another, since a third of a detection runs in Python. Items are read slightly ahead of the results, which do not depend on ``n_jobs``.
+    Threads would block one another, since a third of a detection runs in Python. Items are read
+    slightly ahead of the results, which do not depend on ``n_jobs``.
 
     Parameters
     ----------
@@ -66,7 +68,9 @@ def by_processes(n_jobs: int = 1) -> FileMap:
 def by_dask(address: str) -> FileMap:
     """Map over items on the workers of a Dask cluster, which read the files.
 
-    The model is sent once, and passed from worker to worker. A worker handles one item at a time; the item of a dead worker is repeated by another. Relative file names refer to the working directory of this process, if the worker has it.
+    The model is sent once, and passed from worker to worker. A worker handles one item at a time;
+    the item of a dead worker is repeated by another. Relative file names refer to the working
+    directory of this process, if the worker has it.
 
     Parameters
     ----------
@@ -76,7 +80,8 @@ def by_dask(address: str) -> FileMap:
     Returns
     -------
     FileMap
-        Raises a ValueError if no scheduler answers, the connection is lost, workers lack the package, or an item crashes one worker after another.
+        Raises a ValueError if no scheduler answers, the connection is lost, workers lack the
+        package, or an item crashes one worker after another.
 
     Raises
     ------
@@ -93,7 +98,8 @@ def by_dask(address: str) -> FileMap:
 
 
 def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
-    """Return the number of parallel jobs: the requested number (0: one per core), at most the number of items and of cores."""
+    """Return the number of parallel jobs: the requested number (0: one per core), at most the
+    number of items and of cores."""
     if requested < 0:
         raise ValueError(
             f"--jobs {requested}: expected a whole number of at least 1, or 0: one per core"
@@ -101,7 +107,10 @@ def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
     jobs = max(1, min(requested or n_items, n_items, all_threads()))
     if jobs < requested:
         log(
-            f"--jobs {requested}: limited to {jobs} (photographs: {n_items}, cores: {all_threads()})",
+            (
+                f"--jobs {requested}: limited to {jobs} (photographs: {n_items}, cores: "
+                f"{all_threads()})"
+            ),
             quiet,
         )
     return jobs
@@ -166,7 +175,8 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
 def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """Return the result of a function for a file, and None; or None and an error message, which names the file. ``plain`` uses uncompiled loops.
+    """Return the result of a function for a file, and None; or None and an error message, which
+    names the file. ``plain`` uses uncompiled loops.
 
     Examples
     --------
@@ -217,7 +227,8 @@ def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
 
 
 def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
-    """The result of ``work`` or its exception, and its warnings; relative file names refer to a folder."""
+    """The result of ``work`` or its exception, and its warnings; relative file names refer to a
+    folder."""
     import cv2
 
     cv2.setNumThreads(1)
@@ -244,7 +255,8 @@ def _unwrap(answer: _Answer) -> Any:
 
 
 class _PickledTask:
-    """A function kept in its pickled form. Arrays that workers pass on unpickled have another alignment in memory, which can change the last digits of sums."""
+    """A function kept in its pickled form. Arrays that workers pass on unpickled have another
+    alignment in memory, which can change the last digits of sums."""
 
     def __init__(self, pickled: bytes):
         self.pickled = pickled
@@ -266,7 +278,9 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
     todo, futures = iter(items), deque[Any]()
     with _quiet_client(address, set_as_default=False) as client:
         with _scheduler_errors(address):
-            # A task instead of scattered data: if the workers that hold the model die, others create it again. Messages refer to builtins only, so that a worker without the package can read them and answer with an error.
+            # A task instead of scattered data: if the workers that hold the model die, others
+            # create it again. Messages refer to builtins only, so that a worker without the package
+            # can read them and answer with an error.
             carried = _PickledTask(cloudpickle.dumps(partial(_answer, os.getcwd(), work, model)))
             held = client.submit(pickle.loads, pickle.dumps(carried), pure=False)
         while True:
@@ -305,7 +319,8 @@ def check_scheduler(address: str) -> None:
             return (await scheduler.identity())["type"]
 
     try:
-        # the first fails at once without a listener; the second waits for an answer, as Client does without a limit
+        # the first fails at once without a listener; the second waits for an answer, as Client does
+        # without a limit
         socket.create_connection(get_address_host_port(address), TIMEOUT).close()
         if (name := asyncio.run(asyncio.wait_for(kind(), TIMEOUT))) != "Scheduler":
             raise ValueError(f"it is a {name}")

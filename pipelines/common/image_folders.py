@@ -8,7 +8,9 @@ from pathlib import Path
 
 from ...vision.images import image_size
 
-# Maximum number of photographs, and of their pixels in total, for which a command compiles nothing. A choice: with more, cached compiled code is faster; compiling takes as long as about fifty photographs.
+# Maximum number of photographs, and of their pixels in total, for which a command compiles nothing.
+# A choice: with more, cached compiled code is faster; compiling takes as long as about fifty
+# photographs.
 MAX_FEW, MAX_FEW_PIXELS = 8, 16_000_000
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
@@ -25,7 +27,8 @@ def list_images(folder: str | Path) -> list[Path]:
 
 
 def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether photographs are few and small enough for uncompiled loops: at most 8, of 16 million pixels in total."""
+    """Whether photographs are few and small enough for uncompiled loops: at most 8, of 16 million
+    pixels in total."""
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
         with suppress(ValueError):  # an unreadable one takes no time
@@ -42,7 +45,8 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
             missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:
                 raise ValueError(
-                    f"{path}: expected the columns {', '.join(columns)}; missing: {', '.join(missing)}"
+                    f"{path}: expected the columns {', '.join(columns)}; missing: "
+                    f"{', '.join(missing)}"
                 )
             yield from ((reader.line_num, row) for row in reader)
     except (UnicodeDecodeError, csv.Error) as error:

@@ -14,7 +14,9 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     Parameters
     ----------
     names : iterable of str
-        Files, which need not exist; folders, searched recursively for images; patterns such as ``holiday/**/*.jpg``; ``-`` for the lines of stdin, each one of these. Folders and patterns are listed in alphabetical order, so that runs are reproducible.
+        Files, which need not exist; folders, searched recursively for images; patterns such as
+        ``holiday/**/*.jpg``; ``-`` for the lines of stdin, each one of these. Folders and patterns
+        are listed in alphabetical order, so that runs are reproducible.
     leave_out : sequence of path or None
         Output folders, which are excluded from folders and patterns.
 

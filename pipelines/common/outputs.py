@@ -1,4 +1,5 @@
-"""Output paths, validated before any work: no command replaces its input or a file of another program."""
+"""Output paths, validated before any work: no command replaces its input or a file of another
+program."""
 
 import json
 import os
@@ -31,12 +32,15 @@ def check_outputs(
     report : path or None
         A folder to write files into, created if missing.
     report_files : sequence of str
-        Patterns of the files that the command writes there; the first is its JSON file, which identifies an earlier report.
+        Patterns of the files that the command writes there; the first is its JSON file, which
+        identifies an earlier report.
 
     Raises
     ------
     ValueError
-        If an output is an input (also through links, or in other case on a case-insensitive file system), is not a regular file, cannot be written, has no folder, or would replace a file of another program.
+        If an output is an input (also through links, or in other case on a case-insensitive file
+        system), is not a regular file, cannot be written, has no folder, or would replace a file of
+        another program.
     """
     read = [Path(name) for name in inputs if name is not None]
     for path in (*files, model):
@@ -95,7 +99,8 @@ def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str])
         _check_no_input(path, inputs)
     if present and not _is_report(folder / patterns[0]):
         raise ValueError(
-            f"{folder}: holds {present[0].name}, which is not part of a report of this command; expected another folder"
+            f"{folder}: holds {present[0].name}, which is not part of a report of this "
+            "command; expected another folder"
         )
 
 
@@ -117,7 +122,8 @@ def make_folder(path: Path | None) -> None:
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the text files of a report by name into a folder, created if missing; other values become JSON."""
+    """Write the text files of a report by name into a folder, created if missing; other values
+    become JSON."""
     make_folder(folder)
     for name, content in texts.items():
         text = (
@@ -136,9 +142,11 @@ def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
 
 
 def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:
-    """Return the overlay path of each image: ``overlay`` itself for one image, unless it is a folder.
+    """Return the overlay path of each image: ``overlay`` itself for one image, unless it is a
+    folder.
 
-    Otherwise ``overlay/STEM_ENDING.png``, all distinct; the ending avoids replacing photographs in the folder.
+    Otherwise ``overlay/STEM_ENDING.png``, all distinct; the ending avoids replacing photographs in
+    the folder.
 
     Examples
     --------
@@ -150,7 +158,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
         return [overlay]
     if overlay.exists() and not overlay.is_dir():
         raise ValueError(
-            f"--overlay {overlay}: a file, expected a folder for the overlays of {len(images)} images"
+            f"--overlay {overlay}: a file, expected a folder for the overlays of "
+            f"{len(images)} images"
         )
     return [overlay / f"{stem}_{ending}.png" for stem in distinct_stems(images)]
 

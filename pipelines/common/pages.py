@@ -17,7 +17,8 @@ def html_page(title: str, heading: str, body: str) -> str:
     """Return an HTML page; title and heading are plain text, the body is HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+        '<meta name="viewport" content="width=device-width, '
+        f'initial-scale=1"><style>{_STYLE}</style></head>'
         f"<body><h1>{escape(heading)}</h1>{body}</body></html>\n"
     )
 
@@ -33,7 +34,8 @@ def table(
     bold: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> str:
-    """Return a table of texts; the columns ``numbers``, by default all but the first, are right-aligned, and one row may be bold."""
+    """Return a table of texts; the columns ``numbers``, by default all but the first, are
+    right-aligned, and one row may be bold."""
 
     def cells(kind: str, values: Sequence[str]) -> str:
         right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]

@@ -27,7 +27,8 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
     """Write a video under a temporary name, read it back, and rename it if it is complete.
 
     Yields a function that takes one frame: RGB, uint8 (H, W, 3), all of one size. ``.avi`` holds
-    motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An existing file is replaced atomically.
+    motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An existing file is replaced
+    atomically.
     """
     check_video_name(path)
     # suppresses messages of FFmpeg
@@ -59,7 +60,8 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
             raise ValueError(f"{path}: no frame to write")
         if (n_read := _n_frames(temporary)) < n_frames:
             raise ValueError(
-                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read back: is the disk full?)"
+                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read "
+                "back: is the disk full?)"
             )
 
 

@@ -50,22 +50,26 @@ class Axes:
         for value in ticks(*self.y_range):
             down = float(self.at(0, value)[1])
             self.add(
-                f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" stroke="#e3e6ea"/>'
+                f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" '
+                'stroke="#e3e6ea"/>'
             )
             self.add(_words(self.left - 6, down + 4, number(value), "end"))
         for value in ticks(*self.x_range) if x_ticks is None else x_ticks:
             across = float(self.at(value, 0)[0])
             self.add(
-                f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{self.bottom}" y2="{self.bottom + 4}" stroke="#8a8f98"/>'
+                f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{self.bottom}" '
+                f'y2="{self.bottom + 4}" stroke="#8a8f98"/>'
             )
             self.add(_words(across, self.bottom + 17, number(value), "middle"))
         self.add(
-            f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" stroke="#8a8f98"/>'
+            f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" '
+            'stroke="#8a8f98"/>'
         )
         self.add(_words((self.left + self.right) / 2, self.height - 8, x_label, "middle"))
         middle = (self.top + self.bottom) / 2
         self.add(
-            f'<g transform="translate(12 {middle:.0f}) rotate(-90)">{_words(0, 0, y_label, "middle")}</g>'
+            f'<g transform="translate(12 {middle:.0f}) '
+            f'rotate(-90)">{_words(0, 0, y_label, "middle")}</g>'
         )
 
     def line(
@@ -95,7 +99,8 @@ def score_chart(
     lines: dict[str, float],
     measure: str,
 ) -> str:
-    """Return a chart of the score against the number of columns: mean and standard error over folds, the chosen size, other models as lines."""
+    """Return a chart of the score against the number of columns: mean and standard error over
+    folds, the chosen size, other models as lines."""
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
@@ -104,13 +109,15 @@ def score_chart(
     (_, low), (across, high) = axes.at(sizes, mean - error), axes.at(sizes, mean + error)
     for a, b, c in zip(across, low, high):
         axes.add(
-            f'<line x1="{a:.1f}" x2="{a:.1f}" y1="{b:.1f}" y2="{c:.1f}" stroke="{BLUE}" stroke-width="1"/>'
+            f'<line x1="{a:.1f}" x2="{a:.1f}" y1="{b:.1f}" y2="{c:.1f}" stroke="{BLUE}" '
+            'stroke-width="1"/>'
         )
     axes.line(sizes, mean)
     place = list(sizes).index(chosen)
     for i, (a, b) in enumerate(zip(*axes.at(sizes, mean))):
         axes.add(
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{6 if i == place else 3}" fill="{BLUE}" stroke="white"/>'
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{6 if i == place else 3}" fill="{BLUE}" '
+            'stroke="white"/>'
         )
     axes.add(f"<g {_HALO}>")
     for (name, value), colour in zip(lines.items(), _OTHERS):
@@ -127,7 +134,8 @@ def score_chart(
 def effect_chart(
     names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]
 ) -> str:
-    """Return a chart with a bar for the effect of each column, and a dot for the share of halves that select it."""
+    """Return a chart with a bar for the effect of each column, and a dot for the share of halves
+    that select it."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     height = row * len(names) + 60
     axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)
@@ -137,13 +145,15 @@ def effect_chart(
         end = float(axes.at(effect, 0)[0])
         axes.add(_words(left - 8, y + 15, short(name), "end"))
         axes.add(
-            f'<rect x="{left}" y="{y + 3}" width="{max(end - left, 1):.1f}" height="{row - 8}" fill="{BLUE}"/>'
+            f'<rect x="{left}" y="{y + 3}" width="{max(end - left, 1):.1f}" '
+            f'height="{row - 8}" fill="{BLUE}"/>'
         )
         axes.add(_words(end + 5, y + 15, f"{effect:.3g}", "start"))
         if share is not None:
             dot = axes.right + 60 + 80 * share
             axes.add(
-                f'<line x1="{axes.right + 60}" x2="{axes.right + 140}" y1="{y + 11}" y2="{y + 11}" stroke="#e3e6ea"/>'
+                f'<line x1="{axes.right + 60}" x2="{axes.right + 140}" y1="{y + 11}" '
+                f'y2="{y + 11}" stroke="#e3e6ea"/>'
             )
             axes.add(f'<circle cx="{dot:.1f}" cy="{y + 11}" r="5" fill="{ORANGE}"/>')
     base = axes.top + row * len(names) + 16
@@ -161,12 +171,16 @@ def curve_chart(
     y_range: tuple[float, float],
     rows: Sequence[int] = (),
 ) -> str:
-    """Return a small chart of the partial effect of a column: one line per output, above a histogram of its values."""
+    """Return a small chart of the partial effect of a column: one line per output, above a
+    histogram of its values."""
     axes = Axes((min(x), max(x)), y_range, width=300, height=190, left=52)
     edges = axes.at(np.linspace(min(x), max(x), len(rows) + 1), 0)[0]
     for left, right, count in zip(edges, edges[1:], rows):
         high = 0.3 * (axes.bottom - axes.top) * count / max(*rows, 1)
-        place = f'x="{left:.1f}" y="{axes.bottom - high:.1f}" width="{right - left:.1f}" height="{high:.1f}"'
+        place = (
+            f'x="{left:.1f}" y="{axes.bottom - high:.1f}" width="{right - left:.1f}" '
+            f'height="{high:.1f}"'
+        )
         axes.add(f'<rect {place} fill="#e3e6ea"/>')
     axes.frame(name, "adds to the score", x_ticks=ticks(min(x), max(x), 4))
     for colour, curve in zip([BLUE, ORANGE, "#3c9a5f", "#a14fb0", "#b33a3a", GREY] * 10, curves):
@@ -177,7 +191,7 @@ def curve_chart(
 def level_chart(
     levels: Sequence[str], steps: Sequence[float], name: str, y_range: tuple[float, float]
 ) -> str:
-    """Return a small bar chart of what each level of a category adds to the score."""
+    """Return a small bar chart of the contributions of the levels of a category."""
     axes = Axes((-0.5, len(levels) - 0.5), y_range, width=300, height=190, left=52)
     axes.x_range = (-0.5, len(levels) - 0.5)
     axes.frame(short(name), "adds to the score", x_ticks=())
@@ -187,7 +201,8 @@ def level_chart(
         a, b = (float(v) for v in axes.at(i, step))
         top, size = min(b, zero), max(abs(b - zero), 1.5)
         axes.add(
-            f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{size:.1f}" fill="{BLUE}"/>'
+            f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" '
+            f'height="{size:.1f}" fill="{BLUE}"/>'
         )
         if i % -(-len(levels) // 8) == 0:  # further ones would overlap
             axes.add(

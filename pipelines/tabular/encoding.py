@@ -1,4 +1,5 @@
-"""Encoding of a table as a matrix: which columns are numbers, dates or categories, which are dropped, and why."""
+"""Encoding of a table as a matrix: which columns are numbers, dates or categories, which are
+dropped, and why."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ _ID = re.compile(
     re.IGNORECASE,
 )
 _DATES = "read as days since 1970-01-01"
-# minimum skewness of positive numbers for a logarithm, and the maximum fraction of it that the logarithm keeps: a choice
+# minimum skewness of positive numbers for a logarithm, and the maximum fraction of it that the
+# logarithm keeps: a choice
 _SKEWED, _LESS = 2.0, 0.5
 _MIN_SKEWED = 50  # rows: with fewer a single number decides
 _PARTS = "parts of dates, one-hot encoded (--as COLUMN=date: days only)"
@@ -69,7 +71,10 @@ _SCALES = (
     "tiny/very small|small|medium/mid|large/big|very large/huge",
     "xxs|xs|s|m|l|xl|xxl|xxxl",
     "very short|short|medium|long|very long",
-    "never|rarely/seldom/almost never|sometimes/occasionally|often/frequently/usually|always/almost always",
+    (
+        "never|rarely/seldom/almost "
+        "never|sometimes/occasionally|often/frequently/usually|always/almost always"
+    ),
     "very poor/very bad/terrible|poor/bad|fair/average/ok|good|very good|premium/excellent|ideal",
     "strongly disagree|disagree|neutral/undecided/neither agree nor disagree|agree|strongly agree",
     "very dissatisfied|dissatisfied|neutral|satisfied|very satisfied",
@@ -97,7 +102,7 @@ class Table:
     Attributes
     ----------
     X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
-        NaN marks missing values that are kept.
+        NaN for missing values that are kept.
     y : ndarray of shape (n_rows,)
         The target; rows without one are dropped.
     encoding : TableEncoding
@@ -158,7 +163,8 @@ class Table:
         return replace(self, **parts, notes=list(self.notes))
 
     def better_logarithms(self, task: str) -> list[str]:
-        """Return the skewed columns whose logarithm has a higher squared correlation with the target (summed over the classes) than the column itself."""
+        """Return the skewed columns whose logarithm has a higher squared correlation with the
+        target (summed over the classes) than the column itself."""
         T = (
             (self.y[:, None] == np.unique(self.y)).astype(np.float64)
             if task == "classification"
@@ -179,7 +185,8 @@ class Table:
         return list(compress(self.skewed, shares(np.log(X)) > shares(X)))
 
     def with_logarithms(self, names: Collection[str]) -> Table:
-        """Return the table with some columns replaced by their logarithms; numbers that are not positive become the median."""
+        """Return the table with some columns replaced by their logarithms; numbers that are not
+        positive become the median."""
         if not names:
             return self
         X, place, wanted, columns = (
@@ -211,12 +218,14 @@ class Table:
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
         for i in single:
             remaining.notes.append(
-                f"the class {labels[i]!s} has a single row, row {self.rows[i] + 1}: dropped (override: --keep-rare)"
+                f"the class {labels[i]!s} has a single row, row {self.rows[i] + 1}: "
+                "dropped (override: --keep-rare)"
             )
         return remaining
 
     def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
-        """Return at most ``max_rows`` rows in memory, stratified by the target, with their duplicates; the notes report both."""
+        """Return at most ``max_rows`` rows in memory, stratified by the target, with their
+        duplicates; the notes report both."""
         n, small = len(self.y), replace(self, notes=list(self.notes))
         if n > self.max_rows:
             rng = np.random.default_rng(seed)
@@ -228,7 +237,8 @@ class Table:
                 rows = np.concatenate([rows, *rare])
             small = self.take(np.unique(rows))
             small.notes.append(
-                f"folds, stability and p-values on {len(small.y)} of {n} rows, stratified by the target"
+                f"folds, stability and p-values on {len(small.y)} of {n} rows, stratified "
+                "by the target"
             )
         small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
@@ -236,13 +246,15 @@ class Table:
             if small.duplicate_of is not None:
                 n_duplicates = (small.duplicate_of != np.arange(len(small.y))).sum()
                 small.notes.append(
-                    f"{n_duplicates} duplicate rows: each is in the fold of its original (override: --split-duplicates)"
+                    f"{n_duplicates} duplicate rows: each is in the fold of its original "
+                    "(override: --split-duplicates)"
                 )
         return small
 
 
 def _first_duplicate(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """The first identical row of each row; None if all differ, or if most are duplicates: such a table lists counts."""
+    """The first identical row of each row; None if all differ, or if most are duplicates: such a
+    table lists counts."""
     codes = np.column_stack(
         [np.unique(y, return_inverse=True)[1], np.nan_to_num(X, nan=np.inf) + 0.0]
     ).astype(np.float64)
@@ -389,7 +401,8 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
 
 
 def order_of(levels: Collection[str]) -> tuple[str, ...]:
-    """Return distinct words in order if they are answers on a known scale, numbers with words, or ranges of numbers; else an empty tuple.
+    """Return distinct words in order if they are answers on a known scale, numbers with words, or
+    ranges of numbers; else an empty tuple.
 
     Examples
     --------
@@ -447,7 +460,8 @@ def encode_frame(
     keep_missing : bool
         Whether missing numbers stay NaN instead of being imputed with the median.
     request : Request
-        Columns that are required, and the order of dates such as 31/12/2019; detected if it is not given.
+        Columns that are required, and the order of dates such as 31/12/2019; detected if it is not
+        given.
     ids : collection of str
         Columns that number the rows, see :func:`numbers_rows`: dropped unless required.
     kinds : mapping of str to str
@@ -474,7 +488,8 @@ def encode_frame(
 
 
 def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]:
-    """Return for each column of finite numbers whether it is constant, its median, and whether single precision is enough."""
+    """Return for each column of finite numbers whether it is constant, its median, and whether
+    single precision is enough."""
     result: dict[str, tuple[bool, float, bool]] = {}
     for names, X in number_blocks(frame, frame.columns):
         complete = np.isfinite(X).all(axis=0) & (len(X) > 0)
@@ -489,7 +504,8 @@ def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]
 
 
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
-    """Return the columns of skewed positive numbers whose logarithms are much less skewed, judged by at most ``MAX_ROWS`` rows."""
+    """Return the columns of skewed positive numbers whose logarithms are much less skewed, judged
+    by at most ``MAX_ROWS`` rows."""
     if len(X) < _MIN_SKEWED:
         return ()
     numbers = np.isin(
@@ -541,7 +557,8 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
         decisions.number(name, numbers, read, kind, style if kind == DATE else "")
     if name in decisions.left_out:
         raise ValueError(
-            f"--as {name}={kind}: not possible ({decisions.left_out[name].removesuffix(_AS_CATEGORY)})"
+            f"--as {name}={kind}: not possible "
+            f"({decisions.left_out[name].removesuffix(_AS_CATEGORY)})"
         )
 
 
@@ -583,7 +600,10 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         if len(fitting) == 2:
             return decisions.leave_out(
                 name,
-                f"ambiguous dates such as {slashed.iloc[0]}: expected --dates {DAY_FIRST} or --dates {MONTH_FIRST}",
+                (
+                    f"ambiguous dates such as {slashed.iloc[0]}: expected --dates {DAY_FIRST} "
+                    f"or --dates {MONTH_FIRST}"
+                ),
             )
         if fitting:
             short = (
@@ -591,7 +611,10 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
                 if slashed.str.contains(r"[/.-]\d{4}").all()
                 else ", two-digit years as 1969 to 2068"
             )
-            read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (override: --dates){short}, as days since 1970-01-01"
+            read = (
+                f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (override: "
+                f"--dates){short}, as days since 1970-01-01"
+            )
             return decisions.dates(name, days(values, fitting[0]), fitting[0], read)
     if levels := order_of(present.unique()):
         such = f"ordinal, such as {' < '.join(levels)}, encoded as ranks{_AS_CATEGORY}"
@@ -600,7 +623,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
 
 
 def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Whether a column identifies the rows: distinct whole numbers under a name such as ``id``, a count in the first column, or whole numbers too large for exact arithmetic."""
+    """Whether a column identifies the rows: distinct whole numbers under a name such as ``id``, a
+    count in the first column, or whole numbers too large for exact arithmetic."""
     named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     if kind not in "iuf" or (kind == "f" and not named and not first) or (values == np.inf).any():
         return False
@@ -641,7 +665,8 @@ def read_target(values: pd.Series) -> np.ndarray:
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isinf(numbers).any():
             raise ValueError(
-                f"the target {values.name!r} holds infinity in row {np.flatnonzero(np.isinf(numbers))[0] + 1}"
+                f"the target {values.name!r} holds infinity in row "
+                f"{np.flatnonzero(np.isinf(numbers))[0] + 1}"
             )
         return numbers
     words = as_words(values)
@@ -656,13 +681,15 @@ def read_target(values: pd.Series) -> np.ndarray:
     if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * present.sum():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
+            f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} "
+            f"{'is' if bad.sum() == 1 else 'are'} not a number: "
             f"{words[row]!r} in row {row + 1}; correct such cells or leave them empty"
         )
     some = pd.Series(words[present][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
         raise ValueError(
-            f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels"
+            f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected "
+            "numbers or labels"
         )
     return words
 

@@ -1,4 +1,5 @@
-"""Statistical guarantees of a selection: false discovery rate, p-values and confidence intervals."""
+"""Statistical guarantees of a selection: false discovery rate, p-values and confidence
+intervals."""
 
 from typing import Any
 
@@ -29,7 +30,9 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
     names : list of str
         Names of the selected columns, possibly none.
     certainty : dict
-        ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected), ``exchangeability`` (p-value of the diagnostic, None without knockoffs), and ``notes``: lines to print.
+        ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected),
+        ``exchangeability`` (p-value of the diagnostic, None without knockoffs), and ``notes``:
+        lines to print.
 
     Raises
     ------
@@ -56,7 +59,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
         notes.append(f"no column is selected at a false discovery rate of {fdr:.0%}")
     if selector.exchangeability_ < 0.05:
         notes.append(
-            f"the knockoffs do not suit these columns (p = {selector.exchangeability_:.3f}): do not trust the rate"
+            "the knockoffs do not suit these columns (p = "
+            f"{selector.exchangeability_:.3f}): do not trust the rate"
         )
     return names, {
         "fdr": fdr,
@@ -73,7 +77,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
 def add_certainty(
     columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool
 ) -> list[str]:
-    """Add to each selected column its ``pvalue``, and with ``intervals`` its 95% ``interval``; return lines that explain missing ones."""
+    """Add to each selected column its ``pvalue``, and with ``intervals`` its 95% ``interval``;
+    return lines that explain missing ones."""
     notes: list[str] = []
     if not columns:
         return notes

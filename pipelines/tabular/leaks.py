@@ -1,4 +1,5 @@
-"""Signs of target leakage: columns that predict the target almost perfectly, and test rows that duplicate training rows."""
+"""Signs of target leakage: columns that predict the target almost perfectly, and test rows that
+duplicate training rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,8 @@ _COLUMNS = 1_000  # that are sorted together
 def leaks(table: Table, task: str) -> list[str]:
     """Return a line for each column that alone predicts the target almost perfectly.
 
-    Numbers are predicted by least squares on the column, classes by a tree with two leaves for each class, of at least five rows each.
+    Numbers are predicted by least squares on the column, classes by a tree with two leaves for each
+    class, of at least five rows each.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -50,14 +52,16 @@ def leaks(table: Table, task: str) -> list[str]:
         if share >= _ALMOST:
             of = "rows" if is_classification else "variance"
             lines.append(
-                f"column {column.name!r} alone predicts the target almost perfectly ({share:.2%} of the {of}): "
+                f"column {column.name!r} alone predicts the target almost perfectly "
+                f"({share:.2%} of the {of}): "
                 f"known before it? {_out(column.name)}"
             )
     return lines
 
 
 def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
-    """Whether the class changes rarely enough along the sorted values of each column for an almost perfect tree of ``n_leaves``."""
+    """Whether the class changes rarely enough along the sorted values of each column for an almost
+    perfect tree of ``n_leaves``."""
     n, n_errors = len(y), int((1.0 - _ALMOST) * len(y) + 1e-9)
     by_class, codes = np.argsort(y, kind="stable"), np.sort(np.unique(y, return_inverse=True)[1])
     values = np.nan_to_num(X[by_class], nan=np.inf)  # missing ones last
@@ -79,7 +83,8 @@ def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:
-    """Return a line for each column whose cells are missing exactly where the target has one value; ``gaps`` holds names and masks of the missing cells."""
+    """Return a line for each column whose cells are missing exactly where the target has one value;
+    ``gaps`` holds names and masks of the missing cells."""
     lines = []
     for name, missing in gaps:
         if (
@@ -88,13 +93,15 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
             and not (y[~missing] == value).any()
         ):
             lines.append(
-                f"column {name!r} is missing exactly where the target is {value}: known before it? {_out(name)}"
+                f"column {name!r} is missing exactly where the target is {value}: known "
+                f"before it? {_out(name)}"
             )
     return lines
 
 
 def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
-    """Return a line about test rows that duplicate training rows, if these are mostly distinct, and a line about test rows of unknown classes."""
+    """Return a line about test rows that duplicate training rows, if these are mostly distinct, and
+    a line about test rows of unknown classes."""
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
     if 2 * len(known) >= len(train.y) and (
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))
@@ -110,7 +117,8 @@ def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
     if unknown:
         shown = first_of([f"{label!r} ({count})" for label, count in unknown.most_common()], 5)
         lines.append(
-            f"{unknown.total()} of {n} test rows have a class without training rows, counted as errors: {shown}"
+            f"{unknown.total()} of {n} test rows have a class without training rows, "
+            f"counted as errors: {shown}"
         )
     return lines
 

@@ -1,4 +1,5 @@
-"""Tables in Parquet files that are larger than the memory: encoded block by block while rows are read."""
+"""Tables in Parquet files that are larger than the memory: encoded block by block while rows are
+read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -64,7 +65,8 @@ class EncodedSource(ParquetSource):
 
 
 def read_out_of_core(path: Any, request: Request) -> Table:
-    """Read the target of a table in Parquet files, and decide on a sample of rows how its columns are encoded.
+    """Read the target of a table in Parquet files, and decide on a sample of rows how its columns
+    are encoded.
 
     Parameters
     ----------
@@ -139,7 +141,8 @@ def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
             kinds = [one.kinds.get(name, "no such column") for one in (first, part)]
             if kinds[0] != kinds[1]:
                 raise ValueError(
-                    f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in {first.name}"
+                    f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in "
+                    f"{first.name}"
                 )
     return list(first.kinds)
 

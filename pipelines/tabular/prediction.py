@@ -22,7 +22,10 @@ def predict_table(
     """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for
     each.
 
-    ``note`` is called with a line about each column with empty, unreadable or unknown cells, and about a detected table format. With ``contributions`` the frame also holds the score, ``contribution of COLUMN`` for each selected column, and that of the intercept: the score is their sum. An empty column in a table of several rows is an error unless ``allow_empty``.
+    ``note`` is called with a line about each column with empty, unreadable or unknown cells, and
+    about a detected table format. With ``contributions`` the frame also holds the score,
+    ``contribution of COLUMN`` for each selected column, and that of the intercept: the score is
+    their sum. An empty column in a table of several rows is an error unless ``allow_empty``.
 
     Raises
     ------

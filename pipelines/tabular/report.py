@@ -25,7 +25,9 @@ _LONG = {"R2": "R² (share of the variance explained)"}
 
 
 _RULES = {
-    "explained": "the smallest that explains 97% of the {loss} that the best size explains beyond a constant",
+    "explained": (
+        "the smallest that explains 97% of the {loss} that the best size explains beyond a constant"
+    ),
     "best": "the one with the lowest {loss}",
     "one-se": "the smallest whose {loss} is within one standard error of the best size",
 }
@@ -73,7 +75,10 @@ def _summary(selection: Selection) -> str:
         if "fdr" in selection.certainty
         else chosen
     )
-    words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {selection.task} on {len(selection.table.y)} rows."
+    words = (
+        f"<p><b>{k}</b> of {total} usable columns, {chosen}; {selection.task} on "
+        f"{len(selection.table.y)} rows."
+    )
     if not k:
         return f"{words} <b>{escape(selection.nothing)}.</b></p>"
     scores = selection.validation.scores
@@ -87,7 +92,10 @@ def _summary(selection: Selection) -> str:
         long = escape(_LONG.get(measure, measure))
         words += f" On held-out rows the {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
         if score <= next(iter(scores["baseline"].values())):
-            words += " <b>That is no better than the baseline: the columns may not predict the target.</b>"
+            words += (
+                " <b>That is no better than the baseline: the columns may not predict the "
+                "target.</b>"
+            )
     return words + "</p>"
 
 
@@ -109,7 +117,8 @@ def _scores(selection: Selection) -> str:
     )
     constant = "the most frequent class" if selection.task == "classification" else "the mean"
     body += small(
-        f"Held-out rows of {len(v.path)} folds; the columns are selected again in each fold{number}. "
+        f"Held-out rows of {len(v.path)} folds; the columns are selected again in each "
+        f"fold{number}. "
         f'"All columns" is a ridge model on every usable column; the baseline predicts {constant}.'
     )
     mean, error = (
@@ -128,7 +137,10 @@ def _scores(selection: Selection) -> str:
             if selection.task == "classification"
             else "squared error"
         )
-        words += f" The size is {_RULES[selection.settings.get('size_rule', 'explained')].format(loss=loss)}."
+        words += (
+            " The size is "
+            f"{_RULES[selection.settings.get('size_rule', 'explained')].format(loss=loss)}."
+        )
     return body + small(words) + small(f"{measures[0]} by the number of columns: {v.curve}.")
 
 
@@ -151,7 +163,8 @@ def _errors(selection: Selection) -> str:
         )
         body += table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
         body += small(
-            "Calibration: held-out rows in ten groups by their prediction. Where both means agree, the predictions can be trusted."
+            "Calibration: held-out rows in ten groups by their prediction. Where both "
+            "means agree, the predictions can be trusted."
         )
     if residuals := errors.get("residuals"):
         body += table(
@@ -170,7 +183,10 @@ def _card(selection: Selection) -> str:
     risks = [
         (str(row["points"]), f"{row['probability']:.1%}", str(row["rows"])) for row in card["risk"]
     ]
-    words = "Add the points of the rules that hold. Each sum has a probability and a number of rows of the table."
+    words = (
+        "Add the points of the rules that hold. Each sum has a probability and a number of "
+        "rows of the table."
+    )
     head = ["sum", f"probability of {short(str(card['class']))}", "rows"]
     return f"<h2>Score card</h2>{rules}{small(words)}{table(head, risks)}"
 
@@ -201,9 +217,12 @@ def _columns(selection: Selection) -> str:
     words = (
         "Coefficient: change of the score per unit of the column; for several classes the norm. "
         "Effect: standard deviation of the column's contribution to the score. "
-        f"Stability: fraction of {N_HALVES} random halves of the rows that select the column again.{kappa} "
-        "P-value: of the hypothesis that the target does not depend on the column given all others, valid for a column named in advance. "
-        "Cost: loss of the first score without the column, with the others refitted on the same folds, not selected again."
+        f"Stability: fraction of {N_HALVES} random halves of the rows that select the "
+        f"column again.{kappa} "
+        "P-value: of the hypothesis that the target does not depend on the column given "
+        "all others, valid for a column named in advance. "
+        "Cost: loss of the first score without the column, with the others refitted on "
+        "the same folds, not selected again."
     )
     shown_table = table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
     return f"<h2>Selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
@@ -276,7 +295,8 @@ def _responses(selection: Selection) -> str:
     else:
         legend = " The score is the prediction."
     words = (
-        "Contribution to the score against the value of the column, from its 1st to its 99th percentile; 0 at its mean. "
+        "Contribution to the score against the value of the column, from its 1st to its "
+        "99th percentile; 0 at its mean. "
         f"All charts share one scale. The bars show the distribution of the rows.{escape(legend)}"
     )
     return f'<h2>Partial effects</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
@@ -299,7 +319,8 @@ def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], l
 
 
 def _rows(selection: Selection) -> str:
-    """Contributions of the columns in rows from the lowest to the highest score, one foldout each."""
+    """Contributions of the columns in rows from the lowest to the highest score, one foldout
+    each."""
     if not selection.columns or selection.card:
         return ""
     rows, additive = selection.table, AdditiveModel.from_estimator(selection.model)
@@ -323,12 +344,18 @@ def _rows(selection: Selection) -> str:
             if selection.task == "classification"
             else f"{np.ravel(predicted[i])[0]:.4g}"
         )
-        head = f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {scores[i]:+.3g} from the mean score"
+        head = (
+            f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {scores[i]:+.3g} "
+            "from the mean score"
+        )
         adds = [(name, f"{value:+.3g}") for name, value in strongest]
         body += (
             f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], adds)}</details>"
         )
-    words = "Rows from the lowest to the highest score, with the contribution of each column relative to its average over all rows."
+    words = (
+        "Rows from the lowest to the highest score, with the contribution of each column "
+        "relative to its average over all rows."
+    )
     return f"<h2>Explained rows</h2>{body}{small(words)}"
 
 
@@ -341,7 +368,10 @@ def _alternatives(selection: Selection) -> str:
     }
     rows = [(name, ", ".join(others)) for name, others in costs.items() if others]
     if not rows:
-        return "<h2>Alternatives</h2><p>No other column could replace a selected one for less than 5% of the loss.</p>"
+        return (
+            "<h2>Alternatives</h2><p>No other column could replace a selected one for less "
+            "than 5% of the loss.</p>"
+        )
     others = table(["column", "possible replacements (cost)"], rows, numbers=())
     words = small(
         "Cost: increase of the training loss, up to 5%, by a quadratic approximation. "

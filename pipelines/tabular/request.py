@@ -119,8 +119,8 @@ class Request:
     size_rule: Annotated[
         SizeRule,
         _Task(
-            help="With -k auto. explained: the fewest columns that explain 97% of what the best "
-            "size explains; best: the lowest loss; one-se: the fewest within one standard error."
+            help="With -k auto. explained: the smallest size with 97% of the gain of the best one; "
+            "best: the lowest loss; one-se: the smallest within one standard error."
         ),
     ] = "explained"
     task: Annotated[

@@ -54,7 +54,11 @@ class Selection:
     model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Fitted to all rows.
     columns : list of dict
-        The selected columns by falling effect, none if a constant is as good: ``name``, ``coefficient`` (None for response curves and score cards), ``effect`` (standard deviation of its contribution to the score), ``stability`` (fraction of the halves that select it), ``levels`` or ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a report ``cost`` (:func:`.validation.costs`).
+        The selected columns by falling effect, none if a constant is as good: ``name``,
+        ``coefficient`` (None for response curves and score cards), ``effect`` (standard deviation
+        of its contribution to the score), ``stability`` (fraction of the halves that select it),
+        ``levels`` or ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a
+        report ``cost`` (:func:`.validation.costs`).
     validation : Validation
     kappa : float or None
         Agreement of the halves, corrected for chance.
@@ -89,7 +93,8 @@ class Selection:
         return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
-        """Return the model for ``annealed predict``, with the target's name and the cross-validated scores in its header."""
+        """Return the model for ``annealed predict``, with the target's name and the cross-validated
+        scores in its header."""
         return TabularModel.from_estimator(
             self.model,
             self.table.encoding,
@@ -100,7 +105,8 @@ class Selection:
 
     @property
     def card(self) -> dict[str, Any] | None:
-        """Rules with their points, and the probability and number of rows of each sum of points; None without a card."""
+        """Rules with their points, and the probability and number of rows of each sum of points;
+        None without a card."""
         if not isinstance(self.model, ScoreCardClassifier):
             return None
         encoding, model = self.table.encoding, self.model
@@ -128,7 +134,10 @@ class Selection:
         v = self.validation
         if "fdr" in self.certainty:
             return f"no column selected at a false discovery rate of {self.certainty['fdr']:.0%}"
-        line = "no column selected: no size predicts held-out rows better than a constant by one standard error"
+        line = (
+            "no column selected: no size predicts held-out rows better than a constant by one "
+            "standard error"
+        )
         if v.best is None:
             return line
         k, measure, score = v.sizes[v.best], next(iter(v.scores["selected"])), v.path_scores[v.best]
@@ -205,6 +214,11 @@ def select_file(
         test = read_test(request.test, table, request)
         compared = sample if isinstance(table.X, Source) else table
         table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
+    n_columns, splits = len(table.names), folds(sample, task, request.seed)
+    note(
+        f"reading {Path(path).name}: {len(table.y)} rows, {n_columns} usable columns; "
+        f"{len(splits)} folds"
+    )
     for text in table.notes:
         note(text)
     units = units_of(table, request.group)
@@ -249,7 +263,8 @@ def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
     if request.dask is not None:
         if not out_of_core:
             raise ValueError(
-                f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet files, or --memory-limit"
+                f"--dask {request.dask}: {path} is read into memory; expected a folder of "
+                ".parquet files, or --memory-limit"
             )
         check_scheduler(request.dask)
     table = (read_out_of_core if out_of_core else read_table)(path, request)
@@ -267,7 +282,8 @@ def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
 
 
 def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole numbers, else "regression".
+    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
+    numbers, else "regression".
 
     A target with more than two distinct numbers in more than half of the rows is never classes.
 
@@ -290,15 +306,22 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
         return []
     if task == "classification":
         return [
-            f"the {len(values)} distinct numbers of the target are treated as classes (override: --task regression)"
+            (
+                f"the {len(values)} distinct numbers of the target are treated as classes "
+                "(override: --task regression)"
+            )
         ]
     return [
-        f"{len(values)} distinct numbers in {len(y)} rows of the target are too many for classes: regression"
+        (
+            f"{len(values)} distinct numbers in {len(y)} rows of the target are too many for "
+            "classes: regression"
+        )
     ]
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows that are alone in their class; none if fewer than two classes would remain."""
+    """Return the rows that are alone in their class; none if fewer than two classes would
+    remain."""
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
 
@@ -309,7 +332,8 @@ def check_target(y: np.ndarray, task: str) -> None:
     Raises
     ------
     ValueError
-        For a regression of labels, classes that are fractional numbers or more than half as many as rows, and a constant target.
+        For a regression of labels, classes that are fractional numbers or more than half as many as
+        rows, and a constant target.
     """
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
@@ -319,13 +343,15 @@ def check_target(y: np.ndarray, task: str) -> None:
         fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(fractional):
             raise ValueError(
-                f"the target holds numbers such as {fractional[0]:g}: expected labels for --task classification"
+                f"the target holds numbers such as {fractional[0]:g}: expected labels for "
+                "--task classification"
             )
         n_classes = len(np.unique(y))
         if n_classes > max(2, len(y) / 2):
             otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
             raise ValueError(
-                f"the target has {n_classes} distinct labels in {len(y)} rows: expected classes of several rows{otherwise}"
+                f"the target has {n_classes} distinct labels in {len(y)} rows: expected "
+                f"classes of several rows{otherwise}"
             )
     if len(np.unique(y)) < 2:
         expected = "at least two classes" if task == "classification" else "distinct numbers"
@@ -354,7 +380,8 @@ def select_columns(
     progress : function
         Wraps an iterable; called with it and a label.
     only : sequence of str or None, default None
-        The columns of the model, k of them or none. Scores and stability are those of k columns that are selected again.
+        The columns of the model, k of them or none. Scores and stability are those of k columns
+        that are selected again.
     sample : Table or None, default None
         The rows that choose and score the size, and measure stability; None: all.
 
@@ -429,7 +456,8 @@ def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndar
 def _stability(
     model: Any, table: Table, task: str, seed: int, progress: Progress
 ) -> tuple[np.ndarray, float | None]:
-    """Fraction of random halves that select each column, and their agreement; NaN if the halves are too small."""
+    """Fraction of random halves that select each column, and their agreement; NaN if the halves are
+    too small."""
     y, n_columns = table.y, len(table.names)
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
@@ -513,7 +541,8 @@ def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
 def _shape(
     encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray
 ) -> dict[str, Any]:
-    """The coefficient of a column (for several classes the norm), those of its levels, or its response curve."""
+    """The coefficient of a column (for several classes the norm), those of its levels, or its
+    response curve."""
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]

@@ -17,7 +17,8 @@ from ...learners import (
     Schedule,
     ScoreCardClassifier,
 )
-from ...learners.objective.losses import get_loss
+from ...learners.objective.losses import get_loss, losses_for
+from ...models.messages import suggestion
 from ...models.tabular.encoding import CATEGORY
 from .encoding import Table
 from .request import Request, parse_number
@@ -42,7 +43,8 @@ _PARTS: dict[str, Any] = {
 
 
 def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
-    """Return the unit of selection of each matrix column: its table column, or a group of columns with a common prefix.
+    """Return the unit of selection of each matrix column: its table column, or a group of columns
+    with a common prefix.
 
     Raises
     ------
@@ -54,7 +56,8 @@ def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
         numbers = [i for i, name in enumerate(table.names) if name.startswith(prefix)]
         if not numbers:
             raise ValueError(
-                f"--group {prefix}: no usable column has this prefix; the columns are {', '.join(table.names[:10])}"
+                f"--group {prefix}: no usable column has this prefix; the columns are "
+                f"{', '.join(table.names[:10])}"
             )
         together = np.isin(table.encoding.groups, numbers)
         units[together] = units[together].min()
@@ -72,7 +75,8 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
     y, units = table.y, units_of(table, request.group)
     if (request.card or request.response == "piecewise") and hasattr(table.X, "tocsr"):
         raise ValueError(
-            f"--{'card' if request.card else 'response piecewise'}: not available for a sparse table; expected linear responses"
+            f"--{'card' if request.card else 'response piecewise'}: not available for a "
+            "sparse table; expected linear responses"
         )
     if request.card and len(np.unique(y)) != 2:
         raise ValueError(
@@ -84,6 +88,8 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
         raise ValueError(
             f"--class-weight {request.class_weight[0]}: not available for a regression"
         )
+    if request.loss != "auto":
+        _check_loss(request.loss, task, len(np.unique(y)))
     model: Any = FSAClassifier(k) if task == "classification" else FSARegressor(k)
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in request.include])
     directions, bounds = _directions(request.monotone, table, task), _bounds(request.bounds, table)
@@ -106,6 +112,21 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
         model.set_params(response=request.response, loss=request.loss, random_state=request.seed),
         request,
     )
+
+
+def _check_loss(loss: str, task: str, n_classes: int) -> None:
+    regression = losses_for("regression")
+    known = (
+        regression
+        if task == "regression"
+        else losses_for("multiclass" if n_classes > 2 else "binary")
+    )
+    if loss not in known:
+        hint = ", or --task regression" if loss in regression else ""
+        raise ValueError(
+            f"--loss {loss}: not a loss for {task}{suggestion(loss, known)}; "
+            f"expected one of {', '.join(sorted(known))}{hint}"
+        )
 
 
 def _with_params(model: Any, request: Request) -> Any:
@@ -137,7 +158,8 @@ def _with_params(model: Any, request: Request) -> Any:
                 ", ".join(sorted(known)) or f"one of {', '.join(_PARTS)} or loss before the dot"
             )
             raise ValueError(
-                f"--param {given}: {type(model).__name__} has no such parameter; expected {expected}"
+                f"--param {given}: {type(model).__name__} has no such parameter; expected "
+                f"{expected}"
             )
         try:
             value = tomllib.loads(f"value = {text}")["value"]
@@ -160,7 +182,8 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
         name = text.rpartition("=")[0]
         if name not in labels:
             raise ValueError(
-                f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of {', '.join(labels)}"
+                f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of "
+                f"{', '.join(labels)}"
             )
         weights[labels[name]] = parse_number("--class-weight", text)
     return weights or None
@@ -173,7 +196,8 @@ def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndar
         raise ValueError(f"{option} {given}: expected {expected}")
     if name not in table.names:
         raise ValueError(
-            f"{option} {given}: no usable column {name!r} ({table.left_out.get(name, 'not in the table')})"
+            f"{option} {given}: no usable column {name!r} "
+            f"({table.left_out.get(name, 'not in the table')})"
         )
     number = table.names.index(name)
     if table.encoding.columns[number].kind == CATEGORY:

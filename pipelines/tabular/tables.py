@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
-from ...models.messages import first_of
+from ...models.messages import first_of, suggestion
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
 from .encoding import (
     KINDS,
@@ -44,7 +44,7 @@ class Matrix:
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (n_rows, n_columns)
-        NaN marks missing values.
+        NaN for missing values.
     y : ndarray of shape (n_rows,)
     names : list of str
     row_groups : ndarray of shape (n_rows,) or None
@@ -118,7 +118,8 @@ def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, 
         name, _, kind = text.rpartition("=")
         if (kind not in KINDS and "<" not in kind) or not name:
             raise ValueError(
-                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or levels such as low<medium<high"
+                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or "
+                "levels such as low<medium<high"
             )
         _check_column(path, name, names, "--as")
         kinds[name] = kind
@@ -139,7 +140,8 @@ def _check_names(
 def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
     if name not in names:
         raise ValueError(
-            f"{path}: no column {name!r} for {option}; the columns are {first_of(names, 10)}"
+            f"{path}: no column {name!r} for {option}{suggestion(name, names)}; "
+            f"the columns are {first_of(names, 10)}"
         )
 
 
@@ -151,7 +153,8 @@ def table_from_frame(
     notes: list[str],
     logarithms: bool = True,
 ) -> Table:
-    """Decide how the columns of a data frame are encoded, see :func:`read_table`; ``notes`` precede those on the columns, and without ``logarithms`` skewed numbers stay unchanged."""
+    """Decide how the columns of a data frame are encoded, see :func:`read_table`; ``notes`` precede
+    those on the columns, and without ``logarithms`` skewed numbers stay unchanged."""
     target = _target(path, frame, request.target)
     rows = _rows_with_target(path, target, notes)
     if target.dtype != object and frame[request.target].dtype.kind not in "biuf":
@@ -185,7 +188,8 @@ def table_from_frame(
         skewed = tuple(name for name in skewed_columns(X, encoding) if name not in unchanged)
     if skewed:
         line = (
-            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed positive numbers, replaced by logarithms where these "
+            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed positive numbers, "
+            "replaced by logarithms where these "
             f"correlate better with the target (override: --as COLUMN=number): {', '.join(skewed)}"
         )
         leak_notes.insert(0, line)
@@ -224,7 +228,8 @@ def _weights(
     if len(bad) or not weight.any():
         row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
         raise ValueError(
-            f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected non-negative numbers, not all 0"
+            f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected non-negative "
+            "numbers, not all 0"
         )
     return weight
 
@@ -254,7 +259,8 @@ def _times(
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
         raise ValueError(
-            f"{path}: --time {name}: {cell!s} is neither a number nor a date (--dates sets the order of day and month)"
+            f"{path}: --time {name}: {cell!s} is neither a number nor a date (--dates sets "
+            "the order of day and month)"
         )
     return times
 
@@ -272,7 +278,8 @@ def read_rows(
     notes: list[str],
     decimal_comma: bool = True,
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
-    """Read rows for a model: a frame with at least the ``wanted`` columns, and the target if the file has its own; lines about the format are added to ``notes``.
+    """Read rows for a model: a frame with at least the ``wanted`` columns, and the target if the
+    file has its own; lines about the format are added to ``notes``.
 
     Raises
     ------
@@ -419,7 +426,8 @@ def read_frame(
     path : Path
         The file; csv may be compressed (``.csv.gz``).
     sep : str or None, default None
-        Column separator; None detects it: the comma, the tab in a .tsv, or a separator within the name of the only column.
+        Column separator; None detects it: the comma, the tab in a .tsv, or a separator within the
+        name of the only column.
     encoding : str or None, default None
         Character encoding; None is UTF-8.
     notes : list of str or None, default None
@@ -443,7 +451,8 @@ def read_frame(
             frame = _read_parquet(path)
         except ImportError:
             raise ValueError(
-                f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)"
+                f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout "
+                "of annealed)"
             ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
@@ -452,7 +461,8 @@ def read_frame(
             frame = pd.read_excel(path, engine="openpyxl")
         except ImportError:
             raise ValueError(
-                f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of annealed)"
+                f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of "
+                "annealed)"
             ) from None
         except Exception as error:  # errors of zipfile, xml and openpyxl on damaged files
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
@@ -486,7 +496,8 @@ def _read_text(
         ) > 0:  # pandas takes that many leading cells as an index
             if frame.iloc[:, -n_more:].isna().all(axis=None):
                 notes.append(
-                    f"{path.name}: rows end in a separator, unlike the header: the empty last cell is ignored"
+                    f"{path.name}: rows end in a separator, unlike the header: the empty "
+                    "last cell is ignored"
                 )
                 options["index_col"] = False
                 frame = _read_csv(path, options)
@@ -496,7 +507,8 @@ def _read_text(
                 )
             else:  # the format of write.table in R
                 notes.append(
-                    f"{path.name}: rows have one cell more than the header: the first is treated as the row's name"
+                    f"{path.name}: rows have one cell more than the header: the first is "
+                    "treated as the row's name"
                 )
         if (
             decimal_comma
@@ -529,7 +541,8 @@ def _read_text(
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
-    """Read a text file; a large one in parts, with fractional numbers in single precision where that is enough."""
+    """Read a text file; a large one in parts, with fractional numbers in single precision where
+    that is enough."""
     if path.stat().st_size <= _SMALL:
         return pd.read_csv(path, **options)
     parts = []
@@ -549,7 +562,8 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file; a large one by blocks of columns, in the precision of :func:`_read_csv`."""
+    """Read a Parquet file; a large one by blocks of columns, in the precision of
+    :func:`_read_csv`."""
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:
@@ -580,7 +594,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _header(path: Path, sep: str, encoding: str | None) -> tuple[list[str], int]:
-    """The names in the file, since pandas renames duplicates, and the number of cells of the first row. None and 0 if the separator is longer than one character."""
+    """The names in the file, since pandas renames duplicates, and the number of cells of the first
+    row. None and 0 if the separator is longer than one character."""
     if len(sep) > 1:
         return [], 0
     encoding = (
@@ -628,7 +643,8 @@ def _read_npz(path: Path) -> Matrix:
         or y.dtype.kind not in "biufSU"
     ):
         raise ValueError(
-            f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers (n, m) and (n,)"
+            f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers "
+            "(n, m) and (n,)"
         )
     labels = np.asarray(arrays.get("names", np.arange(X.shape[1])))
     if labels.shape != (X.shape[1],):

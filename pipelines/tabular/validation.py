@@ -1,4 +1,5 @@
-"""Cross-validated scores of the selected columns, of all columns, of a baseline, and of each size."""
+"""Cross-validated scores of the selected columns, of all columns, of a baseline, and of each
+size."""
 
 from __future__ import annotations
 
@@ -41,9 +42,12 @@ class Validation:
     sizes : list of int
         Ascending; 0 is a constant.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Accuracy, R^2 or the requested score of each size in each fold, and the loss that chooses the size: the mean log loss or squared error, or the negative score. R^2 is 1 - the mean squared error of the fold over the variance of all held-out rows.
+        Accuracy, R^2 or the requested score of each size in each fold, and the loss that chooses
+        the size: the mean log loss or squared error, or the negative score. R^2 is 1 - the mean
+        squared error of the fold over the variance of all held-out rows.
     scores : dict of str to dict of str to float
-        "selected", "all columns", "baseline" and if requested "boosting" on all columns and "test": each measure on the held-out rows of all folds together.
+        "selected", "all columns", "baseline" and if requested "boosting" on all columns and "test":
+        each measure on the held-out rows of all folds together.
     nested : bool
         Whether the size scored on a fold was chosen by the other folds.
     held_out : list of int
@@ -70,7 +74,8 @@ class Validation:
 
     @property
     def curve(self) -> str:
-        """A line with the scores of the selected size, its neighbours, and the size of minimum loss.
+        """A line with the scores of the selected size, its neighbours, and the size of minimum
+        loss.
 
         Examples
         --------
@@ -204,7 +209,8 @@ def _ranked(name: str) -> Callable[[HeldOut], float]:
         two = slice(1, None) if len(held.classes) == 2 else slice(None)
         if not (truth[:, two].sum(axis=0) > 0).all() or truth[:, two].all(axis=0).any():
             raise ValueError(
-                f"--score {name}: a fold lacks one of the classes; expected another score, or more rows"
+                f"--score {name}: a fold lacks one of the classes; expected another score, "
+                "or more rows"
             )
         return float(
             getattr(metrics, f"{name}_score")(truth[:, two], p[:, two], sample_weight=held.weight)
@@ -249,7 +255,8 @@ def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut]
 
 
 def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, float]:
-    """Return accuracy and balanced accuracy, or R^2 and the mean absolute error, after the ``score``.
+    """Return accuracy and balanced accuracy, or R^2 and the mean absolute error, after the
+    ``score``.
 
     The first one is the main measure. NaN if a model lacks the required probabilities.
     """
@@ -265,7 +272,8 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
 def folds(table: Table, task: str, seed: int = 0) -> Splits:
     """Return training and test rows of up to five folds, determined by the table and the seed.
 
-    Groups of rows and identical rows stay together. With times, each fold is tested on rows later than its training rows.
+    Groups of rows and identical rows stay together. With times, each fold is tested on rows later
+    than its training rows.
 
     Raises
     ------
@@ -330,9 +338,12 @@ def validate(
     progress: Progress,
     request: Request,
 ) -> Validation:
-    """Score the sizes along paths, choose one if ``size`` is None, and score it with all columns and a baseline.
+    """Score the sizes along paths, choose one if ``size`` is None, and score it with all columns
+    and a baseline.
 
-    To choose, ``sizes`` begin with 0, a constant, and :func:`chosen_size` decides. A chosen size is scored with nested choices: in each fold the losses of the other folds choose the size. That needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
+    To choose, ``sizes`` begin with 0, a constant, and :func:`chosen_size` decides. A chosen size is
+    scored with nested choices: in each fold the losses of the other folds choose the size. That
+    needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
     """
     competitors = _competitors(task, request, getattr(model, "class_weight", None))
     by_fold: list[list[HeldOut]] = []  # each with one for every size
@@ -398,7 +409,10 @@ def _competitors(
 def errors(held: HeldOut) -> dict[str, Any]:
     """Return calibration, residuals and confusion matrix of held-out rows.
 
-    ``calibration``, of numbers and of the probability of the second of two classes: ten groups of rows by their prediction, with the means of predicted and observed values. ``residuals``: their quantiles. ``confusion``: rows of each true class (first index) by predicted class. All are weighted.
+    ``calibration``, of numbers and of the probability of the second of two classes: ten groups of
+    rows by their prediction, with the means of predicted and observed values. ``residuals``: their
+    quantiles. ``confusion``: rows of each true class (first index) by predicted class. All are
+    weighted.
 
     Examples
     --------
@@ -436,7 +450,8 @@ def errors(held: HeldOut) -> dict[str, Any]:
 def costs(
     table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress
 ) -> dict[str, float]:
-    """Return the loss of the main measure without each of the first ``_MAX_COSTS`` columns, with the others refitted.
+    """Return the loss of the main measure without each of the first ``_MAX_COSTS`` columns, with
+    the others refitted.
 
     All models use the same folds. The columns are given, not selected again.
     """
@@ -458,7 +473,8 @@ def costs(
 def interaction(
     table: Table, task: str, request: Request, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
-    """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
+    """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of
+    the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
 
     The rows that score the pair also choose it: a hint, not a test.
     """
@@ -564,7 +580,8 @@ def _rows_of_folds(
 
 
 def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: Request) -> int:
-    """Choose a size by the requested rule, see :func:`.choose_size`; 0, the first of the sizes, unless the best beats a constant (:func:`.beats_constant`) or columns are included.
+    """Choose a size by the requested rule, see :func:`.choose_size`; 0, the first of the sizes,
+    unless the best beats a constant (:func:`.beats_constant`) or columns are included.
 
     Examples
     --------
@@ -602,7 +619,8 @@ def fitted(model: Any, size: int, table: Table) -> Any:
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
-    """Fit a ridge model on all columns, with the penalty chosen by leave-one-out and missing values imputed with the median.
+    """Fit a ridge model on all columns, with the penalty chosen by leave-one-out and missing values
+    imputed with the median.
 
     Beyond 5,000 rows, that many evenly spaced ones choose the penalty.
     """

@@ -114,7 +114,8 @@ def test_a_file_that_was_removed_begins_again_with_its_header(path):
 def test_a_killed_process_leaves_whole_cells(path):
     code = (
         "import itertools, sys; from annealed.pipelines.common.checkpoints import Checkpoint\n"
-        "cells = Checkpoint(sys.argv[1])\nfor n in itertools.count(): cells({'n': n}, lambda: 'x' * 10000)"
+        "cells = Checkpoint(sys.argv[1])\nfor n in itertools.count(): cells({'n': n}, "
+        "lambda: 'x' * 10000)"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(path)])
     while not path.exists() or path.stat().st_size < 300_000:

@@ -25,8 +25,8 @@ distributed = pytest.importorskip("distributed", reason="needs annealed[dask]")
 def cluster():
     with distributed.LocalCluster(
         2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB"
-    ) as found:
-        yield found
+    ) as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,8 @@ def test_a_killed_worker(cluster, folder, whole, monkeypatch):
             os.kill(victims[0], signal.SIGKILL)
 
     monkeypatch.setattr(forms.Finished, "add", killing)
-    found = detect("--dask", cluster.scheduler_address, "--table", "killed.csv")
-    assert answers(found) == whole[0] and (folder / "killed.csv").read_bytes() == whole[1]
+    result = detect("--dask", cluster.scheduler_address, "--table", "killed.csv")
+    assert answers(result) == whole[0] and (folder / "killed.csv").read_bytes() == whole[1]
     assert victims[0] not in processes(cluster)
 
 

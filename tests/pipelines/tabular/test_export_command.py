@@ -86,15 +86,15 @@ def test_mistakes_are_one_line(folder, options, message, monkeypatch):
 def test_contributions(folder):
     plain = run("predict", folder / "m.safetensors", folder / "t.csv", "--json")
     done = run("predict", folder / "m.safetensors", folder / "t.csv", "--contributions", "--json")
-    found, before = json.loads(done.stdout), json.loads(plain.stdout)
-    assert set(found) - set(before) == {
+    result, before = json.loads(done.stdout), json.loads(plain.stdout)
+    assert set(result) - set(before) == {
         "score",
         *(f"contribution of {name}" for name in ("a", "city", "(intercept)")),
     }
-    parts = [found[f"contribution of {name}"] for name in ("a", "city", "(intercept)")]
-    np.testing.assert_allclose(np.sum(parts, axis=0), found["score"], rtol=0, atol=1e-12)
-    assert [score > 0 for score in found["score"]] == [
-        answer == "yes" for answer in found["prediction"]
+    parts = [result[f"contribution of {name}"] for name in ("a", "city", "(intercept)")]
+    np.testing.assert_allclose(np.sum(parts, axis=0), result["score"], rtol=0, atol=1e-12)
+    assert [score > 0 for score in result["score"]] == [
+        answer == "yes" for answer in result["prediction"]
     ]
 
 

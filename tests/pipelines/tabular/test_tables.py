@@ -71,8 +71,11 @@ def test_what_becomes_of_each_column(path):
         "fare": ("number", ()),
     }
     assert table.left_out == {
-        "id": "numbers of the rows (--include keeps such a column)",
-        "name": "text that names the rows, 400 different values in 400 rows (--as COLUMN=category otherwise)",
+        "id": "row numbers (override: --include COLUMN)",
+        "name": (
+            "text that identifies the rows, 400 distinct values in 400 rows (override: --as "
+            "COLUMN=category)"
+        ),
         "ship": "constant",
     }
     text = "; ".join(table.notes)
@@ -138,7 +141,7 @@ def test_piecewise_responses_keep_gaps(path, tmp_path):
     assert result.exit_code == 0, result.output
     (age,) = [s for s in json.loads(result.stdout)["selected"] if s["name"] == "age"]
     assert len(age["curve"]["x"]) == len(age["curve"]["y"]) and age["curve"]["missing"] is not None
-    assert "gaps have a response of their own: age" in result.stderr
+    assert "missing values have a separate response: age" in result.stderr
 
 
 def test_unknown_levels_and_missing_columns_in_prediction(path, tmp_path):
@@ -244,20 +247,20 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     X = np.random.default_rng(0).integers(-9, 9, (60, 3))
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))
-    said = "rows of t.csv end in a separator, unlike the names"
+    message = "rows of t.csv end in a separator, unlike the names"
     options = ("--save", tmp_path / "m", "--out", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)
     assert {column["name"] for column in record["selected"]} == {"a", "b"} and record["scores"][
         "selected"
     ]["R2"] > 0.99
-    assert said in result.stderr and any(said in line for line in record["notes"])
+    assert message in result.stderr and any(message in line for line in record["notes"])
     assert pd.read_csv(tmp_path / "o.csv")["y"][0] == float(lines[0].split(",")[0])
     csv(tmp_path, rows("a,b,c", "1,0,0,", "0,1,0,", "2,0,0,"))
     result = run("predict", tmp_path / "m", tmp_path / "t.csv", "--json")
     record = json.loads(result.stdout)
     assert record["prediction"] == pytest.approx([3, -1, 6], abs=0.2)
-    assert said in result.stderr and said in record["notes"][0]
+    assert message in result.stderr and message in record["notes"][0]
     record = json.loads(
         run(
             "predict", tmp_path / "m", csv(tmp_path, rows("a,b,c", "1,0,0", "0,1,0")), "--json"
@@ -338,7 +341,7 @@ def test_names_with_blanks_row_numbers_and_large_identifiers(tmp_path):
     table = read_table(tmp_path / "t.csv", Request("y"))
     assert table.names == ["b"]
     assert (
-        "2 columns left out, numbers of the rows (--include keeps such a column): Unnamed: 0, key"
+        "2 columns dropped, row numbers (override: --include COLUMN): Unnamed: 0, key"
         in table.notes
     )
 

@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
+_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;\
+margin:2em auto;padding:0 1em}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}
-table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #eee}
+table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;\
+text-align:left;border-bottom:1px solid #eee}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.small{color:#555;font-size:.9em}
 svg,img{max-width:100%;height:auto}.curves{display:flex;flex-wrap:wrap;gap:8px}.best{font-weight:600}
 figure{margin:0}figcaption{color:#555;font-size:.9em}
-@media print{body{margin:0;max-width:none}svg,img,figure,tr,details{break-inside:avoid}h2{break-after:avoid}}
-@media(max-width:520px){table{display:block;overflow-x:auto;font-size:.88em}td,th{padding:.25em .4em}}"""
+@media print{body{margin:0;max-width:none}svg,img,figure,tr,details{break-inside:avoid}\
+h2{break-after:avoid}}
+@media(max-width:520px){table{display:block;overflow-x:auto;font-size:.88em}\
+td,th{padding:.25em .4em}}"""
 
 
 def html_page(title: str, heading: str, body: str) -> str:

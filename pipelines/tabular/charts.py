@@ -88,7 +88,8 @@ class Axes:
             escape(title),
             f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"',
         )
-        return f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>{"".join(self.parts)}</svg>'
+        head = f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>'
+        return f"{head}{''.join(self.parts)}</svg>"
 
 
 def score_chart(

@@ -56,7 +56,8 @@ KINDS = (NUMBER, CATEGORY, DATE)  # of --as
 _MOSTLY = 0.9
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
 _ID = re.compile(
-    r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
+    r"|unnamed: \d+|index|id|obs|observation"
+    r"|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
     re.IGNORECASE,
 )
 _DATES = "read as days since 1970-01-01"
@@ -89,7 +90,8 @@ _MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an ordinal column: two are a binary 
 # numbers with words such as "1 - poor" and "2: fair"; ranges such as 18-25, <18 and 65+
 _NUMBERED = re.compile(r"(\d+)\s*[-–:.)=]\s*[^\W\d].*")
 _RANGE = re.compile(
-    r"(?:(under|below|less than|<)\s*)?(?:(?:over|above|more than|>=?)\s*)?(\d+(?:\.\d+)?)(\s*(?:-|–|to)\s*\d+(?:\.\d+)?|\s*\+)?"
+    r"(?:(under|below|less than|<)\s*)?(?:(?:over|above|more than|>=?)\s*)?"
+    r"(\d+(?:\.\d+)?)(\s*(?:-|–|to)\s*\d+(?:\.\d+)?|\s*\+)?"
 )
 _AS_CATEGORY = " (override: --as COLUMN=category)"
 _ROW_NUMBERS = "row numbers (override: --include COLUMN)"

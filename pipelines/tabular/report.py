@@ -400,4 +400,5 @@ def _how(selection: Selection) -> str:
     settings = ", ".join(
         f"{name} = {value}" for name, value in selection.settings.items() if value is not None
     )
-    return f"<h2>Settings</h2>{small(f'annealed {__version__}, {type(selection.model).__name__}; {escape(settings)}.')}"
+    model = type(selection.model).__name__
+    return "<h2>Settings</h2>" + small(f"annealed {__version__}, {model}; {escape(settings)}.")

@@ -118,7 +118,7 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         ([], "expected either -k or --fdr"),
         (["-k", 3, "--fdr", 0.1], "expected either -k or --fdr"),

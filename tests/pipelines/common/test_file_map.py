@@ -144,7 +144,7 @@ def test_a_scheduler_that_goes_away(folder, whole, monkeypatch):
             process.kill()
             process.wait()
     assert stopped.exit_code == 2 and not (folder / "stopped.csv").exists()
-    assert f"annealed: --dask {address}: the scheduler has gone" in stopped.stderr.splitlines()[-1]
+    assert f"annealed: --dask {address}: connection to the scheduler lost" in stopped.stderr.splitlines()[-1]
     assert len((folder / "stopped.csv.unfinished").read_bytes().splitlines()) == 3
     again = detect("--table", "stopped.csv", "--resume")
     assert answers(again)[2] == whole[0][2] and (folder / "stopped.csv").read_bytes() == whole[1]
@@ -168,7 +168,7 @@ def test_what_listens_and_is_no_scheduler_is_one_line(cluster, folder, monkeypat
     with socket.create_server(("127.0.0.1", 0)) as silent:
         worker = next(iter(cluster.workers.values())).worker_address
         for address, why in (
-            (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "silent for 1 seconds"),
+            (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "no response for 1 seconds"),
             (worker, "it is a Worker"),
         ):
             result = detect("--dask", address)

@@ -142,7 +142,7 @@ def test_a_video_needs_a_video_s_name(tmp_path):
 def test_devices_are_left_alone(model, photographs):
     refused(
         run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", "/dev/null"),
-        "not an ordinary file",
+        "not a regular file",
     )
     assert not os.path.isfile("/dev/null")
 
@@ -176,7 +176,7 @@ def test_a_report_replaces_reports_only(tmp_path, group):
     folder.mkdir()
     (folder / REPORTS[group]).write_text("a year of work")
     arguments = (group, "evaluate", "--data", tmp_path, "--report", folder)
-    refused(run(*arguments), f"holds {REPORTS[group]}, which is of no report")
+    refused(run(*arguments), f"holds {REPORTS[group]}, which is not part of a report")
     assert (folder / REPORTS[group]).read_text() == "a year of work"
     record = {"name": f"{group} evaluate", "settings": {}, "rows": []}
     (folder / ("report.json" if group == "faces" else "results.json")).write_text(

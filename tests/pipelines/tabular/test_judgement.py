@@ -153,7 +153,7 @@ def test_thousands_separators(tmp_path):
         (tmp_path / "new.csv").write_text(text)
         result = run("predict", tmp_path / "m", tmp_path / "new.csv", "--json")
         separated = (
-            ["the columns of new.csv are separated by ';', not by ','"] if ";" in text else []
+            ["new.csv: detected the separator ';' instead of ','"] if ";" in text else []
         )
         assert json.loads(result.stdout)["notes"] == separated, result.output
         same.append(json.loads(result.stdout)["prediction"])
@@ -235,7 +235,7 @@ def test_a_class_of_one_row_is_put_aside(tmp_path):
         tmp_path, pd.DataFrame({"a": rng.normal(size=100), "b": b, "kind": kind}), "kind", "auto"
     )
     assert names(record) == ["b"] and record["n_rows"] == 99
-    assert "the class one has one row only, row 100, which is put aside" in stderr
+    assert "the class one has a single row, row 100: dropped" in stderr
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i % 3},x\n" for i in range(9)) + "5,y\n")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", "auto")
     assert (
@@ -252,16 +252,16 @@ def test_numbers_taken_as_classes_or_not(tmp_path):
     record, stderr = select(tmp_path, pd.DataFrame({"x": np.arange(8) ** 2, "y": range(8)}), "y")
     assert (
         record["task"] == "regression"
-        and "8 different numbers in 8 rows are too many for classes" in stderr
+        and "8 distinct numbers in 8 rows of the target are too many for classes" in stderr
     )
     doses = pd.DataFrame({"x": X, "y": np.arange(N) % 6})
     record, stderr = select(tmp_path, doses, "y")
     assert record["task"] == "classification"
     assert (
-        "the 6 different numbers of the target are taken as classes; --task regression otherwise"
+        "the 6 distinct numbers of the target are treated as classes (override: --task regression)"
         in stderr
     )
-    assert "taken as classes" not in select(tmp_path, doses, "y", 1, "--task", "classification")[1]
+    assert "treated as classes" not in select(tmp_path, doses, "y", 1, "--task", "classification")[1]
 
 
 def test_scores_are_those_of_all_held_out_rows_together(tmp_path):

@@ -182,7 +182,7 @@ def test_a_scheduler_that_goes_away_is_one_line(folder, blocks, monkeypatch, tmp
             process.kill()
             process.wait()
     assert len(steps) >= 2 and result.exit_code == 2
-    assert f"annealed: --dask {address}: the scheduler has gone" in result.stderr.splitlines()[-1]
+    assert f"annealed: --dask {address}: connection to the scheduler lost" in result.stderr.splitlines()[-1]
 
 
 def test_a_file_that_workers_do_not_see_is_named(folder, cluster, monkeypatch):
@@ -322,11 +322,11 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         ((folder, "--fdr", 0.1), "--fdr: needs the table in memory"),
         (
             (folder, "-k", 2, "--out", tmp_path / "o.csv"),
-            "o.csv: not of a table that is out of core",
+            "o.csv: not available for out-of-core tables",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--dask", "tcp://x:1"),
-            "t.csv is read into memory; expected a folder of .parquet",
+            "t.csv is read into memory; expected a folder of .parquet files",
         ),
         (
             (folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"),

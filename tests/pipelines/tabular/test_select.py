@@ -133,7 +133,7 @@ def test_guess_task():
     [
         ("gone.csv", None, ("--target", "y", "-k", 1), "gone.csv: no such file"),
         ("t.xls", "x", ("--target", "y", "-k", 1), "expected a .csv"),
-        ("t.csv", "a,y\n1,2\n", ("-k", 1), "name the target's column with --target"),
+        ("t.csv", "a,y\n1,2\n", ("-k", 1), "no target; expected --target COLUMN"),
         (
             "t.csv",
             "a,b\n1,2\n",
@@ -148,7 +148,7 @@ def test_guess_task():
             "no usable column (1 column dropped, constant",
         ),
         ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
-        ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "one value only ('b')"),
+        ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "a single value ('b')"),
         (
             "t.csv",
             "a,y\n1,b\n2,c\n",
@@ -165,7 +165,7 @@ def test_guess_task():
             "t.npz",
             "hello",
             ("--target", "y", "-k", 1),
-            "brings its own target; expected no --target y",
+            "has its own target; expected no --target y",
         ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),

@@ -109,7 +109,7 @@ def test_groups_of_rows_stay_together():
         result = folds(table(y, row_groups=groups), task)
         assert len(result) == 5
         assert all(not set(groups[train]) & set(groups[test]) for train, test in result)
-    with pytest.raises(ValueError, match="all rows are of one group"):
+    with pytest.raises(ValueError, match="all rows are in one group"):
         folds(table(X[:, 0], row_groups=np.zeros(200)), "regression")
 
 
@@ -128,8 +128,8 @@ def test_measures():
     "y, task, message",
     [
         (np.repeat(["a", "b"], 100), "regression", "labels such as 'a': expected numbers"),
-        (np.ones(200), "classification", "one value only"),
-        (np.ones(200), "regression", "one value only"),
+        (np.ones(200), "classification", "a single value"),
+        (np.ones(200), "regression", "a single value"),
         (np.linspace(0, 1, 200), "classification", "numbers such as 0.005"),
     ],
 )

@@ -81,7 +81,7 @@ def test_what_becomes_of_each_column(path):
     text = "; ".join(table.notes)
     assert (
         "cells that are no numbers, such as '?'" in text
-        and "dates, as days since 1970-01-01: boarded" in text
+        and "read as days since 1970-01-01: boarded" in text
     )
     assert not np.isnan(table.X).any() and table.X.shape == (400, 8)
     assert table.X[:, table.encoding.labels.index("port=(missing)")].sum() == 3
@@ -209,7 +209,7 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
         (
             rows("a,y", *(f"{i % 7},w{i}" for i in range(40))),
             (),
-            "40 different labels in 40 rows: expected classes",
+            "40 distinct labels in 40 rows: expected classes",
         ),
         (rows("y,y,b", *NUMBERS), (), "two columns have the name 'y'"),
         (rows("a,y,a", *NUMBERS), (), "two columns have the name 'a'"),
@@ -247,7 +247,7 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     X = np.random.default_rng(0).integers(-9, 9, (60, 3))
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))
-    message = "rows of t.csv end in a separator, unlike the names"
+    message = "t.csv: rows end in a separator, unlike the header"
     options = ("--save", tmp_path / "m", "--out", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)
@@ -275,7 +275,7 @@ def test_rows_with_one_cell_more(tmp_path):
     )  # as R writes them
     record = json.loads(run("select", named, "--target", "y", "-k", 1, "--json").stdout)
     assert (
-        "one cell more than there are names: the first is taken as the row's name"
+        "one cell more than the header: the first is treated as the row's name"
         in record["notes"][0]
     )
     assert read_table(named, Request("y")).X[:, 0].tolist() == [i % 7 for i in range(40)]
@@ -329,7 +329,7 @@ def test_no_output_replaces_the_table(tmp_path):
     table = csv(tmp_path, rows("a,y,b", *NUMBERS))
     for option in ("--out", "--save"):
         result = run("select", table, "--target", "y", "-k", 1, option, table)
-        assert result.exit_code == 2 and "would be replaced" in result.stderr
+        assert result.exit_code == 2 and "is an input of this command" in result.stderr
     result = run("predict", table, table)
     assert result.exit_code == 2 and "not a safetensors file" in result.stderr
 

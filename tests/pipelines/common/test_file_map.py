@@ -144,7 +144,10 @@ def test_a_scheduler_that_goes_away(folder, whole, monkeypatch):
             process.kill()
             process.wait()
     assert stopped.exit_code == 2 and not (folder / "stopped.csv").exists()
-    assert f"annealed: --dask {address}: connection to the scheduler lost" in stopped.stderr.splitlines()[-1]
+    assert (
+        f"annealed: --dask {address}: connection to the scheduler lost"
+        in stopped.stderr.splitlines()[-1]
+    )
     assert len((folder / "stopped.csv.unfinished").read_bytes().splitlines()) == 3
     again = detect("--table", "stopped.csv", "--resume")
     assert answers(again)[2] == whole[0][2] and (folder / "stopped.csv").read_bytes() == whole[1]

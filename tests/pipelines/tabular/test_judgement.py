@@ -152,9 +152,7 @@ def test_thousands_separators(tmp_path):
     ):
         (tmp_path / "new.csv").write_text(text)
         result = run("predict", tmp_path / "m", tmp_path / "new.csv", "--json")
-        separated = (
-            ["new.csv: detected the separator ';' instead of ','"] if ";" in text else []
-        )
+        separated = ["new.csv: detected the separator ';' instead of ','"] if ";" in text else []
         assert json.loads(result.stdout)["notes"] == separated, result.output
         same.append(json.loads(result.stdout)["prediction"])
     assert same[0] == same[1] == same[2]
@@ -261,7 +259,9 @@ def test_numbers_taken_as_classes_or_not(tmp_path):
         "the 6 distinct numbers of the target are treated as classes (override: --task regression)"
         in stderr
     )
-    assert "treated as classes" not in select(tmp_path, doses, "y", 1, "--task", "classification")[1]
+    assert (
+        "treated as classes" not in select(tmp_path, doses, "y", 1, "--task", "classification")[1]
+    )
 
 
 def test_scores_are_those_of_all_held_out_rows_together(tmp_path):

@@ -469,3 +469,15 @@ def test_wrong_values_are_one_line(folder, options, message):
 )
 def test_wrong_values_for_classes_are_one_line(folder, options, message):
     assert message in refused(folder / "classes.csv", "ill", *options)
+
+
+def test_similar_names_are_suggested(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{a:.3f},{b:.3f},{a:.2f}\n" for a, b in rng.standard_normal((60, 2)))
+    (tmp_path / "t.csv").write_text("diagnosis,age,y\n" + rows)
+    wrong = run("select", tmp_path / "t.csv", "--target", "diagnose", "-k", 1)
+    assert wrong.exit_code == 2 and "(did you mean 'diagnosis'?)" in wrong.stderr
+    wrong = run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--loss", "hubber")
+    assert wrong.exit_code == 2 and "(did you mean 'huber'?)" in wrong.stderr
+    right = run("select", tmp_path / "t.csv", "--target", "y", "-k", 1)
+    assert "reading t.csv: 60 rows, 2 usable columns; 5 folds" in right.stderr.splitlines()[0]

@@ -182,7 +182,10 @@ def test_a_scheduler_that_goes_away_is_one_line(folder, blocks, monkeypatch, tmp
             process.kill()
             process.wait()
     assert len(steps) >= 2 and result.exit_code == 2
-    assert f"annealed: --dask {address}: connection to the scheduler lost" in result.stderr.splitlines()[-1]
+    assert (
+        f"annealed: --dask {address}: connection to the scheduler lost"
+        in result.stderr.splitlines()[-1]
+    )
 
 
 def test_a_file_that_workers_do_not_see_is_named(folder, cluster, monkeypatch):

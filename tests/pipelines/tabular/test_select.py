@@ -237,9 +237,7 @@ def test_noise_gives_no_column_but_all_files(tmp_path):
     ]
     result = run(*noise(tmp_path, y), *files)
     assert result.exit_code == 0, result.output
-    message = (
-        r"no column selected: no size .* by one standard error; .* accuracy of 0\.\d+: -k \d+"
-    )
+    message = r"no column selected: no size .* by one standard error; .* accuracy of 0\.\d+: -k \d+"
     assert re.search(message, result.stdout)
     assert list(pd.read_csv(tmp_path / "out.csv").columns) == ["y"]
     page = (tmp_path / "report" / "select.html").read_text()

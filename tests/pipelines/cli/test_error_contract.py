@@ -170,7 +170,7 @@ main()
 @pytest.mark.parametrize(
     "files, message",
     [
-        (["camera", "0"], "camera 0: expected files of tracks or videos"),
+        (["camera", "0"], "camera 0: a camera is not supported; expected files"),
         (["/dev/zero"], "not an ordinary file, expected tracks or a video"),
         (["."], "a folder, expected tracks or a video"),
     ],

@@ -69,7 +69,7 @@ def test_select_groups_its_options_under_plain_metavars():
     places = [shown.index(f"\n{title}:\n") for title in ("Arguments", *titles)]
     assert places == sorted(places)
     assert "--include COLUMN" in shown and "--config FILE" in shown and "-o, --out TABLE" in shown
-    assert "<" not in shown.replace("low<medium<high", "") and "{TABLE}" not in shown
+    assert not {"<str>", "<path>", "<list[str]>", "<Any>", "{TABLE}"} & set(shown.split())
 
 
 def test_options_of_experts_have_a_panel():

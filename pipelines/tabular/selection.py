@@ -215,10 +215,8 @@ def select_file(
         compared = sample if isinstance(table.X, Source) else table
         table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
     n_columns, splits = len(table.names), folds(sample, task, request.seed)
-    note(
-        f"reading {Path(path).name}: {len(table.y)} rows, {n_columns} usable columns; "
-        f"{len(splits)} folds"
-    )
+    size_of_table = f"{len(table.y)} rows, {n_columns} usable column{'s' * (n_columns != 1)}"
+    note(f"reading {Path(path).name}: {size_of_table}; {len(splits)} folds")
     for text in table.notes:
         note(text)
     units = units_of(table, request.group)

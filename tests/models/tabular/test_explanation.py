@@ -1,4 +1,4 @@
-"""What each column adds sums to the score, and is what other packages say."""
+"""Partial effects sums to the score, and is what other packages say."""
 
 import sys
 

@@ -74,7 +74,7 @@ def test_options(folder):
         (["t.csv", "o.sql"], "not a safetensors file"),
         (["m.safetensors", "gone/o.sql"], "cannot be written"),
         (["gone.safetensors", "o.sql"], "no such file"),
-        (["out.csv", "out.csv"], "is read by this command"),
+        (["out.csv", "out.csv"], "is an input of this command"),
     ],
 )
 def test_mistakes_are_one_line(folder, options, message, monkeypatch):
@@ -100,6 +100,6 @@ def test_contributions(folder):
 
 def test_the_report_explains_rows(folder):
     page = (folder / "report" / "select.html").read_text()
-    section = page.partition("<h2>Why these rows</h2>")[2].partition("<h2>")[0]
+    section = page.partition("<h2>Explained rows</h2>")[2].partition("<h2>")[0]
     assert section.count("<details>") == 11 and section.count("<td>city</td>") == 11
     assert section.index(": no,") < section.index(": yes,")

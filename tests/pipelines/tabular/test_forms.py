@@ -90,7 +90,7 @@ def test_hours_vary_and_days_do_not_come_again(tmp_path):
     record, message = select(tmp_path, frame, 1)
     assert (
         names(record) == ["at (hour)"]
-        and "value (--as COLUMN=date: the days alone): at (hour)" in message
+        and "one-hot encoded (--as COLUMN=date: days only): at (hour)" in message
     )
 
 
@@ -196,7 +196,7 @@ def test_a_logarithm_is_taken_where_it_says_more(tmp_path):
     ] == pytest.approx(2, abs=0.02)
     assert min(record["scores"][name]["R2"] for name in ("selected", "test")) > 0.99
     assert (
-        "of skewed numbers above 0, or their logarithms" in message
+        "of skewed positive numbers, replaced by logarithms" in message
         and "(override: --as COLUMN=number): income" in message
     )
     assert "log(income)" in (tmp_path / "select.html").read_text() and list(
@@ -257,7 +257,7 @@ def test_the_pair_whose_product_adds_most(tmp_path, classes):
     assert sorted(record["interaction"]["columns"]) == ["a", "c"] and record["interaction"][
         "gain"
     ] > (0.05 if classes else 0.3)
-    line = "Of all pairs of columns of numbers the product of "
+    line = "Strongest interaction of two numeric columns: the product of "
     assert line in (tmp_path / "select.html").read_text() and "interaction" in json.loads(
         (tmp_path / "select.json").read_text()
     )

@@ -57,7 +57,7 @@ def test_the_columns_that_can_be_trusted(folder):
     assert result["scores"]["selected"]["R2"] > 0.7
     page = (folder / "page" / "select.html").read_text()
     assert (
-        "of which at most 5% are false in the mean" in page and "p-value" in page and " to " in page
+        "at most 5% expected false discoveries" in page and "p-value" in page and " to " in page
     )
 
 

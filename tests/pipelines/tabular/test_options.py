@@ -394,7 +394,7 @@ def test_stdin_and_spreadsheets(folder):
     [
         (("--weight", "gone"), "no column 'gone' for --weight"),
         (("--weight", "a"), "--weight a: -"),
-        (("--class-weight", "balanced"), "a regression has no classes"),
+        (("--class-weight", "balanced"), "not available for a regression"),
         (("--loss", "lorenz"), "--loss lorenz: not a loss for regression; expected one of"),
         (
             ("--score", "roc_auc"),
@@ -419,7 +419,7 @@ def test_stdin_and_spreadsheets(folder):
         (("--as", "gone=date"), "no column 'gone' for --as"),
         (("--as", "a=date"), "--as a=date: not possible"),
         (("--param", "scaling"), "--param scaling: expected NAME=VALUE"),
-        (("--param", "warm_start=true"), "--param warm_start=true: a command fits once"),
+        (("--param", "warm_start=true"), "--param warm_start=true: a command fits a single time"),
         (
             ("--param", "speed=3"),
             "--param speed=3: FSARegressor has no such parameter; expected fit_intercept",

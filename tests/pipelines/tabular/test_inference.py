@@ -56,9 +56,7 @@ def test_the_columns_that_can_be_trusted(folder):
     assert low < 2 < high and columns["kind"]["interval"] is None
     assert result["scores"]["selected"]["R2"] > 0.7
     page = (folder / "page" / "select.html").read_text()
-    assert (
-        "at most 5% expected false discoveries" in page and "p-value" in page and " to " in page
-    )
+    assert "at most 5% expected false discoveries" in page and "p-value" in page and " to " in page
 
 
 def test_where_nothing_can_be_trusted_the_answer_says_so(folder):

@@ -217,7 +217,9 @@ def test_dates_that_could_be_both_are_asked_for(tmp_path):
         }
     )
     record, stderr = select(tmp_path, table, "y")
-    assert names(record) == ["x"] and "expected --dates dayfirst or --dates monthfirst: day" in stderr
+    assert (
+        names(record) == ["x"] and "expected --dates dayfirst or --dates monthfirst: day" in stderr
+    )
     for order, better in (("dayfirst", True), ("monthfirst", False)):
         record, _ = select(tmp_path, table, "y", 1, "--dates", order)
         assert (record["scores"]["all columns"]["R2"] > 0.9) == better

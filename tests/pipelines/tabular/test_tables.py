@@ -80,7 +80,7 @@ def test_what_becomes_of_each_column(path):
     }
     text = "; ".join(table.notes)
     assert (
-        "cells that are no numbers, such as '?'" in text
+        "cells that are not numbers, such as '?'" in text
         and "read as days since 1970-01-01: boarded" in text
     )
     assert not np.isnan(table.X).any() and table.X.shape == (400, 8)
@@ -174,7 +174,7 @@ def test_separators_and_encodings(tmp_path, sep, name, encoding):
     frame.to_csv(tmp_path / name, index=False, sep=sep, encoding=encoding or "utf-8")
     table = read_table(tmp_path / name, Request("survived", encoding=encoding))
     assert {"âge", "price"} <= set(table.names) and kinds(table)["price"] == ("number", ())
-    assert f"separated by {sep!r}" in table.notes[0]
+    assert f"detected the separator {sep!r}" in table.notes[0]
     if encoding:
         result = run("select", tmp_path / name, "--target", "survived", "-k", 1)
         assert result.exit_code == 2 and "name its --encoding, such as latin-1" in result.stderr
@@ -286,7 +286,7 @@ def test_rows_with_one_cell_more(tmp_path):
         result = run("select", csv(tmp_path, rows("a,y,b", *lines)), "--target", "y", "-k", 1)
         assert (
             result.exit_code == 2
-            and "rows have 4 cells, expected 3 as there are names" in result.stderr
+            and "rows have 4 cells; expected 3 as in the header" in result.stderr
         )
 
 
@@ -319,7 +319,7 @@ def test_columns_that_must_stay(path):
     for more, message in (
         (("-k", 1, "--include", "age"), "--include names 2 columns"),
         (("-k", 2, "--include", "ship"), "--include ship: cannot be used (constant)"),
-        (("-k", 2, "--exclude", "port"), "column 'port' is named by --include and by --exclude"),
+        (("-k", 2, "--exclude", "port"), "column 'port' is named by both --include and --exclude"),
     ):
         result = run("select", path, *options, *more)
         assert result.exit_code == 2 and message in result.stderr, result.output

@@ -1,4 +1,4 @@
-"""Partial effects sums to the score, and is what other packages say."""
+"""What each column adds sums to the score, and is what other packages say."""
 
 import sys
 

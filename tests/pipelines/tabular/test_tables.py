@@ -177,7 +177,7 @@ def test_separators_and_encodings(tmp_path, sep, name, encoding):
     assert f"detected the separator {sep!r}" in table.notes[0]
     if encoding:
         result = run("select", tmp_path / name, "--target", "survived", "-k", 1)
-        assert result.exit_code == 2 and "name its --encoding, such as latin-1" in result.stderr
+        assert result.exit_code == 2 and "expected --encoding, such as latin-1" in result.stderr
 
 
 def csv(tmp_path, text):

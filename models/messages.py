@@ -24,6 +24,20 @@ def first_of(words: Sequence[str], n_shown: int) -> str:
     return ", ".join(words[:n_shown]) + (", ..." if len(words) > n_shown else "")
 
 
+def suggestion(name: str, known: Sequence[str]) -> str:
+    """Return a question about a similar known name in parentheses, or an empty text.
+
+    Examples
+    --------
+    >>> suggestion("diagnose", ["age", "diagnosis"]), suggestion("x", ["age"])
+    (" (did you mean 'diagnosis'?)", '')
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
 @contextmanager
 def naming_extra(what: str, extra: str) -> Iterator[None]:
     """Report which extra installs a package whose import fails in this context."""

@@ -1,9 +1,9 @@
-"""What all commands share: errors as one line, progress on stderr, tables for people and JSON for
-programs."""
+"""Shared parts of all commands: options, one-line errors, progress on stderr, tables and JSON."""
 
 import functools
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,24 +13,28 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from ..models.messages import short
 
-BAD_INPUT = 2  # exit code: wrong usage, or nothing answered
+USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
 SOME_FAILED = 1  # exit code of a command with several inputs
 
-# Options that several commands have.
-Model = Annotated[str, typer.Option(help="Name of a shipped model, or a model file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+# Options of several commands.
+Model = Annotated[
+    str, typer.Option(metavar="MODEL", help="Name of a shipped model, or a model file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress progress output.")]
 Dask = Annotated[
     str | None,
     typer.Option(
-        help="Address of a Dask scheduler, whose workers read the files: tcp://host:8786."
+        metavar="ADDRESS",
+        help="Dask scheduler whose workers read the files, such as tcp://host:8786.",
     ),
 ]
 _PACKAGE = Path(__file__).absolute().parents[1]
-# which extra brings a package
+# module -> the extra that installs it
 _EXTRA = {
     "cv2": "vision",
     "PIL": "vision",
@@ -41,52 +45,89 @@ _EXTRA = {
 }
 
 
+# what help shows for the type of a value, instead of <str> and <list[str]>
+_METAVARS = {"str": "TEXT", "path": "PATH", "int": "INTEGER", "float": "NUMBER"}
+
+
+class PanelCommand(TyperCommand):
+    """A command whose help groups the options by their ``rich_help_panel``, in plain text."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write one section of the help for each panel."""
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                is_argument = param.param_type_name == "argument"
+                names = record[0].partition(" <")[0] if is_argument else _plain_type(record[0])
+                panel = getattr(param, "rich_help_panel", None)
+                panel = panel or ("Arguments" if is_argument else "Options")
+                panels.setdefault(panel, []).append((names, record[1]))
+        for panel, records in panels.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments of the usage line, required ones without braces."""
+        return [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
+
+
+def _plain_type(names: str) -> str:
+    """The names of an option with its type as a metavar."""
+    return re.sub(
+        r"<(?:list\[)?([^]>]+?)(?: range)?\]?>",
+        lambda match: _METAVARS.get(match[1], match[1]),
+        names,
+    )
+
+
 def new_app(help: str) -> typer.Typer:
     """Return a group of commands with the project's settings."""
     return typer.Typer(
         help=help,
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
 
 
 def print_version(value: bool) -> None:
-    """Print the version, and end the command."""
+    """Print the version and exit."""
     if value:
         from .. import __version__
 
-        typer.echo(__version__)
+        typer.echo(f"annealed {__version__}")
         raise typer.Exit
 
 
 def root_options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", "-V", callback=print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
-    """What ``annealed`` takes before the name of a command."""
+    """Define the options of ``annealed`` itself, given before the name of a command."""
 
 
-def complain(message: object) -> None:
-    """Print one line on stderr; ends of lines become blanks, and the middle of a long one is left
-    out."""
+def print_error(message: object) -> None:
+    """Print one line on stderr: line breaks become spaces, and a long message is cut in the
+    middle."""
     typer.echo("annealed: " + short(message), err=True)
 
 
 def command_of(app: typer.Typer, name: str | None = None) -> Callable:
     """Decorate a function as a command of a group, with :func:`one_line_errors`."""
-    return lambda function: app.command(name)(one_line_errors(function))
+    return lambda function: app.command(name, cls=PanelCommand)(one_line_errors(function))
 
 
 def with_options(of: type, **defaults: Any) -> Callable:
     """Decorate a command whose first parameter is a dataclass: its fields become options.
 
-    Fields carry ``Annotated[..., typer.Option(...)]``; those that are () by default may be
-    repeated. ``defaults`` replace those of the fields.
+    Fields carry ``Annotated[..., typer.Option(...)]``; an option whose default is () is repeatable.
+    ``defaults`` replace those of the fields.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     for entry in fields(of):
@@ -110,48 +151,48 @@ def with_options(of: type, **defaults: Any) -> Callable:
             }
             command(of(**values), **given)
 
-        _, *own = signature(command, eval_str=True).parameters.values()
-        own = [p.replace(kind=p.KEYWORD_ONLY) for p in own]
-        first = [p for p in own if p.default is p.empty]
-        wrapped.__signature__ = Signature([*first, *options, *own[len(first) :]])  # type: ignore[attr-defined]
+        _, *others = signature(command, eval_str=True).parameters.values()
+        others = [p.replace(kind=p.KEYWORD_ONLY) for p in others]
+        required = [p for p in others if p.default is p.empty]
+        wrapped.__signature__ = Signature([*required, *options, *others[len(required) :]])  # type: ignore[attr-defined]
         return wrapped
 
     return decorate
 
 
 def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command: bad input, and files or packages that are not there, become a line and
-    exit code 2.
+    """Decorate a command: invalid input, missing files and missing packages end it with a one-line
+    message and exit code 2.
 
-    With ``--json`` the line is also an object with ``error`` on stdout. Our own warnings become
-    lines too; those of libraries are for programmers, and are left out.
+    With ``--json`` the message is also printed on stdout, as an object with ``error``. Warnings of
+    this package are printed as one line each; those of other libraries are suppressed.
     """
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        # no word of compiling either, here and in processes that the command starts
+        # also silences messages about compilation, here and in child processes
         if kwargs.get("quiet"):
             os.environ["ANNEALED_QUIET"] = "1"
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 return command(*args, **kwargs)
-        # the reader of our output has gone: nothing to say, and nobody to say it to
+        # stdout was closed (broken pipe): exit quietly
         except BrokenPipeError:
             sys.stderr.close()
             raise typer.Exit(1) from None
         except (ValueError, OSError, ModuleNotFoundError) as error:
             message = _with_extra(error)
-            complain(message)
+            print_error(message)
             if kwargs.get("as_json"):
                 print_json({"error": short(message)})
-            raise typer.Exit(BAD_INPUT) from None
+            raise typer.Exit(USAGE_ERROR) from None
 
     return wrapped
 
 
 def _with_extra(error: Exception) -> str:
-    """The message of an error; that of a missing package names the extra that brings it."""
+    """The message of an error; for a missing package it names the extra that installs it."""
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
     return (
@@ -170,25 +211,25 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     if _PACKAGE in Path(filename).parents and issubclass(category, UserWarning):
-        complain(message)
+        print_error(message)
 
 
 def end(n_inputs: int, n_failed: int) -> None:
-    """End a command with several inputs: exit code 0 if all were answered, 1 if some were, 2 if
-    none was."""
+    """Exit a command with several inputs: code 0 if all succeeded, 1 if some failed, 2 if all
+    failed."""
     if n_failed:
-        raise typer.Exit(BAD_INPUT if n_failed >= n_inputs else SOME_FAILED)
+        raise typer.Exit(USAGE_ERROR if n_failed >= n_inputs else SOME_FAILED)
 
 
 def print_json(record: Any) -> None:
-    """Print one JSON document on one line of stdout, see :func:`plain`; in ASCII, for names of
-    files may be no text."""
+    """Print one JSON document on one line of stdout, see :func:`plain`; in ASCII, since file names
+    may hold bytes that are not text."""
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """Return a value in JSON's own types: arrays become lists, NaN and infinity (which JSON cannot
-    say) None."""
+    """Return a value in the types of JSON: arrays become lists; NaN and infinity, which JSON lacks,
+    become None."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -201,7 +242,7 @@ def plain(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table for people: numbers to the right, cells as :func:`text` gives them."""
+    """Print a table on the terminal: numbers right-aligned, cells formatted by :func:`text`."""
     from rich.console import Console
     from rich.table import Table
 
@@ -218,10 +259,10 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 def print_answer(
     record: Any, as_json: bool, title: str, columns: Mapping[str, str] | Sequence[str]
 ) -> None:
-    """Print a record as JSON, or its rows as a table for people.
+    """Print a record as JSON, or its rows as a table.
 
-    ``columns`` are the keys of the rows, or what stands above each. The rows are the record itself,
-    or its ``rows``.
+    ``columns`` are the keys of the rows, or a mapping of keys to column titles. The rows are the
+    record itself, or its ``rows``.
     """
     if as_json:
         return print_json(record)
@@ -231,7 +272,7 @@ def print_answer(
 
 
 def text(value: Any) -> str:
-    """Return a value as a cell of a table: floats with three decimals, "-" for None and NaN."""
+    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
     if isinstance(value, float):
         return "-" if value != value else f"{value:.3f}"
     return "-" if value is None else str(value)
@@ -240,7 +281,7 @@ def text(value: Any) -> str:
 def markdown_table(
     columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text
 ) -> str:
-    """Return a table in Markdown, cells as :func:`text` gives them."""
+    """Return a table in Markdown, cells formatted by :func:`text`."""
     head = list(columns)
     return "".join(
         "| " + " | ".join(map(cell, line)) + " |\n" for line in (head, ["---"] * len(head), *rows)
@@ -250,8 +291,8 @@ def markdown_table(
 def progress(
     iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0
 ) -> Iterable:
-    """Pass an iterable through, with a bar on stderr when that is a terminal, and else with a line
-    a minute, the first after ``wait`` seconds."""
+    """Return an iterable that shows its progress on stderr: a bar on a terminal, else one line a
+    minute, the first after ``wait`` seconds."""
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
@@ -261,14 +302,14 @@ def progress(
     )
 
 
-def say(message: str, quiet: bool) -> None:
-    """Print one line about the state of long work on stderr."""
+def log(message: str, quiet: bool) -> None:
+    """Print one line about the state of long work on stderr, unless ``quiet``."""
     if not quiet:
         typer.echo(message, err=True)
 
 
 def number_or_auto(option: str, text: str) -> int | None:
-    """Return the number from 1 on that an option was given, None for "auto"; else a ValueError."""
+    """Parse the value of an option: a positive integer, or None for "auto"; else a ValueError."""
     if text == "auto":
         return None
     try:
@@ -281,7 +322,7 @@ def number_or_auto(option: str, text: str) -> int | None:
 
 
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a model of a kind in ``annealed.models.files.KINDS``: a shipped name, or a path."""
+    """Load a model by the name of a shipped one or by its path, and check its kind."""
     from ..models import load_model, resolve_model
     from ..models.files import read_header
 

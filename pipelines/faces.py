@@ -1,4 +1,4 @@
-"""The name of :mod:`annealed.pipelines.keypoints` until 0.2: its modules under their old paths."""
+"""The name of :mod:`annealed.pipelines.keypoints` until 0.2: the old import paths still work."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Compile once what a part of the package needs, by using it: what ``annealed warmup`` does."""
+"""Compilation of each part of the package by running it once (``annealed warmup``)."""
 
 import warnings
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from ..learners.compilation import compiled_only
 
 
 def warm_faces() -> None:
-    """Detection in all modes, with and without assembly of faces."""
+    """Run detection in all modes, with and without assembly of faces."""
     from ..models import load_model
     from ..models.keypoints.instances.assembly import Assembly
     from ..models.keypoints.windows.window_models import Mode
@@ -22,7 +22,7 @@ def warm_faces() -> None:
 
 
 def warm_motion() -> None:
-    """Segmentation of two synthetic motions."""
+    """Segment two synthetic motions."""
     from ..models import load_model
 
     rng = np.random.RandomState(0)
@@ -33,7 +33,7 @@ def warm_motion() -> None:
 
 
 def warm_pets() -> None:
-    """Classification of one photograph."""
+    """Classify one photograph."""
     from ..models import load_model
     from ..vision import Photograph
     from .keypoints.detect import sample_photograph
@@ -42,7 +42,7 @@ def warm_pets() -> None:
 
 
 def warm_learners() -> None:
-    """Fits on tables of single and double precision, by rows and by columns."""
+    """Fit tables in single and double precision, row-major and column-major."""
     import annealed.learners as learners
 
     rng = np.random.RandomState(0)

@@ -9,12 +9,12 @@ import sys
 def main() -> None:
     """Run the command line; the entry point of the script ``annealed``.
 
-    An interrupt is one line and exit code 130 from the first import on; after the last output it
-    changes nothing any more.
+    From the first import on, an interrupt prints one line and exits with code 130; after the last
+    output it has no effect.
     """
-    # what modules are made of stays: to look for garbage in it takes a tenth of a second
+    # module contents are never garbage: collecting them takes a tenth of a second
     gc.set_threshold(50_000, 20, 50)
-    # names of columns and files may hold what a terminal's encoding does not
+    # names of columns and files may not be encodable on the terminal
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -23,7 +23,7 @@ def main() -> None:
 
         app.app()
     except (KeyboardInterrupt, SystemExit) as end:
-        # while Python cleans up, the signal itself would end it
+        # during cleanup, the signal itself would end Python
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if isinstance(end, SystemExit) and end.code != 130:  # typer's code for an interrupt
             raise

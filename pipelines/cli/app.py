@@ -1,8 +1,7 @@
-"""The command ``annealed``: one module per group of commands, each of which imports what it needs
-when it runs.
+"""The command ``annealed``: one module per group of commands, each of which imports its
+dependencies when it runs.
 
-Only the module of the command that was asked for is imported; for anything else, such as
-``--help``, all.
+Only the module of the requested command is imported; without one, as for ``--help``, all are.
 """
 
 import os
@@ -15,7 +14,7 @@ import typer
 
 from ..console import command_of, new_app, one_line_errors, root_options
 
-# Libraries would add lines of their own to ours; whoever wants these sets the variables.
+# suppresses messages of libraries, unless the variables are set
 os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
@@ -27,12 +26,11 @@ _COMMANDS = {
     "export": "select",
     "serve": "serve",
     "warmup": "serve",
+    "info": "models",
 }
-_EXPERIMENTS = ("reproduce", "data")  # of the distribution annealed-experiments
+_EXPERIMENTS = ("reproduce", "data")  # in the distribution annealed-experiments
 
-app = new_app(
-    help="Sparse learners that see: feature selection with annealing, and vision tools built on it."
-)
+app = new_app(help="Feature selection with annealing, and computer vision tools built on it.")
 app.callback()(root_options)
 
 
@@ -46,7 +44,7 @@ def _add(name: str, command: Any) -> None:
 
 def _not_installed() -> None:
     raise ModuleNotFoundError(
-        "annealed-experiments is not installed; expected: pip install ./experiments in the checkout"
+        "annealed-experiments is not installed: pip install ./experiments in the checkout"
     )
 
 
@@ -55,7 +53,7 @@ _requested = [name for name in _names if name in sys.argv[1:2]]
 for name in _requested or _names:
     module = import_module(f".{_names[name]}", __package__)
     _add(name, module.app if name in _GROUPS else getattr(module, name))
-if not _requested:  # commands that other distributions add
+if not _requested:  # commands of other distributions
     _installed = {entry.name: entry for entry in entry_points(group="annealed.commands")}
     for entry in _installed.values():
         _add(entry.name, entry.load())

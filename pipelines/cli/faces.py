@@ -1,5 +1,5 @@
-"""``annealed faces``: the commands of ``annealed keypoints`` with the schema, the model and the
-measure of faces."""
+"""``annealed faces``: the commands of ``annealed keypoints`` with the schema, model and measure of
+faces."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typer import Option
 from .. import console
 from ..console import AsJson, Quiet, command_of, new_app, with_options
 from . import keypoints
-from .keypoints import Detection, Evaluation, Training, Words
+from .keypoints import EXPERT, Detection, Evaluation, Training, Words
 
 app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
@@ -18,7 +18,7 @@ app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 @command_of(app)
 @with_options(Detection, model="faces")
 def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Find keypoints in photographs and videos; without INPUT, in a sample photograph.
+    """Detect facial keypoints in photographs and videos; without INPUT, in a sample photograph.
 
     \b
     Examples:
@@ -30,17 +30,21 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
 
 @dataclass(frozen=True)
 class FaceTraining(Training):
-    """Options of the training of faces besides those of any training."""
+    """Options of ``annealed faces train``, in addition to those of any training."""
 
-    keypoint: Annotated[Words, Option("--keypoint", help="Only this one; may be repeated.")] = ()
+    keypoint: Annotated[
+        Words, Option("--keypoint", metavar="NAME", help="Train only this keypoint; repeatable.")
+    ] = ()
     n_background: Annotated[
-        int, Option(help="Number of background images, in the order of their names.")
+        int, Option(metavar="N", help="Number of background images, the first by name.")
     ] = 140
     mode: Annotated[
-        str, Option(help="Fastest mode of the detector: scan, regress, or prune+regress.")
+        str,
+        EXPERT(metavar="MODE", help="Fastest mode to train for: scan, regress, or prune+regress."),
     ] = "prune+regress"
     config: Annotated[
-        Path | None, Option(help="TOML or JSON file with settings, a table for each stage.")
+        Path | None,
+        Option(metavar="FILE", help="TOML or JSON file of settings, with a table for each stage."),
     ] = None
 
 
@@ -56,7 +60,7 @@ def train(request: FaceTraining, quiet: Quiet = False) -> None:
     """
     from ...models.keypoints.windows.window_models import Mode as SearchMode
     from ..common.config import check_names, read_config
-    from ..common.file_map import jobs_or_map
+    from ..common.file_map import resolve_jobs
     from ..common.outputs import check_outputs
     from ..keypoints.data import read_annotations
     from ..keypoints.faces import ANCHORS, KEYPOINTS
@@ -70,17 +74,18 @@ def train(request: FaceTraining, quiet: Quiet = False) -> None:
         : request.n_background
     ]
     images = read_annotations(request.data)
-    console.say(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
+    console.log(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
     names = list(dict.fromkeys(request.keypoint)) or ANCHORS
-    n_jobs = jobs_or_map(request.jobs, request.dask, len(images) + len(empty), quiet)
-    more = request.mode, request.resume, lambda line: console.say(line, quiet), n_jobs
+    n_jobs = resolve_jobs(request.jobs, request.dask, len(images) + len(empty), quiet)
+    more = request.mode, request.resume, lambda line: console.log(line, quiet), n_jobs
     train_detector(images, empty, request.out, settings, names, *more)
 
 
 @command_of(app)
 @with_options(Evaluation, model="faces", measure="ap")
 def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Compare detections with annotations: average precision per keypoint, tolerance and source.
+    """Evaluate detections against annotations: average precision per keypoint, tolerance and
+    source.
 
     \b
     Examples:

@@ -1,10 +1,10 @@
-"""``annealed keypoints``: train, evaluate and use a detector of the points of any object."""
+"""``annealed keypoints``: train, evaluate and run keypoint detectors of any object."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,32 +19,47 @@ if TYPE_CHECKING:
     from ..keypoints.detect import FileDetections
     from ..keypoints.forms import Finished, Forms
 
-app = new_app(help="Keypoints of any object, from annotated pictures.")
+app = new_app(help="Train and run keypoint detectors of any object.")
+
+EXPERT = partial(Option, rich_help_panel="Expert options")
+_OUTPUT = partial(Option, rich_help_panel="Output")
 
 Words = Sequence[str]
-Keypoints = Annotated[Words, Option("--keypoint", help="Only this one; may be repeated.")]
+Keypoints = Annotated[
+    Words, Option("--keypoint", metavar="NAME", help="Report only this keypoint; repeatable.")
+]
 Mode = Annotated[
     str | None,
-    Option(help="Windows to score: scan (all), regress, or prune+regress (fastest, the default)."),
+    EXPERT(
+        metavar="MODE",
+        help="Search: scan (all windows), regress, or prune+regress (fastest, the default).",
+    ),
 ]
 Assembly = Annotated[
     str | None,
-    Option(help="How objects are assembled: 2d, 3d, or none; by default as the model says."),
+    EXPERT(
+        metavar="NAME", help="Assembly of objects: 2d, 3d, or none (default: set by the model)."
+    ),
 ]
 Inputs = Annotated[
-    Words, Argument(metavar="INPUT", help="Images, folders, patterns, -, a video, or: camera 0.")
+    Words,
+    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or: camera 0."),
 ]
 Data = Annotated[
-    Path, Option(help="Folder with images and keypoints.csv, COCO JSON, or .pts files of faces.")
+    Path,
+    Option(
+        metavar="FOLDER", help="Folder with images and keypoints.csv, COCO JSON, or .pts files."
+    ),
 ]
 Background = Annotated[
-    Path | None, Option(help="Folder of images without objects; by default beside the images.")
+    Path | None,
+    Option(metavar="FOLDER", help="Folder of images without objects (default: DATA/background)."),
 ]
 
 
 @dataclass(frozen=True)
 class Detection:
-    """Options of a detection."""
+    """Options of ``detect``."""
 
     model: Model
     images: Inputs = ()
@@ -53,7 +68,7 @@ class Detection:
         float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")
     ] = None
     threshold: Annotated[
-        float | None, Option(help="Minimum score of a keypoint, whatever the object.")
+        float | None, EXPERT(help="Minimum score of a keypoint, regardless of objects.")
     ] = None
     min_size: Annotated[
         float | None, Option(help="Smallest detection window, in image pixels.")
@@ -63,68 +78,101 @@ class Detection:
     )
     roll: Annotated[
         float | None,
-        Option(help="Degrees of a second, rotated search (default 30; 0: none, as for video)."),
+        Option(
+            metavar="DEGREES",
+            help="Angle of the second, rotated search (default 30; 0 disables it, as for video).",
+        ),
     ] = None
     boxes: Annotated[
         Path | None,
-        Option(help="CSV of known boxes (image, x0, y0, x1, y1): only their points are located."),
+        Option(
+            metavar="FILE",
+            help="CSV of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
+        ),
     ] = None
     mode: Mode = None
     assembly: Assembly = None
     landmarks: Annotated[
-        bool, Option("--landmarks", help="Report all points, not only the keypoints.")
+        bool, Option("--landmarks", help="Report all landmarks, not only the keypoints.")
     ] = False
-    every: Annotated[int, Option(help="Of a video or camera: process every N-th frame.")] = 1
+    every: Annotated[
+        int, Option(metavar="N", help="Process every N-th frame of a video or camera.")
+    ] = 1
     smooth: Annotated[
-        str, Option(help="Of a video or camera: auto, off, or the cut-off in Hz (low: still).")
+        str,
+        Option(
+            metavar="auto|off|HZ",
+            help="Smoothing of a video or camera: automatic, none, or a cut-off frequency.",
+        ),
     ] = "auto"
     jobs: Annotated[
         int,
-        Option(
-            help="Number of parallel processes (0: one per core). `seconds` is longer with more."
-        ),
+        Option(metavar="N", help="Number of parallel processes (0: one per core)."),
     ] = 1
     dask: Dask = None
     table: Annotated[
-        Path | None, Option(help="Table to write, .csv or .parquet: a row per object.")
+        Path | None,
+        _OUTPUT(metavar="FILE", help="Table to write, .csv or .parquet, one row per object."),
     ] = None
-    coco: Annotated[Path | None, Option(help="COCO keypoints to write, .json.")] = None
-    crops: Annotated[Path | None, Option(help="Folder for eye-aligned crops of faces.")] = None
-    size: Annotated[int, Option(help="Side of the crops in pixels.")] = 112
+    coco: Annotated[
+        Path | None, _OUTPUT(metavar="FILE", help="COCO keypoint file to write, .json.")
+    ] = None
+    crops: Annotated[
+        Path | None, _OUTPUT(metavar="FOLDER", help="Folder for eye-aligned face crops.")
+    ] = None
+    size: Annotated[int, _OUTPUT(metavar="PIXELS", help="Side length of the crops.")] = 112
     resume: Annotated[
-        bool, Option("--resume", help="Resume an interrupted run that writes a table or COCO file.")
+        bool,
+        _OUTPUT("--resume", help="Resume an interrupted run that writes a table or COCO file."),
     ] = False
     overlay: Annotated[
-        Path | None, Option(help="Picture or video to write; a folder for several images.")
+        Path | None,
+        _OUTPUT(metavar="PATH", help="Image or video to write, with the detections; or a folder."),
     ] = None
 
 
 @dataclass(frozen=True)
 class Training:
-    """Options of any training."""
+    """Options of every training command."""
 
     data: Data
-    out: Annotated[Path, Option(help="Model file to write; checkpoints go beside it.")]
+    out: Annotated[
+        Path,
+        Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Model file to write; checkpoints are put beside it.",
+        ),
+    ]
     background: Background = None
     resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint.")] = False
     jobs: Annotated[
-        int, Option(help="Number of threads (0: one per core); the model does not depend on it.")
+        int,
+        Option(
+            metavar="N",
+            help="Number of threads (0: one per core); the model does not depend on it.",
+        ),
     ] = 0
     dask: Dask = None
 
 
 @dataclass(frozen=True)
 class ObjectTraining(Training):
-    """Options of a training whose settings are decided from the pictures."""
+    """Options of ``annealed keypoints train``, which chooses its settings by the images."""
 
     schema: Annotated[
-        Path | None, Option(help="TOML file: names, mirror pairs, skeleton, length, upright.")
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="TOML file of names, mirror pairs, skeleton, reference length, orientation.",
+        ),
     ] = None
-    category: Annotated[str | None, Option(help="Which category, where the file has several.")] = (
-        None
-    )
+    category: Annotated[
+        str | None, Option(metavar="NAME", help="Category to train, if the file has several.")
+    ] = None
     rotation: Annotated[
-        str | None, Option(help="upright, or free: objects stand in any direction.")
+        str | None, Option(metavar="NAME", help="upright, or free for objects of any orientation.")
     ] = None
     mirrored: Annotated[
         bool | None,
@@ -134,39 +182,52 @@ class ObjectTraining(Training):
         float | None, Option(help="Window size in reference lengths (default: tuned).")
     ] = None
     anchor: Annotated[
-        Words, Option(help="Keypoint that gets its own detector (default: tuned).")
+        Words,
+        Option(
+            metavar="NAME", help="Keypoint that gets its own detector (default: tuned); repeatable."
+        ),
     ] = ()
-    features: Annotated[int | None, Option(help="Features of each detector.")] = None
+    features: Annotated[
+        int | None, Option(metavar="N", help="Number of features of each detector.")
+    ] = None
     rounds: Annotated[
-        int | None, Option(help="Maximum number of rounds of hard-negative mining.")
+        int | None, Option(metavar="N", help="Maximum number of rounds of hard-negative mining.")
     ] = None
     report: Annotated[
         Path | None,
-        Option(help="Folder for a page about the training: errors, worst pictures, ..."),
+        Option(metavar="FOLDER", help="Folder for a report: errors, worst images, learning curve."),
     ] = None
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Options of an evaluation."""
+    """Options of ``evaluate``."""
 
     model: Model
     data: Data
     measure: Annotated[
-        str, Option(help="ap: by the reference length; pck: by the box; oks: whole objects.")
+        str,
+        Option(
+            metavar="ap|pck|oks",
+            help="Measure: by the reference length, by the box, or of whole objects.",
+        ),
     ] = "pck"
     keypoint: Keypoints = ()
     background: Background = None
-    skip_background: Annotated[int, Option(help="Skip the first N background images.")] = 0
+    skip_background: Annotated[
+        int, Option(metavar="N", help="Skip the first N background images.")
+    ] = 0
     mode: Mode = None
     assembly: Assembly = None
     report: Annotated[
-        Path | None, Option(help="Folder for a page with tables, curves and pictures.")
+        Path | None,
+        Option(metavar="FOLDER", help="Folder for a report with tables, curves and images."),
     ] = None
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Paths of images without objects: of a folder, else of ``background`` beside the others."""
+    """Return paths of images without objects: in a folder, else in ``background`` beside the
+    others."""
     from ..common.image_folders import list_images
 
     default = None if beside is None else beside / "background"
@@ -180,11 +241,12 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
 
 
 def _detector(model: str, group: str, command: str) -> KeypointDetector:
-    """The detector in a model file; ``annealed keypoints`` takes none of faces."""
+    """The detector in a model file; ``annealed keypoints`` rejects face detectors."""
     detector: KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
-            f"{model}: a detector of faces; expected one of other objects, or the command: annealed faces {command}"
+            f"{model}: a face detector; expected another detector, or the command: "
+            f"annealed faces {command}"
         )
     return detector
 
@@ -192,7 +254,7 @@ def _detector(model: str, group: str, command: str) -> KeypointDetector:
 @command_of(app)
 @with_options(ObjectTraining)
 def train(request: ObjectTraining, quiet: Quiet = False) -> None:
-    """Train a detector; what is not given is decided from the pictures, and printed.
+    """Train a detector; unset options are tuned on the images, and printed.
 
     \b
     Examples:
@@ -202,7 +264,7 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     from dataclasses import replace
 
     from ..common.config import check_names
-    from ..common.file_map import jobs_or_map
+    from ..common.file_map import resolve_jobs
     from ..common.outputs import check_outputs, make_folder
     from ..keypoints.data import schema_of
     from ..keypoints.objects import check_number, read_objects
@@ -228,9 +290,9 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     check_names("anchor", anchors, known.keypoints)
     if len(anchors) == 1:
         raise ValueError(f"--anchor {anchors[0]}: expected two or more, or none")
-    for name, least in (("window", 0.1), ("features", 1), ("rounds", 0)):
-        if (value := getattr(request, name)) is not None and not least <= value <= 100_000:
-            raise ValueError(f"--{name} {value}: expected a number of at least {least:g}")
+    for name, minimum in (("window", 0.1), ("features", 1), ("rounds", 0)):
+        if (value := getattr(request, name)) is not None and not minimum <= value <= 100_000:
+            raise ValueError(f"--{name} {value}: expected at least {minimum:g}")
     check_outputs(
         [request.data, request.background, request.schema],
         model=request.out,
@@ -240,25 +302,25 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     images = read_objects(request.data, known)
     few = check_number(images)
     n = sum(len(image.instances) for image in images)
-    n_jobs = jobs_or_map(request.jobs, request.dask, len(images) + len(empty), quiet)
-    console.say(
-        few or f"{len(images)} pictures with {n} of {known.category!r}, {len(empty)} without", quiet
+    n_jobs = resolve_jobs(request.jobs, request.dask, len(images) + len(empty), quiet)
+    console.log(
+        few or f"{len(images)} images with {n} of {known.category!r}, {len(empty)} without", quiet
     )
-    say = lambda line: console.say(line, quiet)  # noqa: E731
+    log = lambda line: console.log(line, quiet)  # noqa: E731
     made, decisions = train_keypoints(
-        images, empty, request.out, request.resume, say, n_jobs, **given
+        images, empty, request.out, request.resume, log, n_jobs, **given
     )
     if request.report is not None:
         make_folder(request.report)
         test = held_out_images(made, images)
-        curve = learning_curve(images, test, empty, decisions, say, n_jobs=n_jobs)
+        curve = learning_curve(images, test, empty, decisions, log, n_jobs=n_jobs)
         write_report(request.report, made, decisions.lines(), test, len(images), curve)
 
 
 @command_of(app)
 @with_options(Detection)
 def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Find objects and their points in photographs and videos.
+    """Detect objects and their keypoints in photographs and videos.
 
     \b
     Examples:
@@ -271,9 +333,8 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
 
 
 def _video_source(images: Sequence[str]) -> str | int | None:
-    """Tell what the arguments name: a video file, the number of a camera (``camera 0``), or None
-    for photographs.
-    """
+    """The source that the arguments name: a video file, a camera number (``camera 0``), or None for
+    photographs."""
     import re
 
     from ..common.video import VIDEO_SUFFIXES
@@ -286,17 +347,17 @@ def _video_source(images: Sequence[str]) -> str | int | None:
         return int(images[1])
     for name in images:
         if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
-            raise ValueError(f"{name}: no such file; a camera is named as in: camera 0")
+            raise ValueError(f"{name}: no such file; expected a camera as in: camera 0")
     videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
     if not videos:
         return None
     if len(images) > 1:
-        raise ValueError(f"{videos[0]}: expected one video alone, not among {len(images)} files")
+        raise ValueError(f"{videos[0]}: expected a single video instead of {len(images)} files")
     return videos[0]
 
 
 def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) -> None:
-    """Find keypoints in files, print them, and write them in all requested forms."""
+    """Detect keypoints in files, print them, and write all requested outputs."""
     import tempfile
     from contextlib import ExitStack
 
@@ -318,9 +379,9 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     detector = _detector(model, group, "detect")
     if crops is not None and detector.category is not None:
         raise ValueError(
-            f"--crops {crops}: crops are of faces; the model finds {detector.category!r}"
+            f"--crops {crops}: only available for faces; the model detects {detector.category!r}"
         )
-    # frames without an object are many: they are searched once
+    # many frames hold no object: they are searched once
     roll = request.roll if request.roll is not None else DEFAULT_ROLL if source is None else 0.0
     known = (
         None
@@ -329,7 +390,7 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     )
     if source is not None and request.dask is not None:
         raise ValueError(
-            f"--dask {request.dask}: frames are searched one after the other; expected photographs"
+            f"--dask {request.dask}: not available for a video or camera; expected photographs"
         )
     given = {
         name: getattr(request, name)
@@ -337,7 +398,7 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     }
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
-        raise ValueError(f"every={request.every}: expected a whole number of at least 1")
+        raise ValueError(f"--every {request.every}: expected a whole number of at least 1")
     if request.resume and (source is not None or not (request.table or request.coco)):
         raise ValueError("--resume: expected photographs, and --table or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
@@ -369,10 +430,10 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
         elif todo or not images:
             file_map = None
             if request.jobs != 1 or request.dask is not None:
-                from ..common.file_map import file_map_of
+                from ..common.file_map import make_file_map
 
-                file_map = file_map_of(request.jobs, request.dask, max(1, len(todo)), quiet)
-            # the rest of an earlier run is handled as all are: the same numbers
+                file_map = make_file_map(request.jobs, request.dask, max(1, len(todo)), quiet)
+            # a resumed run uses the settings of all images: the same numbers
             results = detect_files(
                 detector, todo, options, file_map, are_few(images), bool(pictures or crops), known
             )
@@ -380,18 +441,18 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
 
 
 def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
-    """Boxes of known objects by the names of the photographs."""
+    """Boxes of known objects by photograph name."""
     from ..keypoints.data import read_boxes
 
     names = {Path(name).name for name in images}
     if len(names) != len(images) or not images:
-        raise ValueError(f"--boxes {path}: expected photographs of different names")
+        raise ValueError(f"--boxes {path}: expected photographs with distinct names")
     return read_boxes(path, names.__contains__, "among the photographs")
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """Check the names of the pictures or the video to write, before anything is searched; the
-    pictures."""
+    """The overlay images to write; checks their names, or that of the video, before any
+    detection."""
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..common.video import check_video_name
     from ..keypoints.detect import SAMPLE
@@ -410,7 +471,7 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
 
 @dataclass
 class _Output:
-    """Where results go: printed, and into files of all forms."""
+    """Output of results: printed, and written to files of all formats."""
 
     forms: Forms | None
     landmarks: bool
@@ -428,14 +489,16 @@ class _Output:
         finished: Finished | None,
         source: str | int | None,
     ) -> None:
-        """Answer one photograph or frame after the other, after what an earlier run finished."""
+        """Output each photograph or frame, after those of an earlier run."""
         import time
 
         n_images, n_before = max(1, len(self.images)), 0 if finished is None else finished.n
         for record in finished or ():
-            self._say(record)
+            self._report(record)
         if n_before:
-            console.say(f"{n_before} of {n_images} photographs were finished before", self.quiet)
+            console.log(
+                f"{n_before} of {n_images} photographs finished in an earlier run", self.quiet
+            )
         start, n, seconds = time.perf_counter(), 0, 0.0
         shown = (
             results
@@ -450,46 +513,49 @@ class _Output:
                     record["error"] = error
                 if finished is not None:
                     finished.add(record)
-                self._say(record)
+                self._report(record)
                 if not self.as_json and result.error is None:
                     _print_result(result, self.assembled, self.landmarks)
         except KeyboardInterrupt:
             if isinstance(results, Generator):
                 results.close()
-            if not isinstance(source, int):  # this is how one leaves a camera
+            if not isinstance(source, int):  # an interrupt ends a camera
                 raise
         except ValueError as error:
             if source is None:
                 raise
-            self._say({"image": " ".join(self.images), "error": str(error)})
-            raise typer.Exit(console.BAD_INPUT) from None
+            self._report({"image": " ".join(self.images), "error": str(error)})
+            raise typer.Exit(console.USAGE_ERROR) from None
         if self.forms is not None and finished is not None:
             self.forms.write(finished, detector)
             finished.remove()
         if source is not None:
             elapsed = max(time.perf_counter() - start, 1e-9)
-            rates = f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the detection alone)"
-            console.say(f"{n} frames processed, {rates}", self.quiet)
+            rates = (
+                f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the "
+                "detection alone)"
+            )
+            console.log(f"{n} frames processed, {rates}", self.quiet)
         console.end(1 if source is not None else n_images, self.n_failed)
 
     @cached_property
     def stems(self) -> list[str]:
-        """Beginnings of the names of crops."""
+        """Stems of the names of crops."""
         from ..common.outputs import distinct_stems
         from ..keypoints.detect import SAMPLE
 
         return distinct_stems(self.images or [SAMPLE])
 
-    def _say(self, record: dict) -> None:
+    def _report(self, record: dict) -> None:
         if "error" in record:
-            console.complain(record["error"])
+            console.print_error(record["error"])
             self.n_failed += 1
         if self.as_json:
             console.print_json(record)
 
     def _write_pictures(self, number: int, result: FileDetections) -> str | None:
-        """Write a photograph with what was found in it, and crops; the reason where that fails: the
-        record has both."""
+        """Write the overlay and the crops of a photograph; return the error message if that
+        fails."""
         try:
             if self.pictures and result.pixels is not None:
                 from ..keypoints.drawing import draw_detections, write_image
@@ -509,14 +575,14 @@ class _Output:
 
 
 def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> None:
-    """Print the detections in a photograph, and the points of its faces if request for; of a frame
-    one line."""
+    """Print the detections in a photograph, with landmarks if requested; one line for a frame."""
     if result.frame is not None:
         best = {
             d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)
         }
         typer.echo(
-            f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  {'  '.join(best.values()) or 'nothing'}"
+            f"{result.time:8.3f} s  in {1000 * result.seconds:6.1f} ms  "
+            f"{'  '.join(best.values()) or 'nothing'}"
         )
         return
     rows = [
@@ -541,7 +607,7 @@ def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> N
 @command_of(app)
 @with_options(Evaluation)
 def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Share of points within a tenth of the box's size, by keypoint, and false objects.
+    """Evaluate detections: points within a tenth of the box size, by keypoint, and false positives.
 
     \b
     Examples:
@@ -556,7 +622,7 @@ def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False)
 def run_evaluation(
     request: Evaluation, group: str, background: list[Path], as_json: bool, quiet: bool
 ) -> None:
-    """Compare what a model finds with annotations, print the result, and write its report."""
+    """Evaluate a model against annotations, print the result, and write a report."""
     from ...models.keypoints.detections import DetectionOptions
     from ..common.config import check_names
     from ..common.outputs import check_outputs, make_folder
@@ -589,7 +655,7 @@ def run_evaluation(
     bar = lambda it, n: console.progress(it, quiet, "images", n)  # noqa: E731
     evaluation = evaluate_detector(detector, images, options.keypoints or (), empty, bar, **more)
     for error in evaluation.errors:
-        console.complain(error)
+        console.print_error(error)
     by_length = request.measure == "ap"
     settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | (
         {"mode": options.mode} if by_length else {}

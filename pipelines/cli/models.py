@@ -1,4 +1,4 @@
-"""``annealed models``: the models that ship with the package."""
+"""``annealed models``: shipped models and model files; ``annealed info``: the installation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,9 @@ import typer
 
 from ..console import command_of, new_app, print_answer, print_json
 
-app = new_app(help="The shipped models, and what is in a model file.")
+app = new_app(help="List shipped models and inspect model files.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @command_of(app, "list")
@@ -42,11 +42,14 @@ def convert(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Model file to write; by default the same.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Model file to write (default: in place)."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model in the present format, with a checksum: the same arrays, the same answers.
+    """Convert a model to the current format, with a checksum; arrays and predictions stay equal.
 
     \b
     Examples:
@@ -63,8 +66,8 @@ def convert(
     new = out or path
     check_outputs([path] if out else [], model=new)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the missing checksum
-        load_model(path)  # checks every part
+        warnings.simplefilter("ignore")  # about the missing checksum
+        load_model(path)  # validates every part
         arrays, header = read_model(path, read_header(path)["kind"])
     kind = header.pop("kind")
     write_model(new, kind, arrays, header)
@@ -79,7 +82,7 @@ def show(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show the header of a model: settings, training, scores; and its card.
+    """Show the model card and the header of a model: settings, training and scores.
 
     \b
     Examples:
@@ -101,3 +104,35 @@ def show(
     if card.is_file():
         typer.echo(re.sub(r"<!--.*?-->\n?", "", card.read_text(encoding="utf-8")))
     typer.echo(json.dumps(header, indent=2, ensure_ascii=False))
+
+
+def info(as_json: AsJson = False) -> None:
+    """Print versions, threads, the cache folder and the shipped models.
+
+    \b
+    Examples:
+      annealed info
+      annealed info --json
+    """
+    import os
+    import platform
+    from importlib.metadata import version
+
+    from ... import __version__
+    from ...learners.compilation import all_threads
+    from ...models import list_models
+
+    libraries = ("numpy", "scipy", "scikit-learn", "numba")
+    record = {
+        "annealed": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{name: version(name) for name in libraries},
+        "threads": all_threads(),
+        "cache": os.environ.get("NUMBA_CACHE_DIR") or "__pycache__ beside the modules",
+        "models": ", ".join(list_models()),
+    }
+    if as_json:
+        print_json(record)
+    else:
+        typer.echo("\n".join(f"{name}: {value}" for name, value in record.items()))

@@ -10,13 +10,11 @@ import typer
 from .. import console
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
-app = new_app(help="Rigid motions: which point tracks move together.")
+app = new_app(help="Segment point tracks by rigid motion.")
 
 Data = Annotated[
     Path,
-    typer.Option(
-        help="Folder: the official Hopkins155 tree, or .npz files with tracks and labels."
-    ),
+    typer.Option(metavar="FOLDER", help="Hopkins155 folder, or .npz files with tracks and labels."),
 ]
 
 
@@ -26,28 +24,35 @@ def segment(
         list[Path],
         typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos."),
     ],
-    motions: Annotated[str, typer.Option(help="Number of motions, or auto: 2 to 5.")] = "auto",
+    motions: Annotated[
+        str, typer.Option(metavar="N", help="Number of motions, or auto: 2 to 5.")
+    ] = "auto",
     model: Model = "motion",
     overlay: Annotated[
-        Path | None, typer.Option(help="Video to write with coloured tracks (one FILE only).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Video to write with coloured tracks (one FILE only)."),
     ] = None,
     tracks: Annotated[
         Path | None,
-        typer.Option(help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only)."),
+        typer.Option(
+            metavar="FILE", help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only)."
+        ),
     ] = None,
     masks: Annotated[
         Path | None,
-        typer.Option(help="Folder for masks of what moves in a video, named for COLMAP."),
+        typer.Option(metavar="FOLDER", help="Folder for masks of moving pixels, named for COLMAP."),
     ] = None,
     outliers: Annotated[
-        bool, typer.Option("--outliers", help="Label -1 for points that no motion fits.")
+        bool, typer.Option("--outliers", help="Label points that fit no motion as -1.")
     ] = False,
-    jobs: Annotated[int, typer.Option(help="Files at a time, at most one per core (0).")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Number of parallel processes (0: one per core).")
+    ] = 1,
     dask: Dask = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Label every track by the rigid motion it belongs to.
+    """Label each track with its rigid motion.
 
     \b
     Examples:
@@ -57,21 +62,22 @@ def segment(
     from functools import partial
 
     from ...vision.tracks.io import check_tracks_name
-    from ..common.file_map import file_map_of, or_reason
+    from ..common.file_map import make_file_map, try_file
     from ..common.outputs import check_outputs, make_folder
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(
-            f"{' '.join(map(str, files))}: expected files of tracks or videos; motions are not searched in a camera"
+            f"{' '.join(map(str, files))}: a camera is not supported; expected files of "
+            "tracks or videos"
         )
     for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
         if out is not None and len(files) > 1:
-            raise ValueError(f"--{option} takes one FILE, not {len(files)}")
+            raise ValueError(f"--{option}: expected one FILE instead of {len(files)}")
         if out is not None and dask is not None:
             raise ValueError(
-                f"--{option} {out}: not written by the workers of a cluster; expected no --dask"
+                f"--{option} {out}: not available with --dask; expected one of the two"
             )
     if tracks is not None:
         check_tracks_name(tracks)
@@ -81,7 +87,7 @@ def segment(
     make_folder(masks)
     number = console.number_or_auto("--motions", motions)
     ranker = console.load_model_of("segmentation ranker", model)
-    file_map = file_map_of(jobs, dask, len(files), quiet)
+    file_map = make_file_map(jobs, dask, len(files), quiet)
     segmented = partial(
         segment_file,
         n_motions=number,
@@ -90,13 +96,13 @@ def segment(
         tracks_out=tracks,
         masks=masks,
     )
-    work = partial(or_reason, segmented, plain=len(files) <= MAX_FEW)
+    work = partial(try_file, segmented, plain=len(files) <= MAX_FEW)
     failed = 0
     for path, (answer, error) in zip(
         files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))
     ):
         if error is not None:
-            console.complain(error)
+            console.print_error(error)
             failed += 1
         if as_json:
             console.print_json(
@@ -111,19 +117,26 @@ def segment(
 @command_of(app)
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     min_motion_size: Annotated[
-        int, typer.Option(help="Never answer with a motion of fewer points.")
+        int, typer.Option(metavar="N", help="Minimum number of points of a motion.")
     ] = 0,
     synthetic: Annotated[
-        int, typer.Option(help="Synthetic perspective sequences to learn from besides, at most 80.")
+        int,
+        typer.Option(
+            metavar="N", help="Number of additional synthetic perspective sequences, at most 80."
+        ),
     ] = 80,
     driving: Annotated[
-        int, typer.Option(help="Made driving scenes of each of three kinds to learn from besides.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of additional synthetic driving scenes of each of three kinds.",
+        ),
     ] = 75,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the ranking from labelled sequences.
+    """Train the ranker on labelled sequences.
 
     \b
     Examples:
@@ -153,8 +166,8 @@ def train(
         lambda it: console.progress(it, quiet, "sequences", n),
     )
     ranker.save(out)
-    console.say(
-        f"{out}: learnt from {len(sequences)} sequences, {len(ranker.selected_names())} features",
+    console.log(
+        f"{out}: trained on {len(sequences)} sequences, {len(ranker.selected_names())} features",
         quiet,
     )
 
@@ -164,34 +177,43 @@ def evaluate(
     data: Data,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="fsa, rankboost, lambdarank, ridge, rule, fit or oracle."),
+        typer.Option(
+            metavar="NAME",
+            help="Method: fsa, rankboost, lambdarank, ridge, rule, fit or oracle; repeatable.",
+        ),
     ] = None,
     partitions: Annotated[
-        int, typer.Option(help="Random divisions of the videos into ten folds.")
+        int,
+        typer.Option(metavar="N", help="Number of random partitions of the videos into ten folds."),
     ] = 10,
     pool: Annotated[
         str,
         typer.Option(
-            help="all: subspaces and frame pairs; paper, trajectories: readings of the paper."
+            metavar="NAME",
+            help=(
+                "Candidates: all (subspaces and frame pairs), or those of the paper: paper, "
+                "trajectories."
+            ),
         ),
     ] = "all",
     choose: Annotated[
         bool,
-        typer.Option("--choose", help="Also choose the settings inside the training folds (long)."),
+        typer.Option("--choose", help="Also tune the settings within the training folds (slow)."),
     ] = False,
-    auto: Annotated[
-        bool, typer.Option("--auto", help="Also the accuracy of --motions auto.")
-    ] = False,
+    auto: Annotated[bool, typer.Option("--auto", help="Also evaluate --motions auto.")] = False,
     as_json: AsJson = False,
     report: Annotated[
-        Path | None, typer.Option(help="Folder for the table, curves and pictures.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder for a report: table, curves and images."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")
+        bool,
+        typer.Option("--resume", help="Resume an interrupted run with the same report folder."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Ten-fold cross-validation by video, in the layout of the papers' Table VII.
+    """Evaluate methods by ten-fold cross-validation over videos, in the layout of the papers' Table
+    VII.
 
     \b
     Examples:
@@ -214,7 +236,7 @@ def evaluate(
     if pool not in POOLS:
         raise ValueError(f"--pool {pool}: expected one of {', '.join(POOLS)}")
     if resume and report is None:
-        raise ValueError("--resume needs --report: finished partitions are kept in that folder")
+        raise ValueError("--resume: requires --report, whose folder holds the finished partitions")
     check_outputs([data], report=report, report_files=REPORT_FILES)
     methods = method or [m for m in METHODS if m != "lambdarank" or has_lightgbm()]
     check_methods(methods)
@@ -231,7 +253,7 @@ def evaluate(
         console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences))
     )
     benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
-    console.say(
+    console.log(
         f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences",
         quiet,
     )
@@ -242,7 +264,7 @@ def evaluate(
     results = protocol.evaluate(benchmark, methods, partitions, choose, bar, cells)
     record = record_of(data, benchmark, results, partitions)
     if auto:
-        console.say("number of motions: candidates for 2 to 5", quiet)
+        console.log("number of motions: candidates for 2 to 5", quiet)
         ranker = shipped_settings()
         record["settings"]["auto"] = protocol.evaluate_auto(
             sequences, ranker, partitions, shipped_columns(ranker.features)

@@ -1,5 +1,4 @@
-"""``annealed pets``: tell classes of photographs apart by visual words, and show which words
-mattered."""
+"""``annealed pets``: classification of photographs by visual words, with the words as evidence."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,12 +8,13 @@ import typer
 from .. import console
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
-app = new_app(help="Photographs in classes, cats or dogs, with evidence.")
+app = new_app(help="Classify photographs, such as cats and dogs, with visual evidence.")
 
 Data = Annotated[
     Path,
     typer.Option(
-        help="Folder: one subfolder per class, cat.0.jpg ..., labels.csv, or the Oxford-IIIT tree."
+        metavar="FOLDER",
+        help="Folder with a subfolder per class, cat.0.jpg ..., labels.csv, or Oxford-IIIT Pets.",
     ),
 ]
 
@@ -22,23 +22,29 @@ Data = Annotated[
 @command_of(app)
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     words: Annotated[
-        int, typer.Option(help="Size of the vocabulary; fewer for a handful of photographs.")
+        int, typer.Option(metavar="N", help="Vocabulary size; reduce it for few photographs.")
     ] = 5000,
-    select: Annotated[int, typer.Option(help="Columns that the model may use.")] = 500,
+    select: Annotated[int, typer.Option(metavar="N", help="Number of features to select.")] = 500,
     method: Annotated[
         str,
-        typer.Option(help="fsa, piecewise (responses), sdist (on FSA's columns), both, sdist-sgd."),
+        typer.Option(
+            metavar="NAME",
+            help="Method: fsa, piecewise (responses), sdist (on FSA's features), both, sdist-sgd.",
+        ),
     ] = "fsa",
     max_order: Annotated[
-        int, typer.Option(help="Most columns in a product, for sdist, both and sdist-sgd.")
+        int,
+        typer.Option(metavar="N", help="Maximum order of products, for sdist, both and sdist-sgd."),
     ] = 1,
-    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Number of parallel processes (0: one per core).")
+    ] = 1,
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """Learn words and classes from photographs (of the training split, where the data name one).
+    """Train a classifier on photographs, of the training split if the data have one.
 
     \b
     Examples:
@@ -50,7 +56,7 @@ def train(
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
     from ...vision.words.estimators import PetFeatures
-    from ..common.file_map import file_map_of, map_on
+    from ..common.file_map import make_file_map, map_items
     from ..common.outputs import check_outputs
     from ..pets.data import Photographs, read_pets, usable
 
@@ -61,31 +67,32 @@ def train(
     check_outputs([data], model=out)
     files = [f for f in read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
-    file_map = file_map_of(jobs, dask, len(files), quiet)
+    file_map = make_file_map(jobs, dask, len(files), quiet)
     files, errors = usable(
         list(console.progress(files, quiet, "reading", len(files))), features.side, file_map
     )
-    features.each = partial(map_on, file_map)
+    features.each = partial(map_items, file_map)
     for error in errors:
-        console.complain(error)
+        console.print_error(error)
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
-        found = f"one class only ({classes[0]!r})" if classes else "no photograph"
-        raise ValueError(f"{data}: {found} to learn from; expected two")
+        present = f"a single class ({classes[0]!r})" if classes else "no photograph"
+        raise ValueError(f"{data}: {present}; expected at least two classes")
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
-    console.say(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
+    console.log(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
     if not n_heads:
-        console.say("no head boxes: the head's words are left out", quiet)
+        console.log("no head boxes: head words are not used", quiet)
     photographs = Photographs(files, features.side)
     model = ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
     if n_heads and HEADS not in model.scorers:
-        console.say("too few head boxes of some class: the head's words are not used", quiet)
+        console.log("too few head boxes of a class: head words are not used", quiet)
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
-        console.say(
-            f"{part}: {facts['chosen']} of {facts['columns']} columns from {facts['photographs']} photographs, "
+        console.log(
+            f"{part}: {facts['chosen']} of {facts['columns']} columns from "
+            f"{facts['photographs']} photographs, "
             f"cross-validated error {facts['cross_validated_error']:.3f}",
             quiet,
         )
@@ -98,14 +105,18 @@ def classify(
     model: Model = "pets",
     overlay: Annotated[
         Path | None,
-        typer.Option(help="Picture of the evidence to write; a folder for several images."),
+        typer.Option(
+            metavar="PATH", help="Image of the evidence to write; a folder for several images."
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Photographs at a time, at most one per core (0).")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Number of parallel processes (0: one per core).")
+    ] = 1,
     dask: Dask = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what photographs show.
+    """Classify photographs.
 
     \b
     Examples:
@@ -114,7 +125,7 @@ def classify(
     """
     from functools import partial
 
-    from ..common.file_map import file_map_of, or_reason
+    from ..common.file_map import make_file_map, try_file
     from ..common.outputs import check_outputs, make_folder, overlay_paths
     from ..pets.classify import classify_file
 
@@ -123,27 +134,27 @@ def classify(
     if overlay is not None and len(pictures) > 1:
         make_folder(overlay)
     check_outputs([*images, model], pictures)
-    work = partial(or_reason, partial(classify_file, keep_photograph=bool(pictures)))
-    results = file_map_of(jobs, dask, len(images), quiet)(work, classifier, images)
+    work = partial(try_file, partial(classify_file, keep_photograph=bool(pictures)))
+    results = make_file_map(jobs, dask, len(images), quiet)(work, classifier, images)
     failed = 0
     rows = []
-    for i, (found, error) in enumerate(console.progress(results, quiet, "images", len(images))):
+    for i, (result, error) in enumerate(console.progress(results, quiet, "images", len(images))):
         if error is None and pictures:
             from ..pets.report import draw_evidence
 
-            evidence = [(images[i].name, classifier.explain(found.photograph))]
-            error = or_reason(
+            evidence = [(images[i].name, classifier.explain(result.photograph))]
+            error = try_file(
                 lambda evidence, path: draw_evidence(path, evidence), evidence, pictures[i]
             )[1]
         if error is not None:
-            console.complain(error)
+            console.print_error(error)
             failed += 1
         if as_json:
             console.print_json(
-                found.record() if error is None else {"image": str(images[i]), "error": error}
+                result.record() if error is None else {"image": str(images[i]), "error": error}
             )
         if error is None:
-            rows.append((found.image, found.label, found.probability))
+            rows.append((result.image, result.label, result.probability))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
     console.end(len(images), failed)
@@ -156,12 +167,14 @@ def evaluate(
     as_json: AsJson = False,
     report: Annotated[
         Path | None,
-        typer.Option(help="Folder for the table and pictures of words, pairs and evidence."),
+        typer.Option(
+            metavar="FOLDER", help="Folder for a report: table, images of words and evidence."
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Errors on the test split (all photographs, where the data have no split), beside methods that
-    use all columns.
+    """Evaluate on the test split (without one, on all photographs), with baselines that use all
+    features.
 
     \b
     Examples:
@@ -180,23 +193,23 @@ def evaluate(
         list(console.progress(files, quiet, "reading", len(files))), classifier.features.side
     )
     for error in errors:
-        console.complain(error)
+        console.print_error(error)
     if not any(f.head is not None for f in files):
-        console.say("no head boxes: the head's words are left out", quiet)
+        console.log("no head boxes: head words are not used", quiet)
     make_folder(report)
-    found = evaluate_classifier(
+    result = evaluate_classifier(
         classifier, files, lambda items, n: console.progress(items, quiet, "columns", n)
     )
     settings = {
         "data": str(data),
         "model": model,
-        "train": len(found.train),
-        "test": len(found.test),
-        "seconds_per_photograph": found.seconds,
-        "breeds": found.breeds,
+        "train": len(result.train),
+        "test": len(result.test),
+        "seconds_per_photograph": result.seconds,
+        "breeds": result.breeds,
     }
-    record = {"name": "pets evaluate", "settings": settings, "rows": found.rows}
+    record = {"name": "pets evaluate", "settings": settings, "rows": result.rows}
     if report is not None:
-        write_report(report, record, classifier, found)
+        write_report(report, record, classifier, result)
     console.print_answer(record, as_json, "", COLUMNS)
     console.end(len(files) + len(errors), len(errors))

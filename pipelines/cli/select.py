@@ -1,5 +1,5 @@
-"""Columns of a table that predict its target (``annealed select``); a saved model used
-(``predict``) and exported (``export``)."""
+"""``annealed select``, ``predict`` and ``export``: feature selection on a table, and the use of its
+model."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..common.config import read_tables
-from ..console import one_line_errors, print_json, print_table, progress, say, with_options
+from ..console import log, one_line_errors, print_json, print_table, progress, with_options
 from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
@@ -28,19 +29,23 @@ Table = Annotated[
         help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.",
     ),
 ]
-_or_url = "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet files; - is csv from stdin."
+_or_url = (
+    "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet "
+    "files; - is csv from stdin."
+)
 TableOrUrl = Annotated[
     Any,
     typer.Argument(
         metavar="TABLE", parser=lambda name: name if "://" in name else Path(name), help=_or_url
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
+_Output = partial(typer.Option, rich_help_panel="Output")
+AsJson = Annotated[bool, _Output("--json", help="Print JSON instead of tables.")]
 
 
 @one_line_errors
 def _config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take options from a file; those of the command line go before them."""
+    """Read options from a file; command-line options take precedence."""
     if path is None:
         return None
     given = read_tables(path)
@@ -53,7 +58,8 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
             option := options.get(name) or options.get(name.replace("_", "-"))
         ) is None or option.name == "config":
             raise ValueError(
-                f"{path}: option {name!r} is unknown; expected names such as target, k or class_weight"
+                f"{path}: option {name!r} is unknown; expected names such as target, k or "
+                "class_weight"
             )
         several = getattr(option, "multiple", False)
         if (isinstance(value, list) and not several) or isinstance(value, dict):
@@ -67,7 +73,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
 
 @contextmanager
 def _on_disk(table: Any) -> Iterator[Any]:
-    """A table as a file: what stands for stdin, "-", becomes a temporary one."""
+    """The table as a file: stdin, "-", is copied to a temporary one."""
     if str(table) != "-":
         yield table
         return
@@ -88,25 +94,27 @@ def select(
         typer.Option(
             callback=_config,
             is_eager=True,
-            help="TOML or JSON file of options, which the line goes before.",
+            metavar="FILE",
+            rich_help_panel="Input",
+            help="TOML or JSON file of options; command-line options take precedence.",
         ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Folder for a page about the selection, select.html.")
+        Path | None, _Output(metavar="FOLDER", help="Folder for a report, select.html.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Table to write: the selected columns and the target.")
+        Path | None,
+        _Output("--out", "-o", metavar="TABLE", help="Table of the selected columns to write."),
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Model file to write, for annealed predict.")
+        Path | None, _Output(metavar="FILE", help="Model file to write, for annealed predict.")
     ] = None,
     as_json: AsJson = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Do not name columns that are left out or imputed.")
+        bool, _Output("--quiet", "-q", help="Do not report dropped or imputed columns.")
     ] = False,
 ) -> None:
-    """Select the columns of a table that predict its target, and report their cross-validated
-    score.
+    """Select the columns of a table that predict its target, and report cross-validated scores.
 
     \b
     Examples:
@@ -117,7 +125,7 @@ def select(
 
     request = replace(request, pvalues=report is not None)
     if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):
-        raise ValueError(f"--out {out}: not of a table that is out of core; expected --save")
+        raise ValueError(f"--out {out}: not available for out-of-core tables; use --save")
     if out or save or report:
         from ..common.outputs import check_outputs
         from ..tabular.report import REPORT_FILES, write_report
@@ -130,21 +138,23 @@ def select(
         return progress(iterable, quiet, what, wait=10.0)
 
     with _on_disk(table) as path:
-        found = select_file(path, request, bar, lambda text: say(f"annealed: {text}", quiet))
+        selection = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
         if save is not None:
-            found.to_model(request.target).save(save)
+            selection.to_model(request.target).save(save)
         if out is not None:
-            write_columns(path, out, found.sources, request.target, request.sep, request.encoding)
+            write_columns(
+                path, out, selection.sources, request.target, request.sep, request.encoding
+            )
     if report is not None:
-        write_report(report, found)
+        write_report(report, selection)
     if as_json:
-        print_json(found.record())
+        print_json(selection.record())
     else:
-        _print_selection(found, quiet)
+        _print_selection(selection, quiet)
 
 
-def _print_selection(found: Selection, quiet: bool) -> None:
-    """Print the columns and their cross-validated scores for people."""
+def _print_selection(selection: Selection, quiet: bool) -> None:
+    """Print the selected columns and their cross-validated scores as tables."""
     from ..tabular.selection import shown
 
     heads = {
@@ -153,44 +163,43 @@ def _print_selection(found: Selection, quiet: bool) -> None:
         "effect": "effect",
         "stability": "stability",
     }
-    if any(c.get("pvalue") is not None for c in found.columns):
+    if any(c.get("pvalue") is not None for c in selection.columns):
         heads["pvalue"] = "p-value"
     cells = {"pvalue": lambda p: "–" if p is None else f"{p:.1g}"}
-    named = [c | {"name": shown(c)} for c in found.columns]
+    named = [c | {"name": shown(c)} for c in selection.columns]
     rows = [
         (i + 1, *(cells.get(what, lambda v: v)(c[what]) for what in heads))
         for i, c in enumerate(named)
     ]
-    title = f"{found.task}, {len(found.table.y)} rows"
+    title = f"{selection.task}, {len(selection.table.y)} rows"
     if rows:
         print_table(title, ["", *heads.values()], rows)
     else:
-        typer.echo(f"{title}: {found.nothing}")
-    if ends := [(c["name"], *c["interval"]) for c in found.columns if c.get("interval")]:
-        print_table("intervals of 95%", ["column", "from", "to"], ends)
-    if (card := found.card) is not None:
+        typer.echo(f"{title}: {selection.nothing}")
+    if ends := [(c["name"], *c["interval"]) for c in selection.columns if c.get("interval")]:
+        print_table("95% confidence intervals", ["column", "from", "to"], ends)
+    if (card := selection.card) is not None:
         print_table(
             "score card", ["rule", "points"], [tuple(row.values()) for row in card["rules"]]
         )
-        head = ["sum of points", f"probability of {card['class']}", "rows"]
+        head = ["total points", f"probability of {card['class']}", "rows"]
         print_table("risk", head, [tuple(row.values()) for row in card["risk"]])
-    scores = found.validation.scores
-    if found.size_chosen:
-        where = (
-            "for each fold by the others"
-            if found.validation.nested
-            else "once, on the rows that score them too"
-        )
-        say(
-            f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, the number chosen by cross-validation, {where}",
+    scores = selection.validation.scores
+    if selection.size_chosen:
+        where = "nested" if selection.validation.nested else "not nested: scores are optimistic"
+        log(
+            (
+                f"annealed: {len(rows)} column{'s' * (len(rows) != 1)}, chosen by "
+                f"cross-validation ({where})"
+            ),
             quiet,
         )
     if scores:
         measures = list(scores["selected"])
-        if found.size_chosen:
-            typer.echo(f"{measures[0]} by the number of columns: {found.validation.curve}")
+        if selection.size_chosen:
+            typer.echo(f"{measures[0]} by the number of columns: {selection.validation.curve}")
         print_table(
-            "cross-validated",
+            "cross-validated scores",
             ["", *measures],
             [(name, *values.values()) for name, values in scores.items()],
         )
@@ -198,28 +207,34 @@ def _print_selection(found: Selection, quiet: bool) -> None:
 
 def predict(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")
+        Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --save.")
     ],
     table: Table,
     contributions: Annotated[
         bool,
         typer.Option(
-            "--contributions", help="Also the score of each row and what each column adds to it."
+            "--contributions",
+            help="Also print the score of each row and the contributions of its columns.",
         ),
     ] = False,
     allow_empty: Annotated[
         bool,
-        typer.Option("--allow-empty", help="Predict from the others where a column has no cell."),
+        typer.Option("--allow-empty", help="Allow columns without any value."),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="csv, tsv, parquet or xlsx file to write instead of printing."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="csv, tsv, parquet or xlsx file to write instead of printing.",
+        ),
     ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the target of each row of a table. One line per row, as csv.
+    """Predict the target of each row of a table, as csv with one line per row.
 
     \b
     Examples:
@@ -234,45 +249,50 @@ def predict(
     check_outputs([model, table], [out])
     notes: list[str] = []
     with _on_disk(table) as path:
-        found = predict_table(model, path, sep, encoding, notes.append, contributions, allow_empty)
+        predictions = predict_table(
+            model, path, sep, encoding, notes.append, contributions, allow_empty
+        )
     for line in notes:
-        say(f"annealed: {line}", quiet=False)
+        log(f"annealed: {line}", quiet=False)
     if out is not None:
-        write_frame(found, out)
+        write_frame(predictions, out)
     if as_json:
         print_json(
             {
-                "rows": len(found),
+                "rows": len(predictions),
                 "notes": notes,
-                **{str(name): found[name].tolist() for name in found.columns},
+                **{str(name): predictions[name].tolist() for name in predictions.columns},
             }
         )
     elif out is None:
-        typer.echo(found.to_csv(index=False), nl=False)
+        typer.echo(predictions.to_csv(index=False), nl=False)
 
 
 def export(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file that annealed select --save wrote.")
+        Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --save.")
     ],
     out: Annotated[
         Path,
         typer.Argument(metavar="OUT", help="File to write: .sql, .onnx, .c, .json, .xlsx or .csv."),
     ],
     table: Annotated[
-        str | None, typer.Option(help="For .sql: table to score; by default data.")
+        str | None, typer.Option(metavar="NAME", help="For .sql: table to score (default: data).")
     ] = None,
     dialect: Annotated[
         str | None,
-        typer.Option(help="For .sql: postgres (default), sqlite, duckdb, mysql or bigquery."),
+        typer.Option(
+            metavar="NAME",
+            help="For .sql: postgres (default), sqlite, duckdb, mysql or bigquery.",
+        ),
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="For .sql: column that the answer repeats; may be repeated."),
+        typer.Option(metavar="COLUMN", help="For .sql: column to copy to the result; repeatable."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Write a model of a table as a query, a graph, a source or a score sheet.
+    """Export a table model as SQL, ONNX, C, JSON, a spreadsheet or CSV.
 
     \b
     Examples:

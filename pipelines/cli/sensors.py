@@ -1,4 +1,4 @@
-"""``annealed sensors``: activities at home from binary sensors."""
+"""``annealed sensors``: recognition of activities at home from binary sensors."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,47 +8,54 @@ import typer
 from ..console import (
     AsJson,
     command_of,
-    complain,
     load_model_of,
+    log,
     new_app,
+    print_error,
     print_json,
     print_table,
-    say,
 )
 
-app = new_app(help="Activities at home, minute by minute, from sensors.")
+app = new_app(help="Recognise activities at home, minute by minute, from binary sensors.")
 
 Data = Annotated[
     Path,
     typer.Option(
-        help="Folder of homes: NAME_events.csv, or NAME-sensors.txt, and their activities."
+        metavar="FOLDER",
+        help="Folder of homes: NAME_events.csv or NAME-sensors.txt, with their activities.",
     ),
 ]
 HomeName = Annotated[
-    str | None, typer.Option("--home", help="Name of the home, where the folder holds several.")
+    str | None,
+    typer.Option("--home", metavar="NAME", help="Name of the home, if the folder holds several."),
 ]
 Features = Annotated[
-    str | None, typer.Option(help="Of each sensor, by commas: on, start, history, last.")
+    str | None,
+    typer.Option(
+        metavar="NAMES", help="Features of each sensor, comma-separated: on, start, history, last."
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No messages on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress messages on stderr.")]
 
 
 @command_of(app)
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     home: HomeName = None,
     sensors: Annotated[
         int | None,
-        typer.Option("-k", "--sensors", help="Use that many sensors only; by default all."),
+        typer.Option(
+            "-k", "--sensors", metavar="N", help="Number of sensors to select (default: all)."
+        ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="How they are selected: annealed, foba or forward.")
+        str, typer.Option(metavar="NAME", help="Selection method: annealed, foba or forward.")
     ] = "annealed",
     features: Features = None,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the activities of a home, from all or from few of its sensors.
+    """Train a model of the activities of a home on all or some of its sensors.
 
     \b
     Examples:
@@ -61,12 +68,15 @@ def train(
 
     kinds = _kinds(features)
     check_outputs([data], model=out)
-    found = read_home(data, home)
-    _tell(found.notes, quiet)
-    model = train_model(found, sensors, kinds, method)
+    data_of_home = read_home(data, home)
+    _print_notes(data_of_home.notes, quiet)
+    model = train_model(data_of_home, sensors, kinds, method)
     model.save(out)
-    say(
-        f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: {', '.join(model.sensors)}",
+    log(
+        (
+            f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: "
+            f"{', '.join(model.sensors)}"
+        ),
         quiet,
     )
 
@@ -74,16 +84,18 @@ def train(
 @command_of(app)
 def predict(
     data: Data,
-    model: Annotated[Path, typer.Option(help="Model file.")],
+    model: Annotated[Path, typer.Option(metavar="FILE", help="Model file.")],
     home: HomeName = None,
-    day: Annotated[str | None, typer.Option(help="This day only, as 2011-11-29.")] = None,
+    day: Annotated[
+        str | None, typer.Option(metavar="DATE", help="A single day, such as 2011-11-29.")
+    ] = None,
     overlay: Annotated[
-        Path | None, typer.Option(help="Picture of the day to write (with --day).")
+        Path | None, typer.Option(metavar="FILE", help="Image of the day to write (with --day).")
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say from when to when the inhabitant did what.
+    """Predict the activities of the inhabitant, with start and end.
 
     \b
     Examples:
@@ -97,12 +109,12 @@ def predict(
     from ..sensors.report import draw_day
 
     if overlay is not None and day is None:
-        raise ValueError("--overlay draws one day; expected --day")
+        raise ValueError("--overlay: requires --day")
     check_outputs([data, model], [overlay])
     trained = load_model_of("activity model", str(model))
-    found = read_home(data, home, labelled=False)
-    _tell(found.notes, quiet)
-    minutes = found.minutes
+    data_of_home = read_home(data, home, labelled=False)
+    _print_notes(data_of_home.notes, quiet)
+    minutes = data_of_home.minutes
     probability = trained.predict_proba(minutes)
     codes, days = probability.argmax(axis=1), minutes.days
     if day is not None and day not in days:
@@ -113,7 +125,7 @@ def predict(
     for part in np.split(rows, np.flatnonzero(changes) + 1):
         code = codes[part[0]]
         span = {
-            "home": found.name,
+            "home": data_of_home.name,
             "start": str(minutes.times[part[0]]).replace("T", " "),
             "end": str(minutes.times[part[-1]] + np.timedelta64(1, "m")).replace("T", " "),
             "activity": trained.activities[code],
@@ -123,14 +135,17 @@ def predict(
     if overlay is not None:
         names = np.array(trained.activities)
         draw_day(
-            overlay, minutes.times[rows], {"predicted": names[codes[rows]]}, f"{found.name}, {day}"
+            overlay,
+            minutes.times[rows],
+            {"predicted": names[codes[rows]]},
+            f"{data_of_home.name}, {day}",
         )
     if as_json:
         for span in spans:
             print_json(span)
     else:
         print_table(
-            found.name,
+            data_of_home.name,
             ["start", "end", "activity", "probability"],
             [list(span.values())[1:] for span in spans],
         )
@@ -142,25 +157,33 @@ def evaluate(
     home: HomeName = None,
     features: Features = None,
     folds: Annotated[
-        int | None, typer.Option(help="Folds of whole days; by default each day is left out alone.")
+        int | None,
+        typer.Option(metavar="N", help="Number of folds of whole days (default: one per day)."),
     ] = None,
     sensors: Annotated[
         int | None,
-        typer.Option("-k", "--sensors", help="Also select 1 to that many sensors (five folds)."),
+        typer.Option(
+            "-k", "--sensors", metavar="N", help="Also select 1 to N sensors (five folds)."
+        ),
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", help="With -k: these methods only, such as FoBa or L1."),
+        typer.Option(
+            "--method", metavar="NAME", help="With -k: a method, such as FoBa or L1; repeatable."
+        ),
     ] = None,
     as_json: AsJson = False,
-    report: Annotated[Path | None, typer.Option(help="Folder for tables and pictures.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for a report: tables and images.")
+    ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a run with the same report folder ended.")
+        bool,
+        typer.Option("--resume", help="Resume an interrupted run with the same report folder."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Errors on days left out: majority, logistic regression, hidden Markov model and CRF; with -k
-    also on few sensors.
+    """Evaluate on held-out days: majority, logistic regression, hidden Markov model and CRF; with
+    -k also on few sensors.
 
     \b
     Examples:
@@ -182,23 +205,23 @@ def evaluate(
     from ..sensors.train import FULL_KINDS, SELECTION_KINDS
 
     if resume and report is None:
-        raise ValueError("--resume needs --report: finished folds are kept in that folder")
+        raise ValueError("--resume: requires --report, whose folder holds the finished folds")
     check_names("method", method, METHODS)
     kinds = _kinds(features) or (FULL_KINDS if sensors is None else SELECTION_KINDS)
     if sensors is not None:
         check_selection_kinds(kinds)
     check_outputs([data], report=report, report_files=REPORT_FILES)
-    found = read_home(data, home)
-    _tell(found.notes, quiet)
-    minutes = found.minutes
+    data_of_home = read_home(data, home)
+    _print_notes(data_of_home.notes, quiet)
+    minutes = data_of_home.minutes
     if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
         raise ValueError(
-            f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {found.name}"
+            f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {data_of_home.name}"
         )
     make_folder(report)
     made_from = {
         "work": "sensors evaluate",
-        "home": found.name,
+        "home": data_of_home.name,
         "minutes": len(minutes.times),
         "sensors": list(minutes.sensors),
     }
@@ -214,7 +237,7 @@ def evaluate(
     record = {
         "name": "sensors evaluate",
         "settings": {
-            "home": found.name,
+            "home": data_of_home.name,
             "days": n_days,
             "features": list(kinds),
             "folds": folds or n_days,
@@ -226,7 +249,7 @@ def evaluate(
     if as_json:
         print_json(record)
     else:
-        print_results(found.name, rows)
+        print_results(data_of_home.name, rows)
 
 
 def _kinds(features: str | None) -> tuple[str, ...] | None:
@@ -238,6 +261,6 @@ def _kinds(features: str | None) -> tuple[str, ...] | None:
     return kinds
 
 
-def _tell(notes: tuple[str, ...], quiet: bool) -> None:
+def _print_notes(notes: tuple[str, ...], quiet: bool) -> None:
     for note in notes if not quiet else ():
-        complain(note)
+        print_error(note)

@@ -1,34 +1,34 @@
-"""``annealed serve``: a local page to try everything on; ``annealed warmup``, for servers and
-images."""
+"""``annealed serve``: a local web page for all tasks; ``annealed warmup``: compilation in
+advance."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..console import complain, print_answer, progress
+from ..console import Quiet, print_answer, print_error, progress
 
 
 def serve(
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).")] = 8000,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; by default this computer alone can ask.")
+        str, typer.Option(help="Address to listen on (default: reachable from this computer only).")
     ] = "127.0.0.1",
-    workers: Annotated[
-        int, typer.Option(help="Worker processes; each takes one request at a time.")
-    ] = 2,
+    workers: Annotated[int, typer.Option(help="Number of worker processes, one request each.")] = 2,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
     label: Annotated[
-        Path | None, typer.Option(help="Folder of pictures to label in the tab Label.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of images to annotate in the tab Label."),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="With --label: model file that proposes the points.")
+        Path | None,
+        typer.Option(metavar="FILE", help="With --label: model that proposes the points."),
     ] = None,
 ) -> None:
-    """Serve a local page for photographs, videos and tables. What is dropped on it is answered by
-    this computer.
+    """Serve a local web page for photographs, videos and tables, which are processed on this
+    computer.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def serve(
     from ..serve.server import serve as run
 
     if model is not None and label is None:
-        raise ValueError(f"--model {model}: expected --label, too")
+        raise ValueError(f"--model {model}: requires --label")
 
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
@@ -49,10 +49,10 @@ def serve(
             )
 
     def announce(url: str) -> None:
-        typer.echo(f"annealed: {url} (Ctrl-C ends it)")
+        typer.echo(f"annealed: {url} (stop with Ctrl-C)")
         if host not in ("localhost", "::1") and not host.startswith("127."):
-            complain(
-                f"--host {host}: whoever can reach this computer may ask; there is no password"
+            print_error(
+                f"--host {host}: open to everyone who can reach this computer; there is no password"
             )
 
     run(host, port, workers, open_page, announce, label, model)
@@ -61,14 +61,14 @@ def serve(
 def warmup(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PART", help="faces, motion, pets, learners; or all."),
+        typer.Argument(
+            metavar="PART", help="Part to compile: faces, motion, pets or learners (default: all)."
+        ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object instead of a table.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Compile everything once. No later call waits for it: for container images and servers.
+    """Compile all functions in advance, for container images and servers.
 
     \b
     Examples:
@@ -93,5 +93,5 @@ def warmup(
                 "compiling": seconds_compiling() - compiled,
             }
         )
-    columns = {"part": "part", "seconds": "seconds", "compiling": "of which compiling"}
+    columns = {"part": "part", "seconds": "seconds", "compiling": "compilation"}
     print_answer({"name": "warmup", "rows": rows}, as_json, "compiled", columns)

@@ -1,10 +1,10 @@
-"""Checkpoints: finished pieces of long work in files, so that an interrupted run goes on and gives
-the same result.
+"""Checkpoints: finished pieces of long work in files, so that an interrupted run resumes with the
+same result.
 
 One mechanism for all pipelines. Pieces that JSON can hold are cells of one file
 (:class:`Checkpoint`); models and arrays are safetensors files of their own (:func:`write_part`,
-:func:`read_part`, and :func:`is_finished` for a model in its own format). Every file says what it
-was made from, and is used again for the same settings and data only.
+:func:`read_part`, and :func:`is_finished` for a model in its own format). Every file records its
+settings and data, and is reused for the same ones only.
 """
 
 from __future__ import annotations
@@ -21,37 +21,36 @@ from ...models.files import read_header, read_model, write_model
 
 FORMAT = "annealed checkpoint"
 VERSION = 1
-# of every file; the keys of the header are sorted
+# start of every file; the keys of the header are sorted
 _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 
 
 class Checkpoint:
     """Finished cells of long work.
 
-    The file holds JSON lines: a header that says what the file is and from which settings and data,
-    then one line ``[key, value]`` per finished cell. A last line that an interruption cut short is
-    dropped. Several processes may write to the same file: each line is appended as a whole under a
-    lock.
+    The file holds JSON lines: a header with its format, settings and data, then one line ``[key,
+    value]`` per finished cell. An incomplete last line is dropped. Several processes may write to
+    the same file: each line is appended atomically under a lock.
 
     Parameters
     ----------
     path : path or None, default None
-        The file, made when missing. None remembers nothing beyond this run.
+        The file, created if missing. None: no file, cells last for this run.
     made_from : dict or None, default None
-        Settings and data that all cells depend on; what JSON can hold. What differs from cell to
-        cell belongs to the key.
+        Settings and data that all cells depend on, as JSON values. Settings of a single cell belong
+        to its key.
     watch : function or None, default None
-        Called with the key of each cell before it is made.
+        Called with the key of each cell before it is computed.
     resume : bool, default True
-        Go on from the finished cells of the file. False: a file that already holds finished cells
-        is refused, so that they are not lost.
+        Resume from the finished cells of the file. False: a file with finished cells is an error,
+        so that they are not lost.
 
     Raises
     ------
     ValueError
-        If the file is something else, cannot be written, belongs to other settings or data, or
-        holds finished cells that must not be used. Nothing is changed then: a foreign file is never
-        written to, and no file is ever deleted.
+        If the file is not a checkpoint, cannot be written, belongs to other settings or data, or
+        holds finished cells without ``resume``. The file is then unchanged; no file is ever
+        deleted.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class Checkpoint:
         self._known: dict[str, Any] = {}
         if self.path is None:
             return
-        # Said now rather than after the first cell, which may take long.
+        # reported now rather than after the first cell, which may take long
         if self.path.is_dir() or not os.access(
             self.path if self.path.exists() else self.path.parent, os.W_OK
         ):
@@ -82,7 +81,7 @@ class Checkpoint:
             lines = self._whole_lines(file)
             if not resume and len(lines) > 1:
                 raise ValueError(
-                    f"{self.path}: holds finished results; go on from them with --resume, or take another folder"
+                    f"{self.path}: holds finished results; expected --resume, or another folder"
                 )
             if lines and resume:
                 self._read(lines, made_from or {})
@@ -92,7 +91,7 @@ class Checkpoint:
                 file.write(self._header)
 
     def _whole_lines(self, file: Any) -> list[bytes]:
-        """Lines of the file, all of it; a last line that was cut short is removed."""
+        """Read all lines of the file, and remove an incomplete last one."""
         file.seek(0)
         content = file.read()
         if content and not content.startswith(_BEGINNING):
@@ -109,7 +108,7 @@ class Checkpoint:
         try:
             header = json.loads(lines[0])
         except ValueError:
-            raise ValueError(f"{self.path}: damaged (its first line is no header)") from None
+            raise ValueError(f"{self.path}: damaged (the first line is not a header)") from None
         if header.get("version") != VERSION:
             raise ValueError(
                 f"{self.path}: checkpoint of version {header.get('version')}, expected {VERSION}"
@@ -120,7 +119,7 @@ class Checkpoint:
                 key, value = json.loads(line)
             except (ValueError, TypeError):
                 raise ValueError(
-                    f"{self.path}: line {number} is no finished cell; expected [key, value]"
+                    f"{self.path}: line {number} is not a finished cell; expected [key, value]"
                 ) from None
             self._known[_name(key)] = value
 
@@ -128,7 +127,7 @@ class Checkpoint:
     def of(
         cls, checkpoint: str | Path | Checkpoint | None, made_from: dict[str, Any] | None = None
     ) -> Checkpoint:
-        """Return the checkpoint given, or that of a file."""
+        """Return the given checkpoint, or that of a file."""
         return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint, made_from)
 
     def __contains__(self, key: dict[str, Any]) -> bool:
@@ -136,9 +135,9 @@ class Checkpoint:
         return _name(key) in self._known
 
     def __call__(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
-        """Value of a cell; ``make()`` is called, and its result kept, if the key is new.
+        """Return the value of a cell; a new key calls ``make()`` and stores its result.
 
-        The result is what JSON gives back, in every run alike: tuples and arrays become lists.
+        The value has passed through JSON in every run: tuples and arrays become lists.
         """
         name = _name(key)
         if name not in self._known:
@@ -148,8 +147,7 @@ class Checkpoint:
             self._known[name] = json.loads(line)[1]
             if self.path is not None:
                 with open_locked(self.path) as file:
-                    # Another process may have died in the middle of a line, or somebody may have
-                    # removed the file.
+                    # another process may have died within a line, or the file may have been removed
                     file.write(line if self._whole_lines(file) else self._header + line)
         return self._known[name]
 
@@ -163,42 +161,41 @@ def _line(content: Any) -> bytes:
 
 
 def open_locked(path: Path, wait: bool = True) -> Any:
-    """Return a file, open for reading and writing and made when missing, that no other process has
-    until it is closed.
+    """Open a file for reading and writing, created if missing, under an exclusive lock.
 
     Raises
     ------
     ValueError
-        If it cannot be written; without ``wait`` also if another process has it.
+        If it cannot be written; without ``wait`` also if another process holds the lock.
     """
     try:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         try:
             import fcntl
-        except ImportError:  # Windows: several writers are not guarded from each other
+        except ImportError:  # Windows: no locks
             return file
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ValueError(
-            f"{path}: another run writes it; expected to wait for its end, or another output"
+            f"{path}: in use by another run; expected another output, or wait until it ends"
         ) from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror or error})") from None
     return file
 
 
-def check_made_from(path: Path | None, found: Any, wanted: dict[str, Any]) -> None:
-    """Raise a ValueError if a file was made from other settings or data than those of this run;
-    tuples count as lists."""
-    if found != json.loads(json.dumps(wanted)):
+def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) -> None:
+    """Raise a ValueError if the recorded settings or data of a file differ from those of this run;
+    tuples equal lists."""
+    if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
-            f"{path}: made from other settings or data; start again, or in another place"
+            f"{path}: made from other settings or data; expected the same ones, or another output"
         )
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
-    """Whether a part of a training (a model file with ``info["made_from"]``, or a part with
-    ``made_from``) is there.
+    """Whether a part of a training exists: a model file with ``info["made_from"]``, or a part with
+    ``made_from``.
 
     A file that is damaged, or made from other settings or data, is a ValueError.
     """
@@ -214,14 +211,13 @@ def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
 def write_part(
     path: Path, kind: str, arrays: dict[str, np.ndarray], made_from: dict[str, Any], **more: Any
 ) -> None:
-    """Keep arrays of some kind in a safetensors file, written as a whole or not at all; ``more``
-    goes into the header."""
+    """Write arrays to a safetensors file atomically, with ``more`` in the header."""
     write_model(path, kind, arrays, {"made_from": made_from, **more})
 
 
 def read_part(
     path: Path, kind: str, made_from: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Arrays and header that :func:`write_part` kept, or None where there is no file; errors as of
+    """Return arrays and header written by :func:`write_part`, or None without a file; errors as in
     :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

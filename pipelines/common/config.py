@@ -1,5 +1,4 @@
-"""Settings of a program, dataclasses in dataclasses, read from a TOML or JSON file of nested
-tables."""
+"""Settings as nested dataclasses, read from the nested tables of a TOML or JSON file."""
 
 import json
 import tomllib
@@ -18,7 +17,7 @@ _RENAMED = {
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
-    """Raise a ValueError for the first name that is not known; None: no names."""
+    """Raise a ValueError for the first unknown name; None: no names."""
     known = list(known)
     for name in names or ():
         if name not in known:
@@ -28,14 +27,14 @@ def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) ->
 def read_config(path: Path | None, defaults: Settings) -> Settings:
     """Read settings from a TOML or JSON file (None: the defaults).
 
-    A field of the dataclass ``defaults`` that is a dataclass itself is a table of the file. Entries
-    that the file does not name keep their defaults.
+    A field of ``defaults`` that is a dataclass is a table of the file. Missing entries keep their
+    defaults.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, or an entry is unknown or of another type; names the file and
-        the entry.
+        If the file cannot be read, or an entry is unknown or of another type; the message names the
+        file and the entry.
     """
     return defaults if path is None else _merged(path, "", read_tables(path), defaults)
 
@@ -46,7 +45,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If it cannot be read, or holds something else.
+        If it cannot be read, or is not a table.
     """
     try:
         raw = path.read_text(encoding="utf-8")
@@ -85,7 +84,7 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
 
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
-    """The value, as the type of an example: a number, text, truth value, or a list of one of
+    """The value, converted to the type of an example: a number, text, boolean, or a list of
     these."""
     if isinstance(example, tuple):
         wanted = type(example[0])

@@ -1,5 +1,5 @@
-"""A function of a model over many files: one after the other, in several processes, or on the
-workers of a Dask cluster; and other work there."""
+"""Apply a function of a model to many files: in sequence, in several processes, or on the workers
+of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ...learners.compilation import all_threads, numpy_backend
-from ..console import say
+from ..console import log
 
 if TYPE_CHECKING:
     from distributed import Client
 
 # ``file_map(work, model, items)`` yields ``work(model, item)`` in the order of the items; ``work``
-# is a function of a module, or a partial of one. An error is raised when it is that item's turn.
+# is a module-level function, or a partial of one. An error is raised in the item's turn.
 FileMap = Callable[[Callable[[Any, Any], Any], Any, Iterable[Any]], Iterator[Any]]
-Jobs = int | FileMap  # threads of this process, or where else
+Jobs = int | FileMap  # number of threads of this process, or a cluster
 _Answer = tuple[Any, Exception | None, list[str]]
-TIMEOUT = 10.0  # seconds in which a scheduler has to answer. A choice
+TIMEOUT = 10.0  # seconds for a scheduler to answer. A choice
 
 
 def by_processes(n_jobs: int = 1) -> FileMap:
-    """Work on several items at a time, in processes that each hold the model; no more than there
-    are cores.
+    """Map over items in parallel processes that each hold the model, at most one per core.
 
-    Threads would wait for one another, since a third of a detection is spent in Python. Items are
-    taken a few ahead of the results, which do not depend on ``n_jobs``.
+    Threads would block one another, since a third of a detection runs in Python. Items are read
+    slightly ahead of the results, which do not depend on ``n_jobs``.
 
     Parameters
     ----------
@@ -67,22 +66,22 @@ def by_processes(n_jobs: int = 1) -> FileMap:
 
 
 def by_dask(address: str) -> FileMap:
-    """Work on the workers of a Dask cluster, which read the files.
+    """Map over items on the workers of a Dask cluster, which read the files.
 
-    The model is sent once, and goes from worker to worker. A worker handles one item at a time;
-    what a dead one had is done again by others. Relative names of files are those in this process's
-    working directory, where the worker has such a folder.
+    The model is sent once, and passed from worker to worker. A worker handles one item at a time;
+    the item of a dead worker is repeated by another. Relative file names refer to the working
+    directory of this process, if the worker has it.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, such as ``tcp://host:8786``.
+        Address of the scheduler, such as ``tcp://host:8786``.
 
     Returns
     -------
     FileMap
-        Raises a ValueError where no scheduler answers or it goes away, where workers lack the
-        package, and for an item with which worker after worker ended.
+        Raises a ValueError if no scheduler answers, the connection is lost, workers lack the
+        package, or an item crashes one worker after another.
 
     Raises
     ------
@@ -98,72 +97,71 @@ def by_dask(address: str) -> FileMap:
     return partial(_on_workers, address)
 
 
-def jobs_of(asked: int, n_items: int, quiet: bool) -> int:
-    """How many photographs are handled at a time: what was asked for (0: one per core), at most
-    their number and that of cores."""
-    if asked < 0:
+def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
+    """Return the number of parallel jobs: the requested number (0: one per core), at most the
+    number of items and of cores."""
+    if requested < 0:
         raise ValueError(
-            f"--jobs {asked}: expected a whole number of at least 1, or 0: one per core"
+            f"--jobs {requested}: expected a whole number of at least 1, or 0: one per core"
         )
-    jobs = max(1, min(asked or n_items, n_items, all_threads()))
-    if jobs < asked:
-        say(
-            f"--jobs {asked}: {jobs} at a time (photographs: {n_items}, cores: {all_threads()})",
+    jobs = max(1, min(requested or n_items, n_items, all_threads()))
+    if jobs < requested:
+        log(
+            (
+                f"--jobs {requested}: limited to {jobs} (photographs: {n_items}, cores: "
+                f"{all_threads()})"
+            ),
             quiet,
         )
     return jobs
 
 
-def file_map_of(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileMap:
-    """Where files are handled: in so many processes, see :func:`jobs_of`, or on the
-    cluster with that address.
+def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileMap:
+    """Return a map in parallel processes, see :func:`limit_jobs`, or on a cluster.
 
     Raises
     ------
     ValueError
-        For both.
+        If both are given.
 
     Examples
     --------
-    >>> list(file_map_of(1, None, 3, quiet=True)(pow, 2, [1, 5, 3]))
+    >>> list(make_file_map(1, None, 3, quiet=True)(pow, 2, [1, 5, 3]))
     [2, 32, 8]
     """
     if dask is None:
-        return by_processes(jobs_of(jobs, n_items, quiet))
+        return by_processes(limit_jobs(jobs, n_items, quiet))
     if jobs != 1:
-        raise ValueError(
-            f"--jobs {jobs}: with --dask each worker is one; expected one of the two options"
-        )
+        raise ValueError(f"--jobs {jobs}: not available with --dask; expected one of the two")
     return by_dask(dask)
 
 
-def jobs_or_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
-    """So many threads, see :func:`jobs_of`, or the cluster with that address.
+def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
+    """Return a number of threads, see :func:`limit_jobs`, or a map on a cluster.
 
     Raises
     ------
     ValueError
-        For both, and where no scheduler answers.
+        If both are given, or no scheduler answers.
 
     Examples
     --------
-    >>> jobs_or_map(1, None, 3, quiet=True)
+    >>> resolve_jobs(1, None, 3, quiet=True)
     1
     """
     if dask is None:
-        return jobs_of(jobs, n_items, quiet)
-    found = file_map_of(jobs or 1, dask, n_items, quiet)
+        return limit_jobs(jobs, n_items, quiet)
+    file_map = make_file_map(jobs or 1, dask, n_items, quiet)
     check_scheduler(dask)
-    return found
+    return file_map
 
 
-def map_on(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """``map(work, items)`` elsewhere: function and items are sent once, and items are asked for
-    there.
+def map_items(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Map ``work`` over ``items`` with a file map; function and items are sent once.
 
     Examples
     --------
-    >>> list(map_on(by_processes(), abs, [-2, 3]))
+    >>> list(map_items(by_processes(), abs, [-2, 3]))
     [2, 3]
     """
     return file_map(_of_number, (work, items), range(len(items)))
@@ -174,15 +172,15 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
     return work(items[number])
 
 
-def or_reason(
+def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """What a function finds in a file, and None; or None and the reason why it finds nothing, which
-    names the file. ``plain``: by plain forms of the loops.
+    """Return the result of a function for a file, and None; or None and an error message, which
+    names the file. ``plain`` uses uncompiled loops.
 
     Examples
     --------
-    >>> or_reason(pow, 2, 3), or_reason(lambda model, path: range(2).index(model), 2, "a.npz")
+    >>> try_file(pow, 2, 3), try_file(lambda model, path: range(2).index(model), 2, "a.npz")
     ((8, None), (None, 'a.npz: 2 is not in range'))
     """
     try:
@@ -207,21 +205,21 @@ def _in_processes(n_jobs: int, work: Callable, model: Any, items: Iterable[Any])
         processes = Parallel(n_jobs, return_as="generator", pre_dispatch=2 * n_jobs, batch_size=1)
         answers = processes(delayed(_of_file)(pickled, os.getcwd(), work, item) for item in items)
         try:
-            yield from map(_in_turn, answers)
+            yield from map(_unwrap, answers)
         finally:
             with warnings.catch_warnings():
-                # an early end gives up work on purpose
+                # an early end drops work on purpose
                 warnings.simplefilter("ignore", UserWarning)
                 answers.close()
 
 
-_one_at_a_time = Lock()  # of the threads of a worker: they share warnings and the working directory
-# in a worker process: its model, and the file that it came from
+_one_at_a_time = Lock()  # threads of a worker share warnings and the working directory
+# in a worker process: its model by the file it was read from
 _loaded: dict[Path, Any] = {}
 
 
 def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
-    """The answer of a process, which keeps the model."""
+    """The answer of a process, which caches the model."""
     if pickled not in _loaded:
         _loaded.clear()
         _loaded[pickled] = pickle.loads(pickled.read_bytes())
@@ -229,13 +227,13 @@ def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
 
 
 def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
-    """The result of ``work``, or the exception, which has to wait for its turn, and what was warned
-    of; names of files are those in a folder."""
+    """The result of ``work`` or its exception, and its warnings; relative file names refer to a
+    folder."""
     import cv2
 
     cv2.setNumThreads(1)
-    there = chdir(folder) if os.path.isdir(folder) else nullcontext()
-    with _one_at_a_time, there, warnings.catch_warnings(record=True) as noted:
+    in_folder = chdir(folder) if os.path.isdir(folder) else nullcontext()
+    with _one_at_a_time, in_folder, warnings.catch_warnings(record=True) as noted:
         try:
             result, failure = work(model, item), None
         except Exception as error:
@@ -243,8 +241,8 @@ def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
     return result, failure, [str(note.message) for note in noted if note.category is UserWarning]
 
 
-def _in_turn(answer: _Answer) -> Any:
-    """The result of the item whose turn it is."""
+def _unwrap(answer: _Answer) -> Any:
+    """The result in an answer, after its warnings; or raise its exception."""
     result, error, notes = answer
     for note in notes:
         warnings.warn(note, stacklevel=2)
@@ -256,15 +254,15 @@ def _in_turn(answer: _Answer) -> Any:
 # -- a cluster -------------------------------------------------------------------------------------
 
 
-class _Carried:
-    """A function that stays the bytes it was pickled to. Arrays that a worker hands on as they are
-    lie elsewhere in memory, and sums over them may end in other digits."""
+class _PickledTask:
+    """A function kept in its pickled form. Arrays that workers pass on unpickled have another
+    alignment in memory, which can change the last digits of sums."""
 
     def __init__(self, pickled: bytes):
         self.pickled = pickled
 
-    def __reduce__(self) -> tuple[type[_Carried], tuple[bytes]]:
-        return _Carried, (self.pickled,)
+    def __reduce__(self) -> tuple[type[_PickledTask], tuple[bytes]]:
+        return _PickledTask, (self.pickled,)
 
     def __call__(self, item: Any) -> _Answer:
         return self._function(item)
@@ -279,30 +277,30 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
 
     todo, futures = iter(items), deque[Any]()
     with _quiet_client(address, set_as_default=False) as client:
-        with _one_line(address):
-            # A task and no scattered data: when the workers that hold the model die, others make it
-            # again. Messages name functions of Python alone: a worker without the package can read
-            # them, and answer with an error.
-            carried = _Carried(cloudpickle.dumps(partial(_answer, os.getcwd(), work, model)))
+        with _scheduler_errors(address):
+            # A task instead of scattered data: if the workers that hold the model die, others
+            # create it again. Messages refer to builtins only, so that a worker without the package
+            # can read them and answer with an error.
+            carried = _PickledTask(cloudpickle.dumps(partial(_answer, os.getcwd(), work, model)))
             held = client.submit(pickle.loads, pickle.dumps(carried), pure=False)
         while True:
-            with _one_line(address):
+            with _scheduler_errors(address):
                 ahead = 2 * max(1, len(client.nthreads()))  # workers come and go
                 for item in islice(todo, max(0, ahead - len(futures))):
                     futures.append(client.submit(operator.call, held, item, pure=False))
                 if not futures:
                     return
                 answer = futures.popleft().result()
-            yield _in_turn(answer)
+            yield _unwrap(answer)
 
 
 def check_scheduler(address: str) -> None:
-    """Complain where no scheduler answers; it has ten seconds.
+    """Check that a scheduler answers within ten seconds.
 
     Raises
     ------
     ValueError
-        For that, also where something else listens.
+        If none does, or something else listens.
     ModuleNotFoundError
         Without ``annealed[dask]``.
 
@@ -317,17 +315,17 @@ def check_scheduler(address: str) -> None:
 
     async def kind() -> str:
         options = Security().get_connection_args("client")
-        async with rpc(address, timeout=TIMEOUT, connection_args=options) as there:
-            return (await there.identity())["type"]
+        async with rpc(address, timeout=TIMEOUT, connection_args=options) as scheduler:
+            return (await scheduler.identity())["type"]
 
     try:
-        # the first says at once that nobody listens; the second waits for words, as Client does
-        # without an end
+        # the first fails at once without a listener; the second waits for an answer, as Client does
+        # without a limit
         socket.create_connection(get_address_host_port(address), TIMEOUT).close()
-        if (found := asyncio.run(asyncio.wait_for(kind(), TIMEOUT))) != "Scheduler":
-            raise ValueError(f"it is a {found}")
-    except Exception as error:  # by address: OSError, ValueError, ImportError, ...
-        why = " ".join(str(error).split())[:200] or f"silent for {TIMEOUT:g} seconds"
+        if (name := asyncio.run(asyncio.wait_for(kind(), TIMEOUT))) != "Scheduler":
+            raise ValueError(f"it is a {name}")
+    except Exception as error:  # depends on the address: OSError, ValueError, ImportError, ...
+        why = " ".join(str(error).split())[:200] or f"no response for {TIMEOUT:g} seconds"
         raise ValueError(
             f"--dask {address}: no scheduler answers ({why}); expected one such as tcp://host:8786"
         ) from None
@@ -335,20 +333,20 @@ def check_scheduler(address: str) -> None:
 
 @contextmanager
 def running_on(address: str) -> Iterator[None]:
-    """What Dask computes inside runs on the cluster with that address.
+    """Run the Dask computations of a block on the cluster with that address.
 
     Raises
     ------
     ValueError
-        Where no scheduler answers or it goes away, and where workers lack the package.
+        If no scheduler answers, the connection is lost, or workers lack the package.
     """
-    with _quiet_client(address, set_as_default=True), _one_line(address):
+    with _quiet_client(address, set_as_default=True), _scheduler_errors(address):
         yield
 
 
 @contextmanager
 def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
-    """A client whose troubles are said in one line alone."""
+    """A Dask client whose errors are reported in one line."""
     from distributed import Client
 
     loggers = [
@@ -361,31 +359,29 @@ def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
             stack.callback(setattr, logger, "disabled", logger.disabled)
             logger.disabled = True
         check_scheduler(address)
-        with _one_line(address):
+        with _scheduler_errors(address):
             client = Client(address, timeout=TIMEOUT, set_as_default=set_as_default)
         try:
             if not client.nthreads():
-                warnings.warn(f"--dask {address}: no worker yet, waiting for one", stacklevel=2)
+                warnings.warn(f"--dask {address}: waiting for a worker", stacklevel=2)
             yield client
         finally:
-            with suppress(Exception):  # its scheduler may be gone
+            with suppress(Exception):  # the scheduler may not answer
                 client.close(TIMEOUT)
 
 
 @contextmanager
-def _one_line(address: str) -> Iterator[None]:
-    """What goes wrong in the cluster, and not in the work, as a ValueError."""
+def _scheduler_errors(address: str) -> Iterator[None]:
+    """Turn errors of the cluster, but not of the work, into a ValueError."""
     try:
         yield
     except ValueError:  # of the work
         raise
     except (CancelledError, OSError):
         raise ValueError(
-            f"--dask {address}: the scheduler has gone, and what was not finished with it"
+            f"--dask {address}: connection to the scheduler lost; unfinished work was not processed"
         ) from None
-    except (
-        Exception
-    ) as error:  # a worker without the package, or one picture after which worker after worker died
+    except Exception as error:  # a worker lacks the package, or an item crashed several workers
         cause = error.__cause__ or error
         raise ValueError(
             f"--dask {address}: {type(cause).__name__}: {' '.join(str(cause).split())}"

@@ -1,4 +1,4 @@
-"""Folders of images, and tables of annotations beside them."""
+"""Folders of images, and tables of annotations in them."""
 
 import csv
 import os
@@ -8,14 +8,15 @@ from pathlib import Path
 
 from ...vision.images import image_size
 
-# Photographs, and pixels in all, up to which a command compiles nothing. A choice: with more, code
-# that is in the cache is faster; compiling it takes as long as some fifty photographs.
+# Maximum number of photographs, and of their pixels in total, for which a command compiles nothing.
+# A choice: with more, cached compiled code is faster; compiling takes as long as about fifty
+# photographs.
 MAX_FEW, MAX_FEW_PIXELS = 8, 16_000_000
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
 def list_images(folder: str | Path) -> list[Path]:
-    """Image files of a folder in the order of their names, at least one."""
+    """List the image files of a folder, at least one, sorted by name."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -26,25 +27,26 @@ def list_images(folder: str | Path) -> list[Path]:
 
 
 def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether so few and so small photographs are to be handled that plain forms of the loops serve
-    (`annealed.learners.compilation.numpy_backend`): at most 8, of 16 million pixels in all."""
+    """Whether photographs are few and small enough for uncompiled loops: at most 8, of 16 million
+    pixels in total."""
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
-        with suppress(ValueError):  # one that cannot be read takes no time
+        with suppress(ValueError):  # an unreadable one takes no time
             width, height = image_size(path)
             pixels += width * height
     return len(paths) <= MAX_FEW and pixels <= MAX_FEW_PIXELS
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number of the line and row by column, of a CSV file that must have some columns."""
+    """Yield line numbers and rows of a CSV file with required columns."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
             missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:
                 raise ValueError(
-                    f"{path}: expected the columns {', '.join(columns)}; missing: {', '.join(missing)}"
+                    f"{path}: expected the columns {', '.join(columns)}; missing: "
+                    f"{', '.join(missing)}"
                 )
             yield from ((reader.line_num, row) for row in reader)
     except (UnicodeDecodeError, csv.Error) as error:

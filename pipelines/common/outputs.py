@@ -1,5 +1,5 @@
-"""Where results go: found out before any work, so that no command replaces its input or a
-stranger's file."""
+"""Output paths, validated before any work: no command replaces its input or a file of another
+program."""
 
 import json
 import os
@@ -19,28 +19,28 @@ def check_outputs(
     report: Path | None = None,
     report_files: Sequence[str] = (),
 ) -> None:
-    """Check everything that a command is going to write; call it before any work.
+    """Check all outputs of a command; call it before any work.
 
     Parameters
     ----------
     inputs : iterable of path or None
-        What the command reads; names that are no file (of a shipped model) are passed over.
+        What the command reads; names without a file (of shipped models) are ignored.
     files : iterable of path or None
-        Files to write. An existing one is replaced, as it was named, unless it is an input.
+        Files to write. An existing one is replaced unless it is an input.
     model : path or None
         A model file to write. An existing file is replaced only if it is a model.
     report : path or None
-        A folder to write files into, made where it is missing.
+        A folder to write files into, created if missing.
     report_files : sequence of str
-        Patterns of the names that the command writes there; the first is its JSON file, by which a
-        folder is known as an earlier report.
+        Patterns of the files that the command writes there; the first is its JSON file, which
+        identifies an earlier report.
 
     Raises
     ------
     ValueError
-        If an output is an input (also through links, and in other case where the file system does
-        not tell), is no ordinary file, cannot be written, has no folder, or would replace a file
-        that is not of this program.
+        If an output is an input (also through links, or in other case on a case-insensitive file
+        system), is not a regular file, cannot be written, has no folder, or would replace a file of
+        another program.
     """
     read = [Path(name) for name in inputs if name is not None]
     for path in (*files, model):
@@ -60,14 +60,14 @@ def check_outputs(
 def _check_file(path: Path, inputs: Sequence[Path]) -> None:
     check_writable(path)
     try:
-        # for root, every folder of /proc has the right to write
+        # root appears to have write permission in every folder, also in /proc
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
     _check_no_input(path, inputs)
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path}: cannot be written (not an ordinary file)")
+        raise ValueError(f"{path}: cannot be written (not a regular file)")
     if path.exists() and not os.access(path, os.W_OK):
         raise ValueError(f"{path}: cannot be written (it is read-only)")
 
@@ -76,22 +76,20 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
     for name in inputs:
         try:
             same = os.path.samefile(path, name)
-        except (OSError, ValueError):  # one of them is not there: they differ
+        except (OSError, ValueError):  # one of them does not exist: they differ
             continue
         if same:
-            raise ValueError(
-                f"{path}: is read by this command and would be replaced; expected another name"
-            )
+            raise ValueError(f"{path}: is an input of this command; expected another name")
 
 
 def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: a file, expected a folder")
-    there = folder.absolute()
-    while not there.exists():
-        there = there.parent
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ValueError(f"{folder}: cannot be written (no right to write in {there})")
+    parent = folder.absolute()
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise ValueError(f"{folder}: cannot be written (no write permission in {parent})")
     present = (
         sorted({path for pattern in patterns for path in folder.glob(pattern)})
         if folder.is_dir()
@@ -101,7 +99,8 @@ def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str])
         _check_no_input(path, inputs)
     if present and not _is_report(folder / patterns[0]):
         raise ValueError(
-            f"{folder}: holds {present[0].name}, which is of no report of this command; expected another folder"
+            f"{folder}: holds {present[0].name}, which is not part of a report of this "
+            "command; expected another folder"
         )
 
 
@@ -114,17 +113,17 @@ def _is_report(path: Path) -> bool:
 
 
 def make_folder(path: Path | None) -> None:
-    """Make a folder, and those above it, where they are missing; None: nothing."""
+    """Create a folder and its parents if missing; None: nothing."""
     try:
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{path}: cannot make this folder ({error.strerror})") from None
+        raise ValueError(f"{path}: cannot create this folder ({error.strerror})") from None
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the text files of a report by their names, into a folder that is made where it is
-    missing; what is not a text becomes JSON."""
+    """Write the text files of a report by name into a folder, created if missing; other values
+    become JSON."""
     make_folder(folder)
     for name, content in texts.items():
         text = (
@@ -137,17 +136,17 @@ def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
 
 
 def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
-    """Write a figure of matplotlib as PNG."""
+    """Write a matplotlib figure as PNG."""
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=dpi)
 
 
 def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:
-    """Where the picture of each image goes: ``overlay`` itself for one image, unless it is a
+    """Return the overlay path of each image: ``overlay`` itself for one image, unless it is a
     folder.
 
-    Else ``overlay/STEM_ENDING.png``, all different; the ending keeps a photograph that lies there
-    from being replaced.
+    Otherwise ``overlay/STEM_ENDING.png``, all distinct; the ending avoids replacing photographs in
+    the folder.
 
     Examples
     --------
@@ -159,14 +158,14 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
         return [overlay]
     if overlay.exists() and not overlay.is_dir():
         raise ValueError(
-            f"--overlay {overlay}: a file, expected a folder for the pictures of {len(images)} images"
+            f"--overlay {overlay}: a file, expected a folder for the overlays of "
+            f"{len(images)} images"
         )
     return [overlay / f"{stem}_{ending}.png" for stem in distinct_stems(images)]
 
 
 def distinct_stems(images: Sequence[str | Path]) -> list[str]:
-    """Names of images without folder and ending, numbered where several are alike; also those that
-    differ in case alone.
+    """Return the stems of image names, numbered where they repeat or differ only in case.
 
     Examples
     --------

@@ -1,29 +1,34 @@
-"""The frame and the tables of a report's page: one HTML file without outside assets."""
+"""Layout and tables of a report page: one self-contained HTML file."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
-_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;margin:2em auto;padding:0 1em}
+_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:960px;\
+margin:2em auto;padding:0 1em}
 h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #ddd}
-table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #eee}
+table{border-collapse:collapse;margin:.6em 0}td,th{padding:.25em .8em;\
+text-align:left;border-bottom:1px solid #eee}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.small{color:#555;font-size:.9em}
 svg,img{max-width:100%;height:auto}.curves{display:flex;flex-wrap:wrap;gap:8px}.best{font-weight:600}
 figure{margin:0}figcaption{color:#555;font-size:.9em}
-@media print{body{margin:0;max-width:none}svg,img,figure,tr,details{break-inside:avoid}h2{break-after:avoid}}
-@media(max-width:520px){table{display:block;overflow-x:auto;font-size:.88em}td,th{padding:.25em .4em}}"""
+@media print{body{margin:0;max-width:none}svg,img,figure,tr,details{break-inside:avoid}\
+h2{break-after:avoid}}
+@media(max-width:520px){table{display:block;overflow-x:auto;font-size:.88em}\
+td,th{padding:.25em .4em}}"""
 
 
 def html_page(title: str, heading: str, body: str) -> str:
-    """Return a page; the title and the heading are text, the body is HTML."""
+    """Return an HTML page; title and heading are plain text, the body is HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+        '<meta name="viewport" content="width=device-width, '
+        f'initial-scale=1"><style>{_STYLE}</style></head>'
         f"<body><h1>{escape(heading)}</h1>{body}</body></html>\n"
     )
 
 
 def small(words: str) -> str:
-    """Return a paragraph of explanations, which are HTML."""
+    """Return a paragraph of small print, given as HTML."""
     return f'<p class="small">{words}</p>'
 
 
@@ -33,8 +38,8 @@ def table(
     bold: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> str:
-    """Return a table of texts; columns of ``numbers``, by default all but the first, stand to the
-    right, and one row may be bold."""
+    """Return a table of texts; the columns ``numbers``, by default all but the first, are
+    right-aligned, and one row may be bold."""
 
     def cells(kind: str, values: Sequence[str]) -> str:
         right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]

@@ -1,4 +1,4 @@
-"""Where models and results come from."""
+"""Provenance of models and results."""
 
 import subprocess
 from pathlib import Path
@@ -7,9 +7,9 @@ from ... import __version__
 
 
 def source_of_code() -> dict[str, str]:
-    """Version of the package, and the commit where it runs from a checkout of its repository."""
+    """Return the version of the package, and the commit if it runs from a checkout."""
     root = Path(__file__).resolve().parents[2]
-    found = {"version": __version__}
+    source = {"version": __version__}
     if (root / ".git").exists():
         ran = subprocess.run(
             ["git", "-C", str(root), "rev-parse", "HEAD"],
@@ -17,5 +17,5 @@ def source_of_code() -> dict[str, str]:
             text=True,
             check=False,
         )
-        found |= {"commit": ran.stdout.strip()} if ran.returncode == 0 else {}
-    return found
+        source |= {"commit": ran.stdout.strip()} if ran.returncode == 0 else {}
+    return source

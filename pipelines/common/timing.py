@@ -1,14 +1,14 @@
-"""Processor time, as tables show it beside other numbers."""
+"""Measurement of processor time."""
 
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def timed(work: Callable[..., Found], *arguments: Any) -> tuple[Found, float]:
-    """What a function returns, and the processor seconds that it took.
+def timed(work: Callable[..., Result], *arguments: Any) -> tuple[Result, float]:
+    """Return the result of a function, and its processor time in seconds.
 
     Examples
     --------
@@ -16,5 +16,5 @@ def timed(work: Callable[..., Found], *arguments: Any) -> tuple[Found, float]:
     32
     """
     start = time.process_time()
-    found = work(*arguments)
-    return found, time.process_time() - start
+    result = work(*arguments)
+    return result, time.process_time() - start

@@ -1,5 +1,4 @@
-"""Writes videos so that nothing half-written stays behind, and nothing that cannot be read
-again."""
+"""Writing of videos: atomic, and verified by reading them back."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +15,7 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpe
 
 
 def check_video_name(path: Path) -> None:
-    """Raise a ValueError unless the name of a file ends as a video's."""
+    """Raise a ValueError unless a file name has a video suffix."""
     if path.suffix.lower() not in VIDEO_SUFFIXES:
         raise ValueError(
             f"{path}: cannot be written as a video; expected a name that ends in .mp4 or .avi"
@@ -25,14 +24,14 @@ def check_video_name(path: Path) -> None:
 
 @contextmanager
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """Write a video under a temporary name, read it back, and rename it when every frame is there.
+    """Write a video under a temporary name, read it back, and rename it if it is complete.
 
     Yields a function that takes one frame: RGB, uint8 (H, W, 3), all of one size. ``.avi`` holds
     motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An existing file is replaced
-    as a whole or not at all.
+    atomically.
     """
     check_video_name(path)
-    # FFmpeg would add lines of its own to ours
+    # suppresses messages of FFmpeg
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
     code = cv2.VideoWriter.fourcc(*("MJPG" if path.suffix.lower() == ".avi" else "mp4v"))
     writers: list[cv2.VideoWriter] = []
@@ -47,7 +46,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 )
                 if not writers[0].isOpened():
                     raise ValueError(
-                        f"{path}: cannot be written as a video here; another suffix might"
+                        f"{path}: no encoder for this suffix; expected another one, such as .avi"
                     )
             writers[0].write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
             n_frames += 1
@@ -61,7 +60,8 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
             raise ValueError(f"{path}: no frame to write")
         if (n_read := _n_frames(temporary)) < n_frames:
             raise ValueError(
-                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read back: is the disk full?)"
+                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read "
+                "back: is the disk full?)"
             )
 
 
@@ -73,7 +73,7 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> 
 
 
 def _n_frames(path: Path) -> int:
-    """Number of frames that can be read; 0 where the file cannot be opened."""
+    """Number of readable frames; 0 if the file cannot be opened."""
     capture = capture_of(path)
     n = 0
     while capture.grab():

@@ -1,4 +1,4 @@
-"""Pictures of a report as SVG text: they lie inside the page, and need no library."""
+"""Charts of a report as SVG text, embedded in the page and drawn without a plotting library."""
 
 from collections.abc import Sequence
 from html import escape
@@ -7,21 +7,21 @@ import numpy as np
 import numpy.typing as npt
 
 BLUE, GREY, ORANGE = "#2f6db3", "#8a8f98", "#d9822b"
-_OTHERS = (ORANGE, GREY)  # of other models
-# words on lines
+_OTHERS = (ORANGE, GREY)  # colours of other models
+# keeps labels readable on lines
 _HALO = 'stroke="white" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 _TEXT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 
 
 class Axes:
-    """A frame with ticks in which points of data have places.
+    """Axes with ticks that map data to pixels.
 
     Parameters
     ----------
     x, y : tuple of float
         Ranges of the data.
     width, height : int
-        Of the picture in pixels.
+        Size of the chart in pixels.
     """
 
     def __init__(
@@ -39,33 +39,37 @@ class Axes:
         self.add = self.parts.append
 
     def at(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Places of points in the picture."""
+        """Pixel coordinates of points."""
         (x0, x1), (y0, y1) = self.x_range, self.y_range
         across = self.left + (np.asarray(x, float) - x0) / (x1 - x0) * (self.right - self.left)
         down = self.bottom - (np.asarray(y, float) - y0) / (y1 - y0) * (self.bottom - self.top)
         return across, down
 
     def frame(self, x_label: str, y_label: str, x_ticks: Sequence[float] | None = None) -> None:
-        """Add ticks, lines and labels."""
+        """Add ticks, grid lines and labels."""
         for value in ticks(*self.y_range):
             down = float(self.at(0, value)[1])
             self.add(
-                f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" stroke="#e3e6ea"/>'
+                f'<line x1="{self.left}" x2="{self.right}" y1="{down:.1f}" y2="{down:.1f}" '
+                'stroke="#e3e6ea"/>'
             )
             self.add(_words(self.left - 6, down + 4, number(value), "end"))
         for value in ticks(*self.x_range) if x_ticks is None else x_ticks:
             across = float(self.at(value, 0)[0])
             self.add(
-                f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{self.bottom}" y2="{self.bottom + 4}" stroke="#8a8f98"/>'
+                f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{self.bottom}" '
+                f'y2="{self.bottom + 4}" stroke="#8a8f98"/>'
             )
             self.add(_words(across, self.bottom + 17, number(value), "middle"))
         self.add(
-            f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" stroke="#8a8f98"/>'
+            f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" '
+            'stroke="#8a8f98"/>'
         )
         self.add(_words((self.left + self.right) / 2, self.height - 8, x_label, "middle"))
         middle = (self.top + self.bottom) / 2
         self.add(
-            f'<g transform="translate(12 {middle:.0f}) rotate(-90)">{_words(0, 0, y_label, "middle")}</g>'
+            f'<g transform="translate(12 {middle:.0f}) '
+            f'rotate(-90)">{_words(0, 0, y_label, "middle")}</g>'
         )
 
     def line(
@@ -79,12 +83,13 @@ class Axes:
         )
 
     def svg(self, title: str) -> str:
-        """Return the picture."""
+        """Return the chart as SVG."""
         label, size = (
             escape(title),
             f'viewBox="0 0 {self.width} {self.height}" width="{self.width}"',
         )
-        return f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>{"".join(self.parts)}</svg>'
+        head = f'<svg {size} role="img" aria-label="{label}"><title>{label}</title>'
+        return f"{head}{''.join(self.parts)}</svg>"
 
 
 def score_chart(
@@ -95,8 +100,8 @@ def score_chart(
     lines: dict[str, float],
     measure: str,
 ) -> str:
-    """Score against the number of columns: mean and standard error over folds, the chosen size,
-    other models as lines."""
+    """Return a chart of the score against the number of columns: mean and standard error over
+    folds, the chosen size, other models as lines."""
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
@@ -105,18 +110,20 @@ def score_chart(
     (_, low), (across, high) = axes.at(sizes, mean - error), axes.at(sizes, mean + error)
     for a, b, c in zip(across, low, high):
         axes.add(
-            f'<line x1="{a:.1f}" x2="{a:.1f}" y1="{b:.1f}" y2="{c:.1f}" stroke="{BLUE}" stroke-width="1"/>'
+            f'<line x1="{a:.1f}" x2="{a:.1f}" y1="{b:.1f}" y2="{c:.1f}" stroke="{BLUE}" '
+            'stroke-width="1"/>'
         )
     axes.line(sizes, mean)
     place = list(sizes).index(chosen)
     for i, (a, b) in enumerate(zip(*axes.at(sizes, mean))):
         axes.add(
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{6 if i == place else 3}" fill="{BLUE}" stroke="white"/>'
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{6 if i == place else 3}" fill="{BLUE}" '
+            'stroke="white"/>'
         )
     axes.add(f"<g {_HALO}>")
     for (name, value), colour in zip(lines.items(), _OTHERS):
         across, down = axes.at(axes.x_range[1], value)
-        hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # above the line runs the curve
+        hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # the curve runs above the line
         axes.add(
             _words(float(across) - 4, float(down) + (15 if hidden else -5), name, "end", colour)
         )
@@ -128,8 +135,8 @@ def score_chart(
 def effect_chart(
     names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]
 ) -> str:
-    """One bar for the effect of each column, and the share of the halves that select it as a
-    dot."""
+    """Return a chart with a bar for the effect of each column, and a dot for the share of halves
+    that select it."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     height = row * len(names) + 60
     axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)
@@ -139,13 +146,15 @@ def effect_chart(
         end = float(axes.at(effect, 0)[0])
         axes.add(_words(left - 8, y + 15, short(name), "end"))
         axes.add(
-            f'<rect x="{left}" y="{y + 3}" width="{max(end - left, 1):.1f}" height="{row - 8}" fill="{BLUE}"/>'
+            f'<rect x="{left}" y="{y + 3}" width="{max(end - left, 1):.1f}" '
+            f'height="{row - 8}" fill="{BLUE}"/>'
         )
         axes.add(_words(end + 5, y + 15, f"{effect:.3g}", "start"))
         if share is not None:
             dot = axes.right + 60 + 80 * share
             axes.add(
-                f'<line x1="{axes.right + 60}" x2="{axes.right + 140}" y1="{y + 11}" y2="{y + 11}" stroke="#e3e6ea"/>'
+                f'<line x1="{axes.right + 60}" x2="{axes.right + 140}" y1="{y + 11}" '
+                f'y2="{y + 11}" stroke="#e3e6ea"/>'
             )
             axes.add(f'<circle cx="{dot:.1f}" cy="{y + 11}" r="5" fill="{ORANGE}"/>')
     base = axes.top + row * len(names) + 16
@@ -163,13 +172,16 @@ def curve_chart(
     y_range: tuple[float, float],
     rows: Sequence[int] = (),
 ) -> str:
-    """What a column adds to the score against its value, one line per output, over bars of the
-    rows in equal parts of the range; small."""
+    """Return a small chart of the partial effect of a column: one line per output, above a
+    histogram of its values."""
     axes = Axes((min(x), max(x)), y_range, width=300, height=190, left=52)
     edges = axes.at(np.linspace(min(x), max(x), len(rows) + 1), 0)[0]
     for left, right, count in zip(edges, edges[1:], rows):
         high = 0.3 * (axes.bottom - axes.top) * count / max(*rows, 1)
-        place = f'x="{left:.1f}" y="{axes.bottom - high:.1f}" width="{right - left:.1f}" height="{high:.1f}"'
+        place = (
+            f'x="{left:.1f}" y="{axes.bottom - high:.1f}" width="{right - left:.1f}" '
+            f'height="{high:.1f}"'
+        )
         axes.add(f'<rect {place} fill="#e3e6ea"/>')
     axes.frame(name, "adds to the score", x_ticks=ticks(min(x), max(x), 4))
     for colour, curve in zip([BLUE, ORANGE, "#3c9a5f", "#a14fb0", "#b33a3a", GREY] * 10, curves):
@@ -180,7 +192,7 @@ def curve_chart(
 def level_chart(
     levels: Sequence[str], steps: Sequence[float], name: str, y_range: tuple[float, float]
 ) -> str:
-    """What each level of a category adds to the score; small."""
+    """Return a small bar chart of the contributions of the levels of a category."""
     axes = Axes((-0.5, len(levels) - 0.5), y_range, width=300, height=190, left=52)
     axes.x_range = (-0.5, len(levels) - 0.5)
     axes.frame(short(name), "adds to the score", x_ticks=())
@@ -190,7 +202,8 @@ def level_chart(
         a, b = (float(v) for v in axes.at(i, step))
         top, size = min(b, zero), max(abs(b - zero), 1.5)
         axes.add(
-            f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{size:.1f}" fill="{BLUE}"/>'
+            f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" '
+            f'height="{size:.1f}" fill="{BLUE}"/>'
         )
         if i % -(-len(levels) // 8) == 0:  # further ones would overlap
             axes.add(
@@ -200,7 +213,7 @@ def level_chart(
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers in a range.
+    """Return round numbers in a range.
 
     Examples
     --------
@@ -212,18 +225,18 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     rough = (high - low) / about
     step = 10.0 ** np.floor(np.log10(rough))
     step *= next((m for m in (1, 2, 5) if m * step >= rough * 0.99), 10)
-    found = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
-    return [float(round(v, 12)) + 0.0 for v in found]  # no -0
+    values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
+    return [float(round(v, 12)) + 0.0 for v in values]  # no -0
 
 
 def number(value: float) -> str:
-    """A number as short text."""
+    """Format a number as short text."""
     return f"{value:.6g}".replace("e+0", "e").replace("e-0", "e-").replace("-", "−")
 
 
-def short(name: str, most: int = 30) -> str:
-    """A name cut to a length."""
-    return name if len(name) <= most else name[: max(1, most - 1)] + "…"
+def short(name: str, n_max: int = 30) -> str:
+    """Return a name cut to a maximum length."""
+    return name if len(name) <= n_max else name[: max(1, n_max - 1)] + "…"
 
 
 def _words(x: float, y: float, words: str, anchor: str, colour: str = "") -> str:

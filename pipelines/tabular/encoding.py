@@ -1,5 +1,5 @@
-"""From a table to a matrix: which columns are numbers, dates or categories, which are left out, and
-why."""
+"""Encoding of a table as a matrix: which columns are numbers, dates or categories, which are
+dropped, and why."""
 
 from __future__ import annotations
 
@@ -42,36 +42,40 @@ from ...models.tabular.encoding import (
 )
 from .request import Request
 
-MAX_MISSING = 0.5  # a column with a larger share of missing values is left out
-# a category has at most so many levels of its own, the most frequent ones: a choice
+MAX_MISSING = 0.5  # columns with a larger fraction of missing values are dropped
+# the most frequent levels of a category that get a column each: a choice
 MAX_LEVELS = 30
-_MIN_ROWS = 5  # of a level of its own: fewer say nothing about it; two where no level has as many
-_NEARLY_ALL = 0.9  # of the cells: text with more different values names the rows
-MAX_ROWS = 20_000  # that folds and halves are made of: more cost time and change little
-_RARE = 20  # drawn rows of each class, where there are so many
-_WORDS = 4  # text whose cells have so many words in the mean is free text
-LARGE = 20_000_000  # cells from which on a table is kept in single precision
-KINDS = (NUMBER, CATEGORY, DATE)  # for --as
-# text of which a larger share are numbers (dates) is a column of numbers (dates) with bad cells
+_MIN_ROWS = 5  # of a level with a column of its own; two if no level has five
+_NEARLY_ALL = 0.9  # of the cells: text with more distinct values identifies the rows
+MAX_ROWS = 20_000  # used for folds and halves: more take time and change little
+_RARE = 20  # sampled rows of each class, if it has that many
+_WORDS = 4  # words per cell, on average, from which on text is free text
+LARGE = 20_000_000  # cells from which on a table is stored in single precision
+KINDS = (NUMBER, CATEGORY, DATE)  # of --as
+# fraction of numbers (dates) from which on text is a column of numbers (dates) with bad cells
 _MOSTLY = 0.9
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
 _ID = re.compile(
-    r"|unnamed: \d+|index|id|obs|observation|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
+    r"|unnamed: \d+|index|id|obs|observation"
+    r"|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
     re.IGNORECASE,
 )
-_DATES = "dates, as days since 1970-01-01"
-# skewness of positive numbers whose logarithm may say more, and share of it that logarithms keep
-# at most: a choice
+_DATES = "read as days since 1970-01-01"
+# minimum skewness of positive numbers for a logarithm, and the maximum fraction of it that the
+# logarithm keeps: a choice
 _SKEWED, _LESS = 2.0, 0.5
-_MIN_SKEWED = 50  # rows: of fewer one number decides
-_PARTS = "parts of dates, one 0 / 1 for each value (--as COLUMN=date: the days alone)"
-# answers in their order; words with "/" between them mean the same
+_MIN_SKEWED = 50  # rows: with fewer a single number decides
+_PARTS = "parts of dates, one-hot encoded (--as COLUMN=date: days only)"
+# ordered answers; words separated by "/" are synonyms
 _SCALES = (
     "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
     "tiny/very small|small|medium/mid|large/big|very large/huge",
     "xxs|xs|s|m|l|xl|xxl|xxxl",
     "very short|short|medium|long|very long",
-    "never|rarely/seldom/almost never|sometimes/occasionally|often/frequently/usually|always/almost always",
+    (
+        "never|rarely/seldom/almost "
+        "never|sometimes/occasionally|often/frequently/usually|always/almost always"
+    ),
     "very poor/very bad/terrible|poor/bad|fair/average/ok|good|very good|premium/excellent|ideal",
     "strongly disagree|disagree|neutral/undecided/neither agree nor disagree|agree|strongly agree",
     "very dissatisfied|dissatisfied|neutral|satisfied|very satisfied",
@@ -82,46 +86,47 @@ _SCALES = (
     "bronze|silver|gold|platinum",
     "freshman|sophomore|junior|senior",
 )
-_MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an order: two are no more than a 0 / 1
-# numbers with words as "1 - poor" and "2: fair", ranges as 18-25, <18 and 65+
+_MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an ordinal column: two are a binary column
+# numbers with words such as "1 - poor" and "2: fair"; ranges such as 18-25, <18 and 65+
 _NUMBERED = re.compile(r"(\d+)\s*[-–:.)=]\s*[^\W\d].*")
 _RANGE = re.compile(
-    r"(?:(under|below|less than|<)\s*)?(?:(?:over|above|more than|>=?)\s*)?(\d+(?:\.\d+)?)(\s*(?:-|–|to)\s*\d+(?:\.\d+)?|\s*\+)?"
+    r"(?:(under|below|less than|<)\s*)?(?:(?:over|above|more than|>=?)\s*)?"
+    r"(\d+(?:\.\d+)?)(\s*(?:-|–|to)\s*\d+(?:\.\d+)?|\s*\+)?"
 )
-_AS_CATEGORY = " (--as COLUMN=category otherwise)"
-_ROW_NUMBERS = "numbers of the rows (--include keeps such a column)"
+_AS_CATEGORY = " (override: --as COLUMN=category)"
+_ROW_NUMBERS = "row numbers (override: --include COLUMN)"
 
 
 @dataclass
 class Table:
-    """A table as numbers.
+    """A table encoded as numbers.
 
     Attributes
     ----------
     X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
-        NaN is missing where it was asked to stay.
+        NaN for missing values that are kept.
     y : ndarray of shape (n_rows,)
-        The target; rows without one are left out.
+        The target; rows without one are dropped.
     encoding : TableEncoding
-        What each number is.
+        Meaning of each column of the matrix.
     left_out : dict of str to str
-        Columns that are not used, and why.
+        Dropped columns, and why.
     notes : list of str
         One line per decision.
     rows : ndarray of shape (n_rows,), int
-        Which rows of the file these are.
+        Positions of the rows in the file.
     row_groups : ndarray of shape (n_rows,) or None
         Rows that stay together in cross-validation.
     weight : ndarray of shape (n_rows,) or None
-        How much each row counts.
+        Sample weights.
     times : ndarray of shape (n_rows,) or None
-        What orders the rows.
-    twins : ndarray of shape (n_rows,), int, or None
-        The first row that is equal to each, where some are.
+        Times that order the rows.
+    duplicate_of : ndarray of shape (n_rows,), int, or None
+        For each row the first identical one; None without duplicates.
     skewed : tuple of str
-        Columns whose logarithm may take their place.
+        Columns that may be replaced by their logarithms.
     max_rows : int
-        Of :meth:`drawn`.
+        Maximum number of rows of :meth:`sampled`.
     """
 
     X: Any
@@ -133,7 +138,7 @@ class Table:
     row_groups: np.ndarray | None = None
     weight: np.ndarray | None = None
     times: np.ndarray | None = None
-    twins: np.ndarray | None = None
+    duplicate_of: np.ndarray | None = None
     skewed: tuple[str, ...] = ()
     max_rows: int = MAX_ROWS
 
@@ -143,7 +148,7 @@ class Table:
         return [column.name for column in self.encoding.columns]
 
     def columns_of(self, names: Collection[str]) -> np.ndarray:
-        """Which columns of the matrix are those of some columns of the table."""
+        """A mask of the matrix columns that encode some columns of the table."""
         wanted = set(names)
         return np.isin(
             self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted]
@@ -151,7 +156,7 @@ class Table:
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table of some rows."""
-        per_row = ("X", "y", "rows", "row_groups", "weight", "times", "twins")
+        per_row = ("X", "y", "rows", "row_groups", "weight", "times", "duplicate_of")
         parts = {
             name: value[rows]
             for name in per_row
@@ -160,8 +165,8 @@ class Table:
         return replace(self, **parts, notes=list(self.notes))
 
     def better_logarithms(self, task: str) -> list[str]:
-        """Return the skewed columns whose logarithm is correlated more with the target (the sum of
-        squared correlations with the classes, or that with numbers) than they are."""
+        """Return the skewed columns whose logarithm has a higher squared correlation with the
+        target (summed over the classes) than the column itself."""
         T = (
             (self.y[:, None] == np.unique(self.y)).astype(np.float64)
             if task == "classification"
@@ -182,8 +187,8 @@ class Table:
         return list(compress(self.skewed, shares(np.log(X)) > shares(X)))
 
     def with_logarithms(self, names: Collection[str]) -> Table:
-        """Return the table with the logarithms of some columns instead; the median instead of what
-        is not above 0."""
+        """Return the table with some columns replaced by their logarithms; numbers that are not
+        positive become the median."""
         if not names:
             return self
         X, place, wanted, columns = (
@@ -208,21 +213,21 @@ class Table:
             else self
         )
 
-    def without(self, alone: np.ndarray) -> Table:
-        """Return the table without some rows, each the only one of its class, which the notes
-        name."""
-        # classes are whole numbers
+    def drop_rows(self, single: np.ndarray) -> Table:
+        """Return the table without some rows, each the only one of its class, and note them."""
+        # classes are integers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
-        left = self.take(np.delete(np.arange(len(self.y)), alone))
-        for i in alone:
-            left.notes.append(
-                f"the class {labels[i]!s} has one row only, row {self.rows[i] + 1}, which is put aside (--keep-rare otherwise)"
+        remaining = self.take(np.delete(np.arange(len(self.y)), single))
+        for i in single:
+            remaining.notes.append(
+                f"the class {labels[i]!s} has a single row, row {self.rows[i] + 1}: "
+                "dropped (override: --keep-rare)"
             )
-        return left
+        return remaining
 
-    def drawn(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
-        """Return at most ``max_rows`` rows in memory, drawn evenly along the ordered target, and
-        which of them are equal; the notes say so."""
+    def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
+        """Return at most ``max_rows`` rows in memory, stratified by the target, with their
+        duplicates; the notes report both."""
         n, small = len(self.y), replace(self, notes=list(self.notes))
         if n > self.max_rows:
             rng = np.random.default_rng(seed)
@@ -234,22 +239,24 @@ class Table:
                 rows = np.concatenate([rows, *rare])
             small = self.take(np.unique(rows))
             small.notes.append(
-                f"folds, stability and p-values on {len(small.y)} of {n} rows, drawn by the target"
+                f"folds, stability and p-values on {len(small.y)} of {n} rows, stratified "
+                "by the target"
             )
         small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
-            small.twins = _first_equal(small.X, small.y)
-            if small.twins is not None:
-                n_twins = (small.twins != np.arange(len(small.y))).sum()
+            small.duplicate_of = _first_duplicate(small.X, small.y)
+            if small.duplicate_of is not None:
+                n_duplicates = (small.duplicate_of != np.arange(len(small.y))).sum()
                 small.notes.append(
-                    f"{n_twins} rows equal earlier ones: each is in the fold of its first one (--split-duplicates otherwise)"
+                    f"{n_duplicates} duplicate rows: each is in the fold of its original "
+                    "(override: --split-duplicates)"
                 )
         return small
 
 
-def _first_equal(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """The first row that equals each; None where all differ, or most do not: such a table counts
-    kinds of rows."""
+def _first_duplicate(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """The first identical row of each row; None if all differ, or if most are duplicates: such a
+    table lists counts."""
     codes = np.column_stack(
         [np.unique(y, return_inverse=True)[1], np.nan_to_num(X, nan=np.inf) + 0.0]
     ).astype(np.float64)
@@ -262,20 +269,20 @@ def _first_equal(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
 
 
 class _Decisions:
-    """What becomes of each column, grouped into one line per reason."""
+    """The decision taken for each column, grouped by reason."""
 
     def __init__(
         self, keep_missing: bool, required: Collection[str], kinds: Mapping[str, str] = {}
     ):
         self.keep_missing, self.required, self.kinds = keep_missing, required, kinds
-        self.precise = True  # whether single precision is enough
+        self.precise = True  # single precision is enough
         self.columns: list[ColumnEncoding] = []
-        self.taken: Collection[str] = ()  # names of the file
+        self.taken: Collection[str] = ()  # names in the file
         self.complete: dict[str, tuple[bool, float, bool]] = {}
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
-        self.incomplete = "incomplete, gaps " + (
-            "have a response of their own" if keep_missing else "filled with the median"
+        self.incomplete = "incomplete, missing values " + (
+            "have a separate response" if keep_missing else "imputed with the median"
         )
 
     def leave_out(self, name: str, why: str) -> None:
@@ -292,25 +299,26 @@ class _Decisions:
         style: str = "",
         levels: Any = (),
     ) -> None:
-        """Decide on a column of numbers whose missing values are NaN; how it was ``read`` is
-        said."""
+        """Decide on a column of numbers with NaN for missing ones; ``read`` is its note."""
         if read:
             self.done[read].append(name)
-        gone = np.isnan(numbers)
-        share = gone.mean() if len(numbers) else 0.0
+        missing = np.isnan(numbers)
+        share = missing.mean() if len(numbers) else 0.0
         if share > MAX_MISSING:
             return self.leave_out(name, "more than half of the values missing")
-        there = numbers[~gone]
-        if len(there) == 0 or ((there == there[0]).all() and not (self.keep_missing and share > 0)):
+        present = numbers[~missing]
+        if len(present) == 0 or (
+            (present == present[0]).all() and not (self.keep_missing and share > 0)
+        ):
             return self.leave_out(name, "constant")
-        fill = None if self.keep_missing else float(np.median(there))
-        self.precise &= is_precise(there)
+        fill = None if self.keep_missing else float(np.median(present))
+        self.precise &= is_precise(present)
         if share > 0:
             self.done[self.incomplete].append(name)
         self.columns.append(ColumnEncoding(name, kind, fill, levels, style=style))
 
     def complete_number(self, name: str) -> None:
-        """Decide on one of the ``complete`` columns."""
+        """Decide on a column without missing values."""
         constant, median, precise = self.complete[name]
         if constant:
             return self.leave_out(name, "constant")
@@ -318,52 +326,51 @@ class _Decisions:
         self.columns.append(ColumnEncoding(name, NUMBER, None if self.keep_missing else median))
 
     def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
-        """Decide on dates: their days are the trend, and those parts are categories that come
-        again."""
+        """Decide on dates: days carry the trend, recurring parts such as months are categories."""
         self.number(name, numbers, read, DATE, style)
-        there = numbers[np.isfinite(numbers)]
-        for form, least in PARTS.items():
-            own = f"{name} ({form})"
-            if name in self.left_out or own in self.taken or np.ptp(there) < least:
+        present = numbers[np.isfinite(numbers)]
+        for form, n_min in PARTS.items():
+            part = f"{name} ({form})"
+            if name in self.left_out or part in self.taken or np.ptp(present) < n_min:
                 continue
-            counts = np.unique(part_of(there, form).astype(str), return_counts=True)[1]
+            counts = np.unique(part_of(present, form).astype(str), return_counts=True)[1]
             if (counts >= _MIN_ROWS).sum() > 1 and len(counts) <= MAX_LEVELS:
-                self.category(own, part_of(numbers, form), form, style)
+                self.category(part, part_of(numbers, form), form, style)
 
     def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
-        """Decide on a column of text: one level is the reference, rare ones are put together."""
-        there = np.array([word for word in words if word is not None], object)
-        n_gone = len(words) - len(there)
-        if n_gone > MAX_MISSING * len(words):
+        """Decide on a column of text: one level is the reference, rare ones are merged."""
+        present = np.array([word for word in words if word is not None], object)
+        n_missing = len(words) - len(present)
+        if n_missing > MAX_MISSING * len(words):
             return self.leave_out(name, "more than half of the values missing")
-        levels, counts = np.unique(there.astype(str), return_counts=True)
-        if len(levels) == 1 and not n_gone:
+        levels, counts = np.unique(present.astype(str), return_counts=True)
+        if len(levels) == 1 and not n_missing:
             return self.leave_out(name, "constant")
-        asked = name in self.kinds
-        if len(levels) > max(2, _NEARLY_ALL * len(there)) and not asked:
+        requested = name in self.kinds
+        if len(levels) > max(2, _NEARLY_ALL * len(present)) and not requested:
             free = np.mean([level.count(" ") for level in levels[:1000]]) >= _WORDS - 1
-            what = "free text" if free else "text that names the rows"
+            what = "free text" if free else "text that identifies the rows"
             return self.leave_out(
-                name, f"{what}, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}"
+                name, f"{what}, {len(levels)} distinct values in {len(words)} rows{_AS_CATEGORY}"
             )
         order = np.argsort(-counts, kind="stable")
         frequent = [
             str(levels[i]) for i in order if counts[i] >= max(2, min(_MIN_ROWS, counts.max()))
         ][:MAX_LEVELS]
         if not frequent:
-            return self.leave_out(name, "text, no value in two rows")
+            return self.leave_out(name, "text without a repeated value")
         chosen = list(order[: len(frequent)])
-        if form:  # in their own order
+        if form:  # in calendar order
             chosen.sort(key=lambda i: (PART_NAMES.get(form) or levels.tolist()).index(levels[i]))
             frequent = [str(levels[i]) for i in chosen]
-        n_other = len(there) - sum(counts[chosen])
-        if len(levels) > MAX_LEVELS and n_other > MAX_MISSING * len(words) and not asked:
+        n_other = len(present) - sum(counts[chosen])
+        if len(levels) > MAX_LEVELS and n_other > MAX_MISSING * len(words) and not requested:
             return self.leave_out(
-                name, f"text, {len(levels)} different values in {len(words)} rows{_AS_CATEGORY}"
+                name, f"text, {len(levels)} distinct values in {len(words)} rows{_AS_CATEGORY}"
             )
         rows = [
             *zip(frequent[1:], counts[chosen[1:]]),
-            *(pair for pair in ((OTHER, n_other), (MISSING, n_gone)) if pair[1]),
+            *(pair for pair in ((OTHER, n_other), (MISSING, n_missing)) if pair[1]),
         ]
         kept, shares = (
             tuple(word for word, _ in rows),
@@ -372,14 +379,14 @@ class _Decisions:
         self.columns.append(
             ColumnEncoding(name, CATEGORY, None, kept, frequent[0], shares, style, form)
         )
-        self.done[_PARTS if form else "text, one 0 / 1 for each level"].append(name)
+        self.done[_PARTS if form else "text, one-hot encoded"].append(name)
         if n_other and not form:
-            self.done[f"text, levels in fewer than {_MIN_ROWS} rows are put together"].append(name)
+            self.done[f"text, levels in fewer than {_MIN_ROWS} rows merged"].append(name)
 
     def notes(self) -> list[str]:
         """One line per reason."""
         lines = {
-            f"left out, {why}": names for why, names in by_reason(self.left_out).items()
+            f"dropped, {why}": names for why, names in by_reason(self.left_out).items()
         } | self.done
         return [
             f"{len(names)} column{'s' * (len(names) > 1)} {what}: {_some(names)}"
@@ -388,7 +395,7 @@ class _Decisions:
 
 
 def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
-    """Names of the columns that are left out, for each reason."""
+    """Group the names of dropped columns by reason."""
     reasons: defaultdict[str, list[str]] = defaultdict(list)
     for name, why in left_out.items():
         reasons[why].append(name)
@@ -396,8 +403,8 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
 
 
 def order_of(levels: Collection[str]) -> tuple[str, ...]:
-    """Return different words in their order, where they are answers on a known scale, numbers with
-    words, or ranges of numbers; else none.
+    """Return distinct words in order if they are answers on a known scale, numbers with words, or
+    ranges of numbers; else an empty tuple.
 
     Examples
     --------
@@ -425,7 +432,7 @@ def order_of(levels: Collection[str]) -> tuple[str, ...]:
 
 
 def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[str, ...]:
-    """Levels by their places; none where two have the same."""
+    """Levels sorted by their places; an empty tuple if two share a place."""
     return (
         tuple(level for _, level in sorted(zip(places, levels)))
         if len(set(places)) == len(places)
@@ -433,9 +440,9 @@ def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[s
     )
 
 
-def _some(names: list[str], most: int = 40) -> str:
-    return ", ".join(names[:most]) + (
-        f", and {len(names) - most} more" if len(names) > most else ""
+def _some(names: list[str], n_max: int = 40) -> str:
+    return ", ".join(names[:n_max]) + (
+        f", and {len(names) - n_max} more" if len(names) > n_max else ""
     )
 
 
@@ -446,22 +453,21 @@ def encode_frame(
     ids: Collection[str],
     kinds: Mapping[str, str],
 ) -> tuple[Any, _Decisions]:
-    """Return the matrix of a table and what was decided on its columns.
+    """Return the matrix of a table and the decisions on its columns.
 
     Parameters
     ----------
     frame : DataFrame
-        Without the target.
+        The table without the target.
     keep_missing : bool
-        Missing numbers stay NaN instead of becoming the median of the others.
+        Whether missing numbers stay NaN instead of being imputed with the median.
     request : Request
-        Which columns may not be left out, and how dates such as 31/12/2019 are written: found out
-        where nothing is said and the column shows it.
+        Columns that are required, and the order of dates such as 31/12/2019; detected if it is not
+        given.
     ids : collection of str
-        Columns that number the rows, see :func:`numbers_rows`: left out unless they are required.
+        Columns that number the rows, see :func:`numbers_rows`: dropped unless required.
     kinds : mapping of str to str
-        What some columns hold, instead of what they look like: see ``KINDS``; or levels in their
-        order, with "<" between them.
+        Requested kinds of columns, see ``KINDS``; or levels in order, separated by "<".
     """
     decisions, dates = _Decisions(keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
@@ -484,9 +490,9 @@ def encode_frame(
 
 
 def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]:
-    """Return of each column of finite numbers whether it is constant, its median, and whether
+    """Return for each column of finite numbers whether it is constant, its median, and whether
     single precision is enough."""
-    found: dict[str, tuple[bool, float, bool]] = {}
+    result: dict[str, tuple[bool, float, bool]] = {}
     for names, X in number_blocks(frame, frame.columns):
         complete = np.isfinite(X).all(axis=0) & (len(X) > 0)
         X = X[:, complete]
@@ -495,12 +501,12 @@ def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]
             np.abs(X).max(axis=0, initial=0.0) <= 1e4 * X.std(axis=0),
         )
         facts = constant.tolist(), np.median(X, axis=0).tolist(), precise.tolist()
-        found.update(zip(compress(names, complete), zip(*facts)))
-    return found
+        result.update(zip(compress(names, complete), zip(*facts)))
+    return result
 
 
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
-    """Return the columns of positive numbers that are skewed, and whose logarithms are much less;
+    """Return the columns of skewed positive numbers whose logarithms are much less skewed, judged
     by at most ``MAX_ROWS`` rows."""
     if len(X) < _MIN_SKEWED:
         return ()
@@ -527,14 +533,15 @@ def _skewness(X: np.ndarray) -> np.ndarray:
 
 
 def is_precise(numbers: np.ndarray) -> bool:
-    """Whether single precision keeps a thousandth of a standard deviation of numbers."""
-    there = numbers[np.isfinite(numbers)]
-    return not len(there) or float(np.abs(there).max()) <= 1e4 * float(there.std(dtype=np.float64))
+    """Whether single precision resolves a thousandth of the standard deviation."""
+    present = numbers[np.isfinite(numbers)]
+    spread = float(present.std(dtype=np.float64)) if len(present) else 0.0
+    return not len(present) or float(np.abs(present).max()) <= 1e4 * spread
 
 
 def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, style: str) -> None:
-    """What was asked for; a column without such cells is an error."""
-    read = f"read as {kind}, as asked for"
+    """Decide as requested by --as; a column without such cells is an error."""
+    read = f"read as {kind}, as requested"
     if kind == CATEGORY:
         decisions.done[read].append(name)
         decisions.category(name, as_words(values))
@@ -543,7 +550,7 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
         decisions.number(
             name,
             ranks(as_words(values), levels),
-            f"of levels in the order {kind}",
+            f"ordinal, in the order {kind}",
             RANK,
             levels=levels,
         )
@@ -552,7 +559,8 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
         decisions.number(name, numbers, read, kind, style if kind == DATE else "")
     if name in decisions.left_out:
         raise ValueError(
-            f"--as {name}={kind}: cannot be used so ({decisions.left_out[name].removesuffix(_AS_CATEGORY)})"
+            f"--as {name}={kind}: not possible "
+            f"({decisions.left_out[name].removesuffix(_AS_CATEGORY)})"
         )
 
 
@@ -564,76 +572,81 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         return decisions.dates(name, days(values), "", _DATES)
     if pd.api.types.is_numeric_dtype(kind):
         if np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)).any():
-            decisions.done["with infinite values, which count as missing"].append(name)
+            decisions.done["with infinite values, treated as missing"].append(name)
         return decisions.number(name, to_numbers(values))
     words = as_words(values)
-    there = pd.Series([word for word in words if word is not None], dtype=object)
-    if not len(there):
+    present = pd.Series([word for word in words if word is not None], dtype=object)
+    if not len(present):
         return decisions.leave_out(name, "more than half of the values missing")
     numbers = to_numbers(values)
-    bad = there[np.isnan(numbers[[word is not None for word in words]])]
-    grouped = there[there.map(lambda word: bool(WITH_THOUSANDS.fullmatch(word)))]
-    if len(bad) <= (1.0 - _MOSTLY) * len(there) and not (
+    bad = present[np.isnan(numbers[[word is not None for word in words]])]
+    grouped = present[present.map(lambda word: bool(WITH_THOUSANDS.fullmatch(word)))]
+    if len(bad) <= (1.0 - _MOSTLY) * len(present) and not (
         len(grouped) and bad.str.contains(",").any()
     ):
         if len(bad):
             decisions.done[
-                f"with cells that are no numbers, such as {bad.iloc[0]!r}, which count as missing"
+                f"with cells that are not numbers, such as {bad.iloc[0]!r}, treated as missing"
             ].append(name)
         if len(grouped):
-            such = f"of numbers with thousands separators, such as {grouped.iloc[0]} (--as COLUMN=category otherwise)"
+            such = f"of numbers with thousands separators, such as {grouped.iloc[0]}{_AS_CATEGORY}"
             decisions.done[such].append(name)
         return decisions.number(name, numbers, style=THOUSANDS if len(grouped) else "")
-    if there.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(
+    if present.str.fullmatch(_DATE).mean() >= _MOSTLY and np.isfinite(
         days(values)
-    ).mean() >= _MOSTLY * len(there) / len(words):
+    ).mean() >= _MOSTLY * len(present) / len(words):
         return decisions.dates(name, days(values), "", _DATES)
-    slashed = there[there.str.fullmatch(DAY_OR_MONTH)]
-    if len(slashed) >= _MOSTLY * len(there):
+    slashed = present[present.str.fullmatch(DAY_OR_MONTH)]
+    if len(slashed) >= _MOSTLY * len(present):
         fitting = [order for order in orders if not np.isnan(days(slashed, order)).any()]
         if len(fitting) == 2:
             return decisions.leave_out(
                 name,
-                f"dates such as {slashed.iloc[0]}: say --dates {DAY_FIRST} or --dates {MONTH_FIRST}",
+                (
+                    f"ambiguous dates such as {slashed.iloc[0]}: expected --dates {DAY_FIRST} "
+                    f"or --dates {MONTH_FIRST}"
+                ),
             )
         if fitting:
             short = (
                 ""
                 if slashed.str.contains(r"[/.-]\d{4}").all()
-                else ", two digits of a year as 1969 to 2068"
+                else ", two-digit years as 1969 to 2068"
             )
-            read = f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (--dates otherwise){short}, as days since 1970-01-01"
+            read = (
+                f"of dates such as {slashed.iloc[0]}, read as {fitting[0]} (override: "
+                f"--dates){short}, as days since 1970-01-01"
+            )
             return decisions.dates(name, days(values, fitting[0]), fitting[0], read)
-    if levels := order_of(there.unique()):
-        such = f"of levels in an order, such as {' < '.join(levels)}, as ranks (--as COLUMN=category otherwise)"
+    if levels := order_of(present.unique()):
+        such = f"ordinal, such as {' < '.join(levels)}, encoded as ranks{_AS_CATEGORY}"
         return decisions.number(name, ranks(words, levels), such, RANK, levels=levels)
     return decisions.category(name, words)
 
 
 def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Whether a column of a file names its rows: different whole numbers that are called so, or
-    count them in the first column.
-
-    Whole numbers too large for exact arithmetic are names, too.
-    """
-    called, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
-    if kind not in "iuf" or (kind == "f" and not called and not first) or (values == np.inf).any():
+    """Whether a column identifies the rows: distinct whole numbers under a name such as ``id``, a
+    count in the first column, or whole numbers too large for exact arithmetic."""
+    named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
+    if kind not in "iuf" or (kind == "f" and not named and not first) or (values == np.inf).any():
         return False
-    there = values.dropna()
-    if not len(there):
+    present = values.dropna()
+    if not len(present):
         return False
     counts = (
         first
-        and len(there) == len(values) >= 10
-        and there.iloc[0] in (0, 1)
-        and bool((there.diff().iloc[1:] == 1).all())
+        and len(present) == len(values) >= 10
+        and present.iloc[0] in (0, 1)
+        and bool((present.diff().iloc[1:] == 1).all())
     )
     large = (
         kind in "iu"
-        and len(there) >= 10
-        and max(abs(int(there.min())), abs(int(there.max()))) >= 2**53
+        and len(present) >= 10
+        and max(abs(int(present.min())), abs(int(present.max()))) >= 2**53
     )
-    return (called or counts or large) and there.is_unique and not (there != there.round()).any()
+    return (
+        (named or counts or large) and present.is_unique and not (present != present.round()).any()
+    )
 
 
 def read_target(values: pd.Series) -> np.ndarray:
@@ -642,8 +655,7 @@ def read_target(values: pd.Series) -> np.ndarray:
     Raises
     ------
     ValueError
-        For dates, complex numbers, infinity, and for a column of numbers with a few cells that are
-        none.
+        For dates, complex numbers, infinity, and a column of numbers with a few other cells.
     """
     if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype
@@ -655,26 +667,31 @@ def read_target(values: pd.Series) -> np.ndarray:
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isinf(numbers).any():
             raise ValueError(
-                f"the target {values.name!r} holds infinity in row {np.flatnonzero(np.isinf(numbers))[0] + 1}"
+                f"the target {values.name!r} holds infinity in row "
+                f"{np.flatnonzero(np.isinf(numbers))[0] + 1}"
             )
         return numbers
     words = as_words(values)
-    there = np.array([word is not None for word in words], bool)
-    if there.any() and any(WITH_THOUSANDS.fullmatch(word) for word in words[there]):
+    present = np.array([word is not None for word in words], bool)
+    if present.any() and any(WITH_THOUSANDS.fullmatch(word) for word in words[present]):
         numbers = to_numbers(values)
-        if not np.isnan(numbers[there]).any():
+        if not np.isnan(numbers[present]).any():
             return numbers
-    bad = there & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
-    if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * there.sum():
+    bad = (
+        present & pd.isna(pd.to_numeric(pd.Series(words, dtype=object), errors="coerce")).to_numpy()
+    )
+    if bad.any() and bad.sum() <= (1.0 - _MOSTLY) * present.sum():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"{bad.sum()} of {there.sum()} cells of the target {values.name!r} {'is' if bad.sum() == 1 else 'are'} not a number: "
-            f"{words[row]!r} in row {row + 1}; correct or empty such cells"
+            f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} "
+            f"{'is' if bad.sum() == 1 else 'are'} not a number: "
+            f"{words[row]!r} in row {row + 1}; correct such cells or leave them empty"
         )
-    some = pd.Series(words[there][:100], dtype=object)
+    some = pd.Series(words[present][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
         raise ValueError(
-            f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected numbers or labels"
+            f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected "
+            "numbers or labels"
         )
     return words
 
@@ -682,7 +699,7 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(
     X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
 ) -> tuple[Any, _Decisions]:
-    """The same for a matrix of numbers, dense or sparse; all columns at once."""
+    """Return the same as :func:`encode_frame` for a dense or sparse matrix of numbers."""
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):
@@ -691,20 +708,20 @@ def encode_matrix(
             X.min(axis=0).toarray()[0] == first
         )
     else:
-        gone = ~np.isfinite(X)
-        missing = gone.mean(axis=0)
+        invalid = ~np.isfinite(X)
+        missing = invalid.mean(axis=0)
         if np.isinf(X).any():
             infinite = np.flatnonzero(np.isinf(X).any(axis=0))
-            decisions.done["with infinite values, which count as missing"] = [
+            decisions.done["with infinite values, treated as missing"] = [
                 names[j] for j in infinite
             ]
         some = (missing > 0) & (missing <= MAX_MISSING)
         fills[missing == 0] = np.median(X[:, missing == 0], axis=0) if X.size else 0.0
-        if gone.any():
-            X = np.where(gone, np.nan, X)
+        if invalid.any():
+            X = np.where(invalid, np.nan, X)
             fills[some] = np.nanmedian(X[:, some], axis=0)
             if not keep_missing:
-                X = np.where(gone & some, fills, X)
+                X = np.where(invalid & some, fills, X)
         constant = (X[:1] == X).all(axis=0)
         if (some & ~constant).any():
             decisions.done[decisions.incomplete] = [

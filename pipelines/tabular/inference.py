@@ -1,5 +1,5 @@
-"""How sure a selection of columns is: a bounded share of false ones, a p-value and an interval for
-each of them."""
+"""Statistical guarantees of a selection: false discovery rate, p-values and confidence
+intervals."""
 
 from typing import Any
 
@@ -10,29 +10,29 @@ from sklearn.base import clone
 from ...learners import Constraints, FDRSelector, FSAInference, selection_pvalues
 from .encoding import Table
 
-_FEW_VALUES = 10  # of a column: a normal model of it is a rough one
-_SKEWED = 2.0  # absolute skewness above which a normal model is a rough one
+_FEW_VALUES = 10  # distinct values of a column below which a normal model of it is rough
+_SKEWED = 2.0  # absolute skewness above which a normal model is rough
 
 
-def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
-    """The columns of which at most a share ``fdr`` is false in the mean, and what that rests on.
+def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
+    """Select columns with a controlled false discovery rate, and describe the guarantee.
 
     Parameters
     ----------
     table : Table
     model : FSAClassifier or FSARegressor
-        Whose columns are tested; those that it includes are selected in any case, and not tested.
+        Its columns are tested, except those that it includes: they are always selected.
     fdr : float
         In (0, 1).
 
     Returns
     -------
     names : list of str
-        Of the columns; none may be.
+        Names of the selected columns, possibly none.
     certainty : dict
-        ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None where nothing is selected),
-        ``exchangeability``
-        (p-value of the diagnostic, None without knockoffs), and ``notes``: lines for people.
+        ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected),
+        ``exchangeability`` (p-value of the diagnostic, None without knockoffs), and ``notes``:
+        lines to print.
 
     Raises
     ------
@@ -42,33 +42,34 @@ def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], di
     groups = table.encoding.groups
     given = model.constraints or Constraints()
     grouped = clone(given).set_params(groups=groups if given.groups is None else given.groups)
-    found = FDRSelector(clone(model).set_params(constraints=grouped), fdr, random_state=0).fit(
+    selector = FDRSelector(clone(model).set_params(constraints=grouped), fdr, random_state=0).fit(
         _named(table), table.y
     )
-    names = [table.names[number] for number in np.unique(groups[found.support_])]
+    names = [table.names[number] for number in np.unique(groups[selector.support_])]
     method = (
         "distilled conditional randomisation test"
-        if found.method_ == "conditional"
+        if selector.method_ == "conditional"
         else "knockoffs"
     )
     notes = [
-        f"{method}: in the mean over repeated samples at most {fdr:.0%} of the selected columns say nothing beyond the others",
+        f"{method}: at most {fdr:.0%} expected false discoveries, on average over repeated samples",
         *_assumptions(table),
     ]
     if not names:
+        notes.append(f"no column is selected at a false discovery rate of {fdr:.0%}")
+    if selector.exchangeability_ < 0.05:
         notes.append(
-            f"nothing can be trusted: no column is selected at a share of false ones of {fdr:.0%}"
-        )
-    if found.exchangeability_ < 0.05:
-        notes.append(
-            f"the knockoffs do not suit these columns (p = {found.exchangeability_:.3f}): do not rely on the share"
+            "the knockoffs do not suit these columns (p = "
+            f"{selector.exchangeability_:.3f}): do not trust the rate"
         )
     return names, {
         "fdr": fdr,
         "chosen_by": "the share of false columns",
-        "method": found.method_,
-        "estimated_fdr": None if np.isnan(found.estimated_fdr_) else found.estimated_fdr_,
-        "exchangeability": None if np.isnan(found.exchangeability_) else found.exchangeability_,
+        "method": selector.method_,
+        "estimated_fdr": None if np.isnan(selector.estimated_fdr_) else selector.estimated_fdr_,
+        "exchangeability": None
+        if np.isnan(selector.exchangeability_)
+        else selector.exchangeability_,
         "notes": notes,
     }
 
@@ -76,9 +77,8 @@ def trusted_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], di
 def add_certainty(
     columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool
 ) -> list[str]:
-    """Give each column that a fitted model selected its ``pvalue``, and with ``intervals`` its
-    ``interval`` of 95%; returns lines that say why there is none.
-    """
+    """Add to each selected column its ``pvalue``, and with ``intervals`` its 95% ``interval``;
+    return lines that explain missing ones."""
     notes: list[str] = []
     if not columns:
         return notes
@@ -101,7 +101,7 @@ def add_certainty(
 
 
 def _named(table: Table) -> Any:
-    """The matrix with the names of its columns, for lines about them."""
+    """The matrix with the names of its columns, for messages."""
     if hasattr(table.X, "tocsr"):
         return table.X
     groups = table.encoding.groups
@@ -114,9 +114,11 @@ def _named(table: Table) -> Any:
 
 
 def _assumptions(table: Table) -> list[str]:
-    """What is assumed of columns that are far from normal."""
+    """Assumptions about columns that are far from normal."""
     Z = table.X - table.X.mean(axis=0)
     rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
     rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])
-    words = "numbers are skewed or have few values: each is assumed to depend on the others as a linear model says"
+    words = (
+        "columns are skewed or have few values: each is assumed to depend linearly on the others"
+    )
     return [f"{rough.sum()} of {len(rough)} {words}"] if rough.any() else []

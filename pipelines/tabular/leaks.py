@@ -1,5 +1,5 @@
-"""Columns that seem to know the answer: what is known only after the target must not predict it;
-and test rows that cannot judge a model."""
+"""Signs of target leakage: columns that predict the target almost perfectly, and test rows that
+duplicate training rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,23 +9,21 @@ import numpy as np
 from ...models.messages import first_of
 from .encoding import Table
 
-_ALMOST = (
-    0.999  # share of the variance, or of the rows, from which on a prediction is almost perfect
-)
-_MIN_ROWS = 30  # with fewer a single column may do so by chance
-_MAX_ROWS = 2_000  # that are looked at: a choice
+_ALMOST = 0.999  # minimum share of the variance, or of the rows, of an almost perfect prediction
+_MIN_ROWS = 30  # with fewer rows a column may predict perfectly by chance
+_MAX_ROWS = 2_000  # that are examined: a choice
 _COLUMNS = 1_000  # that are sorted together
 
 
 def leaks(table: Table, task: str) -> list[str]:
     """Return a line for each column that alone predicts the target almost perfectly.
 
-    A regression is one of least squares on the column's numbers; classes are predicted by a tree
-    with two leaves for each class, of five rows or more each.
+    Numbers are predicted by least squares on the column, classes by a tree with two leaves for each
+    class, of at least five rows each.
     """
     from sklearn.tree import DecisionTreeClassifier
 
-    n, found = len(table.y), []
+    n, lines = len(table.y), []
     if n < _MIN_ROWS or hasattr(table.X, "tocsr"):
         return []
     rows = np.linspace(0, n - 1, min(n, _MAX_ROWS)).astype(int)
@@ -53,20 +51,21 @@ def leaks(table: Table, task: str) -> list[str]:
             share = 1.0 - rest.var() / y.var()
         if share >= _ALMOST:
             of = "rows" if is_classification else "variance"
-            found.append(
-                f"column {column.name!r} alone predicts the target almost perfectly ({share:.2%} of the {of}): "
+            lines.append(
+                f"column {column.name!r} alone predicts the target almost perfectly "
+                f"({share:.2%} of the {of}): "
                 f"known before it? {_out(column.name)}"
             )
-    return found
+    return lines
 
 
 def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
-    """Whether the class changes so seldom along the ordered values of each column that a tree of
-    so many leaves may be almost perfect; no such tree exists for the others."""
+    """Whether the class changes rarely enough along the sorted values of each column for an almost
+    perfect tree of ``n_leaves``."""
     n, n_errors = len(y), int((1.0 - _ALMOST) * len(y) + 1e-9)
     by_class, codes = np.argsort(y, kind="stable"), np.sort(np.unique(y, return_inverse=True)[1])
-    values = np.nan_to_num(X[by_class], nan=np.inf)  # missing ones together, at the end
-    order = np.argsort(values, axis=0, kind="stable")  # equal ones by their classes
+    values = np.nan_to_num(X[by_class], nan=np.inf)  # missing ones last
+    order = np.argsort(values, axis=0, kind="stable")  # ties sorted by class
     changes, values = np.diff(codes[order], axis=0) != 0, np.take_along_axis(values, order, axis=0)
     # between equal values, with more of these than errors on each side
     mixed = changes[n_errors : n - 1 - n_errors] & (
@@ -77,51 +76,55 @@ def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
 
 
 def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Whether each column, with its mean where values are missing, is almost a multiple of y."""
+    """Whether each column, missing values replaced by its mean, is almost a multiple of y."""
     Z, target = X - np.nanmean(X, axis=0), y - y.mean()
     Z[np.isnan(Z)] = 0.0
     return (target @ Z) ** 2 >= (_ALMOST - 1e-6) * (Z**2).sum(axis=0) * (target @ target)
 
 
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:
-    """Return a line for each column, given with which of its cells are missing, whose cells are
-    missing exactly where the target has one value."""
-    found = []
-    for name, gone in gaps:
+    """Return a line for each column whose cells are missing exactly where the target has one value;
+    ``gaps`` holds names and masks of the missing cells."""
+    lines = []
+    for name, missing in gaps:
         if (
-            5 <= gone.sum() < len(y)
-            and (y[gone] == (value := y[gone][0])).all()
-            and not (y[~gone] == value).any()
+            5 <= missing.sum() < len(y)
+            and (y[missing] == (value := y[missing][0])).all()
+            and not (y[~missing] == value).any()
         ):
-            found.append(
-                f"column {name!r} is missing exactly where the target is {value}: known before it? {_out(name)}"
+            lines.append(
+                f"column {name!r} is missing exactly where the target is {value}: known "
+                f"before it? {_out(name)}"
             )
-    return found
+    return lines
 
 
-def doubtful_test(train: Table, test: Table, task: str) -> list[str]:
-    """Return a line for test rows that equal training rows, where these mostly differ, and a line
-    for test rows of classes that the model does not know."""
+def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
+    """Return a line about test rows that duplicate training rows, if these are mostly distinct, and
+    a line about test rows of unknown classes."""
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
     if 2 * len(known) >= len(train.y) and (
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))
     ):
-        lines.append(f"{n_equal} of {n} test rows equal training rows: their score is too good")
-    strange = (
+        lines.append(
+            f"{n_equal} of {n} test rows duplicate training rows: their score is optimistic"
+        )
+    unknown = (
         Counter(test.y[~np.isin(test.y, train.y)].tolist())
         if task == "classification"
         else Counter[object]()
     )
-    if strange:
-        shown = first_of([f"{label!r} ({count})" for label, count in strange.most_common()], 5)
+    if unknown:
+        shown = first_of([f"{label!r} ({count})" for label, count in unknown.most_common()], 5)
         lines.append(
-            f"{strange.total()} of {n} test rows have a class that no training row has, which counts as wrong: {shown}"
+            f"{unknown.total()} of {n} test rows have a class without training rows, "
+            f"counted as errors: {shown}"
         )
     return lines
 
 
 def _row_keys(table: Table, dtype: np.dtype) -> Iterator[int]:
-    """A number for each row and its target, the same for equal ones."""
+    """Hashes of the rows with their targets."""
     for start in range(0, len(table.y), _MAX_ROWS):
         rows, y = table.X[start : start + _MAX_ROWS], table.y[start : start + _MAX_ROWS]
         dense = rows.toarray() if hasattr(rows, "toarray") else rows

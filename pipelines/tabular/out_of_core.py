@@ -1,4 +1,4 @@
-"""A table in Parquet files that is larger than the memory: encoded block by block, as its rows are
+"""Tables in Parquet files that are larger than the memory: encoded block by block while rows are
 read."""
 
 from collections.abc import Iterator, Sequence
@@ -18,27 +18,26 @@ from .encoding import LARGE, MAX_ROWS, Table, is_precise
 from .request import Request
 from .tables import table_from_frame, usable
 
-_SHARE = 8  # the part of the memory limit that drawn rows, and what is read of them at once, may take. A choice
-_LEAST_ROWS = 1000  # that are drawn in any case
+_SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice
+_MIN_SAMPLE = 1000  # rows
 
 
 class EncodedSource(ParquetSource):
-    """Parquet files as the matrix of an encoding; one column of a group of rows is in memory at a
-    time.
+    """Parquet files as an encoded matrix; one column of a row group is in memory at a time.
 
     Parameters
     ----------
     path : Path or str
         A ``.parquet`` file, or a folder of them; or a URL of one.
     encoding : TableEncoding
-        Of some of their columns.
+        Encoding of some of their columns.
     dtype : dtype
-        Of the numbers.
+        Type of the numbers.
 
     Raises
     ------
     ValueError
-        If a file is damaged, lacks a column, or has another kind of values in it.
+        If a file is damaged, lacks a column, or holds values of another type.
     """
 
     def __init__(self, path: Path | str, encoding: TableEncoding, dtype: Any) -> None:
@@ -48,7 +47,7 @@ class EncodedSource(ParquetSource):
         self._reopen = partial(EncodedSource, anywhere(path), encoding, dtype)
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
-        """Values of any kind are encoded."""
+        """The type of the encoded values, whatever the file holds."""
         return iter([np.dtype(np.float64)])
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
@@ -57,17 +56,17 @@ class EncodedSource(ParquetSource):
         for low, high, (part, g) in zip(self._edges, self._edges[1:], self._groups):
             start, stop = max(rows.start, low), min(rows.stop, high)
             for number in np.unique(wanted) if start < stop else ():
-                column, there = self.encoding.columns[number], wanted == number
+                column, is_wanted = self.encoding.columns[number], wanted == number
                 values = part.read(g, [column.source])[0][start - low : stop - low].to_pandas()
                 numbers = column.encode(values.rename(column.source))
-                out[start - rows.start : stop - rows.start, there] = numbers[
-                    :, (columns - first)[there]
+                out[start - rows.start : stop - rows.start, is_wanted] = numbers[
+                    :, (columns - first)[is_wanted]
                 ]
 
 
 def read_out_of_core(path: Any, request: Request) -> Table:
-    """Read the target of a table in Parquet files, and decide on some of its rows what becomes of
-    its columns.
+    """Read the target of a table in Parquet files, and decide on a sample of rows how its columns
+    are encoded.
 
     Parameters
     ----------
@@ -79,12 +78,12 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     Returns
     -------
     Table
-        Its matrix is a :class:`EncodedSource`.
+        A table whose matrix is an :class:`EncodedSource`.
 
     Raises
     ------
     ValueError
-        If the files cannot be read, their columns differ, or what is asked for needs all in memory.
+        If the files cannot be read, their columns differ, or an option needs the table in memory.
     """
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):
         if given:
@@ -95,19 +94,19 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     parts = open_parquet(path)
     names = _checked_names(parts)
     n = sum(part.file.metadata.num_rows for part in parts)
-    n_drawn = min(MAX_ROWS, max(_LEAST_ROWS, limit // (_SHARE * 8 * len(names))))
+    n_drawn = min(MAX_ROWS, max(_MIN_SAMPLE, limit // (_SHARE * 8 * len(names))))
     keep_missing = request.response == "piecewise"
     some = _frame(path, parts, names, -(-n // n_drawn))
     decided = table_from_frame(path, some, request, keep_missing, [], logarithms=False)
     whole = decided
     if len(some) < n:
-        own = [
+        needed = [
             name
             for name in (request.target, request.row_groups, request.weight, request.time)
             if name
         ]
         frame, plain = (
-            _frame(path, parts, own, 1),
+            _frame(path, parts, needed, 1),
             replace(request, include=(), exclude=(), kinds=()),
         )
         whole, lines = (
@@ -116,7 +115,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
         )
         decided.notes = [
             *lines,
-            f"columns are read as {len(some)} of {n} rows show, which are spread evenly",
+            f"encoding of the columns decided on {len(some)} evenly spaced rows of {n}",
         ]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
     source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(
@@ -135,14 +134,15 @@ def read_out_of_core(path: Any, request: Request) -> Table:
 
 
 def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
-    """Names of the columns that all files have."""
+    """The names of the columns, which must be the same in all files."""
     first = parts[0]
     for part in parts:
         for name in dict.fromkeys([*first.kinds, *part.kinds]):
             kinds = [one.kinds.get(name, "no such column") for one in (first, part)]
             if kinds[0] != kinds[1]:
                 raise ValueError(
-                    f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in {first.name}"
+                    f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in "
+                    f"{first.name}"
                 )
     return list(first.kinds)
 
@@ -150,7 +150,7 @@ def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
 def _frame(
     path: Path | str, parts: Sequence[ParquetPart], columns: Sequence[str], step: int
 ) -> pd.DataFrame:
-    """Some columns of every so many rows; one column of a group of rows is in memory at a time."""
+    """Some columns of every ``step``-th row; one column of a row group is in memory at a time."""
     import pyarrow as pa
 
     tables, start = [], 0

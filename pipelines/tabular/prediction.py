@@ -22,12 +22,10 @@ def predict_table(
     """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for
     each.
 
-    ``note`` is called with a line for each column that has empty, unreadable or unknown cells, and
-    where the table is not read as it looks. With
-    ``contributions`` there are also the score, ``contribution of COLUMN`` for each selected column,
-    and that of the
-    intercept: the score is their sum. A column of several rows without any cell is an error unless
-    ``allow_empty``.
+    ``note`` is called with a line about each column with empty, unreadable or unknown cells, and
+    about a detected table format. With ``contributions`` the frame also holds the score,
+    ``contribution of COLUMN`` for each selected column, and that of the intercept: the score is
+    their sum. An empty column in a table of several rows is an error unless ``allow_empty``.
 
     Raises
     ------
@@ -57,11 +55,11 @@ def predict_table(
         if predicted.ndim == 1
         else [f"prediction {j + 1}" for j in range(predicted.shape[1])]
     )
-    found = dict(zip(names, predicted.reshape(len(predicted), -1).T))
+    columns = dict(zip(names, predicted.reshape(len(predicted), -1).T))
     if kept.classes is not None and kept.probabilities is not None:
-        found |= {
+        columns |= {
             f"probability of {label}": p for label, p in zip(kept.classes, kept.predict_proba(X).T)
         }
     return pd.DataFrame(
-        found | (dict(explain(kept, X).to_frame().items()) if contributions else {})
+        columns | (dict(explain(kept, X).to_frame().items()) if contributions else {})
     )

@@ -1,4 +1,4 @@
-"""The page about a selection: one HTML file without outside assets, and the same as JSON."""
+"""The report of a selection: a self-contained HTML page, and the same content as JSON."""
 
 import re
 from html import escape
@@ -18,34 +18,36 @@ from .encoding import by_reason
 from .selection import N_HALVES, Selection, shown
 
 REPORT_FILES = ("select.json", "select.html")
-N_ROWS = 11  # whose score is explained: a choice
-_MAX_SHOWN = 12  # classes
-MAX_PICTURES = 30  # response curves and bars; the table names all columns
+N_ROWS = 11  # explained rows: a choice
+_MAX_SHOWN = 12  # classes in the confusion matrix
+MAX_PICTURES = 30  # response curves and bars; the table lists all columns
 _LONG = {"R2": "R² (share of the variance explained)"}
 
 
 _RULES = {
-    "explained": "the smallest whose {loss} explains 97% of what that of the best size explains beyond a constant",
-    "best": "that of the best {loss}",
-    "one-se": "the smallest whose {loss} is that of the best size but for one standard error of their difference",
+    "explained": (
+        "the smallest that explains 97% of the {loss} that the best size explains beyond a constant"
+    ),
+    "best": "the one with the lowest {loss}",
+    "one-se": "the smallest whose {loss} is within one standard error of the best size",
 }
 
 
-def write_report(folder: Path, found: Selection) -> None:
-    """Write ``select.html`` and ``select.json`` into a folder that is made where it is missing.
+def write_report(folder: Path, selection: Selection) -> None:
+    """Write ``select.html`` and ``select.json`` into a folder, created if missing.
 
     Raises
     ------
     ValueError
         If they cannot be written.
     """
-    record = {"name": "select", "rows": found.columns, **found.record()}
-    write_texts(folder, dict(zip(REPORT_FILES, (record, page(found)))))
+    record = {"name": "select", "rows": selection.columns, **selection.record()}
+    write_texts(folder, dict(zip(REPORT_FILES, (record, page(selection)))))
 
 
-def page(found: Selection) -> str:
-    """Return the page."""
-    name = Path(found.settings.get("table", "table")).name
+def page(selection: Selection) -> str:
+    """Return the HTML page of a selection."""
+    name = Path(selection.settings.get("table", "table")).name
     sections = (
         _summary,
         _scores,
@@ -58,25 +60,28 @@ def page(found: Selection) -> str:
         _left_out,
         _how,
     )
-    target = found.settings.get("target") or "its target"
-    body = "".join(section(found) for section in sections)
+    target = selection.settings.get("target") or "its target"
+    body = "".join(section(selection) for section in sections)
     return html_page(
         f"{name}: selected columns", f"{name}: the columns that predict {target}", body
     )
 
 
-def _summary(found: Selection) -> str:
-    k, total = len(found.columns), len(found.table.encoding.columns)
-    chosen = "chosen by cross-validation" if found.size_chosen else "as asked for"
+def _summary(selection: Selection) -> str:
+    k, total = len(selection.columns), len(selection.table.encoding.columns)
+    chosen = "chosen by cross-validation" if selection.size_chosen else "as requested"
     chosen = (
-        f"of which at most {found.certainty['fdr']:.0%} are false in the mean"
-        if "fdr" in found.certainty
+        f"at most {selection.certainty['fdr']:.0%} expected false discoveries"
+        if "fdr" in selection.certainty
         else chosen
     )
-    words = f"<p><b>{k}</b> of {total} usable columns, {chosen}; {found.task} on {len(found.table.y)} rows."
+    words = (
+        f"<p><b>{k}</b> of {total} usable columns, {chosen}; {selection.task} on "
+        f"{len(selection.table.y)} rows."
+    )
     if not k:
-        return f"{words} <b>{escape(found.nothing)}.</b></p>"
-    scores = found.validation.scores
+        return f"{words} <b>{escape(selection.nothing)}.</b></p>"
+    scores = selection.validation.scores
     if scores:
         measure, score = next(iter(scores["selected"].items()))
         rest = [
@@ -85,14 +90,17 @@ def _summary(found: Selection) -> str:
             if name != "selected"
         ]
         long = escape(_LONG.get(measure, measure))
-        words += f" On rows that the model has not seen, their {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
+        words += f" On held-out rows the {long} is <b>{score:.3f}</b> ({'; '.join(rest)})."
         if score <= next(iter(scores["baseline"].values())):
-            words += " <b>That is no better than the baseline: the columns may say nothing about the target.</b>"
+            words += (
+                " <b>That is no better than the baseline: the columns may not predict the "
+                "target.</b>"
+            )
     return words + "</p>"
 
 
-def _scores(found: Selection) -> str:
-    v = found.validation
+def _scores(selection: Selection) -> str:
+    v = selection.validation
     if not v.scores:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
@@ -102,15 +110,16 @@ def _scores(found: Selection) -> str:
     )
     number = (
         ""
-        if not found.size_chosen
-        else ", their number by the other folds"
+        if not selection.size_chosen
+        else ", and their number is chosen by the other folds"
         if v.nested
-        else ", their number is not"
+        else ", but their number is not: the scores are optimistic"
     )
-    constant = "the most frequent class" if found.task == "classification" else "the mean"
+    constant = "the most frequent class" if selection.task == "classification" else "the mean"
     body += small(
-        f"The held-out rows of {len(v.path)} folds together; the columns are selected anew in each{number}. "
-        f'"All columns" is a ridge model on every usable column, the baseline {constant}.'
+        f"Held-out rows of {len(v.path)} folds; the columns are selected again in each "
+        f"fold{number}. "
+        f'"All columns" is a ridge model on every usable column; the baseline predicts {constant}.'
     )
     mean, error = (
         v.path_scores,
@@ -118,25 +127,26 @@ def _scores(found: Selection) -> str:
     )
     lines = {name: next(iter(v.scores[name].values())) for name in ("all columns", "baseline")}
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
-    words = (
-        "Score against the number of columns along one path per fold; bars are one standard error."
-    )
-    if found.size_chosen:
-        score = found.settings.get("score")
+    words = "Score against the number of columns, one path per fold; bars show one standard error."
+    if selection.size_chosen:
+        score = selection.settings.get("score")
         loss = (
             score.replace("_", " ")
             if score
             else "log loss"
-            if found.task == "classification"
+            if selection.task == "classification"
             else "squared error"
         )
-        words += f" The size is {_RULES[found.settings.get('size_rule', 'explained')].format(loss=loss)}."
+        words += (
+            " The size is "
+            f"{_RULES[selection.settings.get('size_rule', 'explained')].format(loss=loss)}."
+        )
     return body + small(words) + small(f"{measures[0]} by the number of columns: {v.curve}.")
 
 
-def _errors(found: Selection) -> str:
-    """Where the predictions of held-out rows go wrong."""
-    errors, body = found.validation.errors, ""
+def _errors(selection: Selection) -> str:
+    """Confusion matrix, calibration and residuals of the held-out rows."""
+    errors, body = selection.validation.errors, ""
     if confusion := errors.get("confusion"):
         classes, counts = (
             confusion["classes"][:_MAX_SHOWN],
@@ -153,18 +163,19 @@ def _errors(found: Selection) -> str:
         )
         body += table(["rows", f"{what}, mean", "observed, mean"], rows, numbers=(0, 1, 2))
         body += small(
-            "Held-out rows in ten groups by what is predicted. Where both means agree, predictions can be taken as they are."
+            "Calibration: held-out rows in ten groups by their prediction. Where both "
+            "means agree, the predictions can be trusted."
         )
     if residuals := errors.get("residuals"):
         body += table(
             ["share of rows", "residual below"],
             [(f"{r['share']:.0%}", f"{r['residual']:.3g}") for r in residuals],
         )
-    return body and f"<h2>Where predictions go wrong</h2>{body}"
+    return body and f"<h2>Errors on held-out rows</h2>{body}"
 
 
-def _card(found: Selection) -> str:
-    if (card := found.card) is None:
+def _card(selection: Selection) -> str:
+    if (card := selection.card) is None:
         return ""
     rules = table(
         ["rule", "points"], [(row["rule"], f"{row['points']:+d}") for row in card["rules"]]
@@ -172,24 +183,27 @@ def _card(found: Selection) -> str:
     risks = [
         (str(row["points"]), f"{row['probability']:.1%}", str(row["rows"])) for row in card["risk"]
     ]
-    words = "Add the points of the rules that hold; the sum has this probability. Rows: so many of the table have it."
+    words = (
+        "Add the points of the rules that hold. Each sum has a probability and a number of "
+        "rows of the table."
+    )
     head = ["sum", f"probability of {short(str(card['class']))}", "rows"]
-    return f"<h2>The score card</h2>{rules}{small(words)}{table(head, risks)}"
+    return f"<h2>Score card</h2>{rules}{small(words)}{table(head, risks)}"
 
 
-def _columns(found: Selection) -> str:
+def _columns(selection: Selection) -> str:
     cells = {"effect": ".3g", "stability": "0.0%", "pvalue": ".2g", "cost": ".3g"}
     rows = [
         (shown(c), _coefficient(c), *(_cell(c.get(what), form) for what, form in cells.items()))
-        for c in found.columns
+        for c in selection.columns
     ]
-    pictured = found.columns[:MAX_PICTURES]
+    pictured = selection.columns[:MAX_PICTURES]
     notes = "".join(
         small(f"{escape(line)}.")
-        for line in [*found.certainty.get("notes", ()), *_interaction(found)]
+        for line in [*selection.certainty.get("notes", ()), *_interaction(selection)]
     )
     if not pictured:
-        return f"<h2>The selected columns</h2><p>None.</p>{notes}"
+        return f"<h2>Selected columns</h2><p>None.</p>{notes}"
     chart = effect_chart(
         [shown(c) for c in pictured],
         [c["effect"] for c in pictured],
@@ -197,28 +211,30 @@ def _columns(found: Selection) -> str:
     )
     kappa = (
         ""
-        if found.kappa is None
-        else f" Two halves agree with a kappa of {found.kappa:.2f} (1: the same columns, 0: chance)."
+        if selection.kappa is None
+        else f" The kappa of two halves is {selection.kappa:.2f} (1: the same columns, 0: chance)."
     )
     words = (
-        "Coefficient: change of the score for one unit of the column; over several classes the norm. "
-        "Effect: standard deviation of what the column adds to the score. "
-        f"Stability: the share of {N_HALVES} random halves of the rows from which it is selected again.{kappa} "
-        "P-value: that the target does not depend on the column, given all others, if it was named in advance. "
-        "Cost: by how much the first score gets worse without the column, the others refitted, on the same folds; "
-        "the columns are given there, not selected anew."
+        "Coefficient: change of the score per unit of the column; for several classes the norm. "
+        "Effect: standard deviation of the column's contribution to the score. "
+        f"Stability: fraction of {N_HALVES} random halves of the rows that select the "
+        f"column again.{kappa} "
+        "P-value: of the hypothesis that the target does not depend on the column given "
+        "all others, valid for a column named in advance. "
+        "Cost: loss of the first score without the column, with the others refitted on "
+        "the same folds, not selected again."
     )
     shown_table = table(["column", "coefficient", "effect", "stability", "p-value", "cost"], rows)
-    return f"<h2>The selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
+    return f"<h2>Selected columns</h2>{shown_table}{chart}{small(words)}{notes}"
 
 
-def _interaction(found: Selection) -> list[str]:
-    if found.interaction is None:
+def _interaction(selection: Selection) -> list[str]:
+    if selection.interaction is None:
         return []
-    (a, b), gain = found.interaction["columns"], found.interaction["gain"]
+    (a, b), gain = selection.interaction["columns"], selection.interaction["gain"]
     line = (
-        f"Of all pairs of columns of numbers the product of {a} and {b} says most beside them: "
-        f"with it the first score is {abs(gain):.3g} {'better' if gain > 0 else 'no better, but worse'}"
+        f"Strongest interaction of two numeric columns: the product of {a} and {b}; "
+        f"with it the first score is {abs(gain):.3g} {'better' if gain > 0 else 'worse'}"
     )
     return [line]
 
@@ -239,11 +255,11 @@ def _coefficient(column: dict[str, Any]) -> str:
     )
 
 
-def _responses(found: Selection) -> str:
-    if not found.columns or found.card:
+def _responses(selection: Selection) -> str:
+    if not selection.columns or selection.card:
         return ""
     pictures = []
-    shapes = [(c, *_shape(found, c)) for c in found.columns[:MAX_PICTURES]]
+    shapes = [(c, *_shape(selection, c)) for c in selection.columns[:MAX_PICTURES]]
     values = [v for _, _, curves in shapes for curve in curves for v in curve]
     spread = (min([*values, 0.0]), max([*values, 0.0])) if values else (0.0, 1.0)
     for column, x, curves in shapes:
@@ -266,7 +282,7 @@ def _responses(found: Selection) -> str:
                     x, curves, short(shown(column)) + unit, spread, column["distribution"]["rows"]
                 )
             )
-    classes: list[Any] = list(getattr(found.model, "classes_", []))
+    classes: list[Any] = list(getattr(selection.model, "classes_", []))
     if len(classes) > 2:
         colours = ("blue", "orange", "green", "purple", "red", "grey")
         legend = (
@@ -279,16 +295,15 @@ def _responses(found: Selection) -> str:
     else:
         legend = " The score is the prediction."
     words = (
-        "Against the value of the column, between its 1st and 99th percentile; 0 at its mean. All pictures have one scale. "
-        f"The bars below count rows.{escape(legend)}"
+        "Contribution to the score against the value of the column, from its 1st to its "
+        "99th percentile; 0 at its mean. "
+        f"All charts share one scale. The bars show the distribution of the rows.{escape(legend)}"
     )
-    return (
-        f'<h2>What each column adds</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
-    )
+    return f'<h2>Partial effects</h2><div class="curves">{"".join(pictures)}</div>{small(words)}'
 
 
-def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
-    """Values of a column, and what it adds there for each output."""
+def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
+    """Values of a column, and its contribution to each output there."""
     if "levels" in column:
         return [], np.transpose([entry["coefficient"] for entry in column["levels"]]).tolist()
     low, high, mean = (column["distribution"][name] for name in ("from", "to", "mean"))
@@ -296,18 +311,19 @@ def _shape(found: Selection, column: dict[str, Any]) -> tuple[list[float], list[
         knots, curves = np.array(column["curve"]["x"]), np.array(column["curve"]["y"]).T
         x = np.unique([low, high, *knots[(knots > low) & (knots < high)]])
         return x.tolist(), [np.interp(x, knots, curve).tolist() for curve in curves]
-    place = int(np.flatnonzero(found.table.columns_of([column["name"]]))[0])
+    place = int(np.flatnonzero(selection.table.columns_of([column["name"]]))[0])
     x = np.array([low, high])
     return x.tolist(), [
-        (slope * (x - mean)).tolist() for slope in np.atleast_2d(found.model.coef_)[:, place]
+        (slope * (x - mean)).tolist() for slope in np.atleast_2d(selection.model.coef_)[:, place]
     ]
 
 
-def _rows(found: Selection) -> str:
-    """What each column adds in rows from the lowest to the highest score, one to unfold each."""
-    if not found.columns or found.card:
+def _rows(selection: Selection) -> str:
+    """Contributions of the columns in rows from the lowest to the highest score, one foldout
+    each."""
+    if not selection.columns or selection.card:
         return ""
-    rows, additive = found.table, AdditiveModel.from_estimator(found.model)
+    rows, additive = selection.table, AdditiveModel.from_estimator(selection.model)
     parts, groups = additive.contributions(rows.X), rows.encoding.groups[additive.selected]
     names = [rows.names[number] for number in np.unique(groups)]
     added = np.stack(
@@ -315,62 +331,74 @@ def _rows(found: Selection) -> str:
     )
     o = (added.sum(axis=1) + additive.intercept).argmax(axis=1)  # the score of the predicted class
     added -= added.mean(axis=0)
-    own = added.sum(axis=1)[np.arange(len(o)), o]
-    predicted, body = found.model.predict(rows.X), ""
-    for i in np.argsort(own, kind="stable")[
-        np.unique(np.linspace(0, len(own) - 1, N_ROWS).astype(int))
+    scores = added.sum(axis=1)[np.arange(len(o)), o]
+    predicted, body = selection.model.predict(rows.X), ""
+    for i in np.argsort(scores, kind="stable")[
+        np.unique(np.linspace(0, len(scores) - 1, N_ROWS).astype(int))
     ]:
         strongest = sorted(zip(names, added[i, :, o[i]]), key=lambda pair: -abs(pair[1]))[
             :MAX_PICTURES
         ]
         answer = (
-            predicted[i] if found.task == "classification" else f"{np.ravel(predicted[i])[0]:.4g}"
+            predicted[i]
+            if selection.task == "classification"
+            else f"{np.ravel(predicted[i])[0]:.4g}"
         )
-        head = f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {own[i]:+.3g} from the mean score"
+        head = (
+            f"Row {rows.rows[i] + 1 if len(rows.rows) else i + 1}: {answer}, {scores[i]:+.3g} "
+            "from the mean score"
+        )
         adds = [(name, f"{value:+.3g}") for name, value in strongest]
         body += (
             f"<details><summary>{escape(head)}</summary>{table(['column', 'adds'], adds)}</details>"
         )
-    words = "Rows from the lowest score to the highest. What each column adds, compared with what it adds in the mean of all rows."
-    return f"<h2>Why these rows</h2>{body}{small(words)}"
+    words = (
+        "Rows from the lowest to the highest score, with the contribution of each column "
+        "relative to its average over all rows."
+    )
+    return f"<h2>Explained rows</h2>{body}{small(words)}"
 
 
-def _alternatives(found: Selection) -> str:
-    if not found.columns or found.card:
+def _alternatives(selection: Selection) -> str:
+    if not selection.columns or selection.card:
         return ""
     costs = {
         c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]]
-        for c in found.columns
+        for c in selection.columns
     }
     rows = [(name, ", ".join(others)) for name, others in costs.items() if others]
     if not rows:
-        return "<h2>Alternatives</h2><p>No other column could take the place of a selected one for less than 5% of the loss.</p>"
-    others = table(["column", "columns that could take its place (cost)"], rows, numbers=())
+        return (
+            "<h2>Alternatives</h2><p>No other column could replace a selected one for less "
+            "than 5% of the loss.</p>"
+        )
+    others = table(["column", "possible replacements (cost)"], rows, numbers=())
     words = small(
-        "Cost: by how much the loss on the training rows would rise, from 0 to 5%, by a quadratic model of it. "
+        "Cost: increase of the training loss, up to 5%, by a quadratic approximation. "
         "The other coefficients adapt."
     )
     return f"<h2>Alternatives</h2>{others}{words}"
 
 
-def _left_out(found: Selection) -> str:
-    reasons = by_reason(found.table.left_out).items()
+def _left_out(selection: Selection) -> str:
+    reasons = by_reason(selection.table.left_out).items()
     rows = [
         (why, str(len(names)), ", ".join(names[:50]) + (", …" if len(names) > 50 else ""))
         for why, names in reasons
     ]
     body = (
-        table(["why", "columns", "names"], rows, numbers=(1,))
+        table(["reason", "columns", "names"], rows, numbers=(1,))
         if rows
-        else "<p>No column was left out.</p>"
+        else "<p>No column was dropped.</p>"
     )
-    other = [note for note in found.table.notes if not re.match(r"\d+ columns? left out", note)]
+    other = [note for note in selection.table.notes if not re.match(r"\d+ columns? dropped", note)]
     notes = "".join(f"<li>{escape(note)}</li>" for note in other)
-    return f"<h2>What was left out, and why</h2>{body}" + (f"<ul>{notes}</ul>" if notes else "")
+    return f"<h2>Dropped columns</h2>{body}" + (f"<ul>{notes}</ul>" if notes else "")
 
 
-def _how(found: Selection) -> str:
-    said = ", ".join(
-        f"{name} = {value}" for name, value in found.settings.items() if value is not None
+def _how(selection: Selection) -> str:
+    settings = ", ".join(
+        f"{name} = {value}" for name, value in selection.settings.items() if value is not None
     )
-    return f"<h2>How</h2>{small(f'annealed {__version__}, {type(found.model).__name__}; {escape(said)}.')}"
+    model = type(selection.model).__name__
+    return "<h2>Settings</h2>" + small(f"annealed {__version__}, {model}; {escape(settings)}.")

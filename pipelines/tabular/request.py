@@ -1,7 +1,8 @@
-"""What ``annealed select`` is asked for: each of its options once, with its help."""
+"""The options of ``annealed select``: each one once, with its help text."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,216 +13,245 @@ Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
 SizeRule = Literal["explained", "best", "one-se"]
 Dates = Literal["dayfirst", "monthfirst"]
+# panels of the help
+_Task = partial(Option, rich_help_panel="Target and task")
+_Columns = partial(Option, rich_help_panel="Columns")
+_Rows = partial(Option, rich_help_panel="Rows")
+_Certainty = partial(Option, rich_help_panel="Certainty")
+_Input = partial(Option, rich_help_panel="Input")
 Separator = Annotated[
-    str | None, Option(help="What separates the columns of a text file; by default detected.")
+    str | None,
+    _Input(metavar="CHARACTER", help="Column separator of a text file (default: detected)."),
 ]
 Encoding = Annotated[
-    str | None, Option(help="Encoding of a text file, such as latin-1 or utf-16; by default UTF-8.")
+    str | None,
+    _Input(metavar="NAME", help="Encoding of a text file, such as latin-1 (default: UTF-8)."),
 ]
 _MAX_WEIGHT = 1e100  # sums of larger ones overflow
 
 
-def number_of(option: str, given: str, text: str | None = None) -> float:
-    """Return the number in what is given for an option, by default that after the last "=".
+def parse_number(option: str, given: str, text: str | None = None) -> float:
+    """Parse the number in the value of an option, by default the part after the last "=".
 
     Raises
     ------
     ValueError
-        If it is none.
+        If it is not a number.
     """
     text = given.rpartition("=")[2] if text is None else text
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{option} {given}: {text!r} is no number") from None
+        raise ValueError(f"{option} {given}: {text!r} is not a number") from None
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a selection is asked for; the options of ``annealed select`` by their names.
+    """Settings of a selection: the options of ``annealed select`` by their names.
 
     Attributes
     ----------
     target : str or None
         Column to predict; npz and svmlight files bring their own.
     k : str or None
-        A number from 1 on, or "auto"; more than there are columns keeps all, with a warning. None
-        with ``fdr``.
+        A positive integer, or "auto"; more than the number of columns keeps all, with a warning.
+        None with ``fdr``.
     size_rule : {"explained", "best", "one-se"}
         How "auto" chooses, see :func:`annealed.learners.model_selection.size.choose_size`.
     task : {"auto", "classification", "regression"}
     response : {"linear", "piecewise"}
     loss : str
-        Name of a loss that the estimator of the task knows.
+        Name of a loss that the estimator of the task accepts.
     class_weight : sequence of str
         "balanced", or "CLASS=NUMBER" each.
     param : sequence of str
-        "NAME=VALUE": other parameters of the estimator, those of its parts as "prior.shrinkage=1".
+        "NAME=VALUE": other parameters of the estimator, nested ones as "prior.shrinkage=1".
     score : str or None
-        Name in :data:`.validation.SCORES`: chooses the size, and is shown first.
+        Name in :data:`.validation.SCORES`: chooses the size, and is reported first.
     include, exclude : sequence of str
-        Columns that are selected in any case, and columns that may not be.
+        Columns that are always selected, and columns that are never selected.
     monotone : sequence of str
-        "COLUMN=+" or "COLUMN=-": columns with which the score may only rise, or fall.
+        "COLUMN=+" or "COLUMN=-": columns with an increasing or decreasing effect on the score.
     bounds : sequence of str
-        "COLUMN=LEAST:GREATEST", either of which may be empty: bounds of coefficients.
+        "COLUMN=LOW:HIGH", either of which may be empty: bounds of coefficients.
     group : sequence of str
-        Beginnings of the names of columns that are selected together, and count as one.
+        Prefixes of the names of columns that are selected together, and count as one.
     kinds : sequence of str
-        "COLUMN=KIND", number, category, date or low<medium<high: how a column is read instead of as
-        it looks.
+        "COLUMN=KIND", number, category, date or low<medium<high: overrides the detected kind of a
+        column.
     card : bool
-        A score card of k rules instead of k columns: two classes.
+        Fit a score card of k rules instead of k columns: two classes.
     keep_rare : bool
-        Classes of one row stay, so that there is no cross-validation.
+        Keep classes with a single row, which makes cross-validation impossible.
     weight, row_groups, time : str or None
-        Columns of the weight of each row; of rows that stay together in cross-validation; of what
-        orders the rows, so that each fold is predicted from earlier ones.
+        Columns of the sample weights; of the groups of rows that stay together in
+        cross-validation; and of the order of the rows, so that each fold is predicted from earlier
+        ones.
     split_duplicates : bool
-        Equal rows may be in different folds.
+        Allow identical rows in different folds.
     boosting : bool
-        Score gradient boosting on all columns, too.
+        Also score gradient boosting on all columns.
     test : path or None
         Another table whose rows score the model.
     fdr : float or None
-        Select the columns of which at most this share is false.
+        False discovery rate to control, instead of ``k``.
     intervals, pvalues : bool
         Whether coefficients get confidence intervals, and columns p-values; both with ``fdr``.
     seed : int
-        Of folds, halves and drawn rows.
+        Random seed of folds, halves and sampled rows.
     memory_limit : str or None
-        Bytes, such as "2GB", that a table in Parquet files may use; None: all in memory, but for
+        Memory, such as "2GB", for a table in Parquet files; None: read into memory, except for
         folders.
     dask : str or None
-        Address of a Dask scheduler, on whose workers a table in Parquet files is fitted.
+        Address of a Dask scheduler whose workers fit a table in Parquet files.
     sep, encoding, dates : str or None
         See :func:`.tables.read_frame` and :func:`.encoding.encode_frame`.
     """
 
     target: Annotated[
-        str | None, Option(help="Column to predict (npz and svmlight bring their own).")
+        str | None,
+        _Task(metavar="COLUMN", help="Column to predict (npz and svmlight files bring their own)."),
     ] = None
     k: Annotated[
         str | None,
-        Option("-k", help="How many columns to select; auto: chosen by cross-validation."),
+        _Task("-k", metavar="N", help="Number of columns to select, or auto: by cross-validation."),
     ] = None
     size_rule: Annotated[
         SizeRule,
-        Option(
-            help="With -k auto: the fewest columns that explain 97% of what the best number does; best; one-se."
+        _Task(
+            help="With -k auto. explained: the smallest size with 97% of the gain of the best one; "
+            "best: the lowest loss; one-se: the smallest within one standard error."
         ),
     ] = "explained"
-    task: Annotated[Task, Option(help="auto: text and few whole numbers are classes.")] = "auto"
+    task: Annotated[
+        Task, _Task(help="auto: text, booleans and few distinct whole numbers are classes.")
+    ] = "auto"
     response: Annotated[
-        Response, Option(help="piecewise: a curve for each column instead of a line.")
+        Response, _Task(help="piecewise: a response curve for each column instead of a line.")
     ] = "linear"
     loss: Annotated[
-        str, Option(help="Loss of the fit: logistic, lorenz, huber, quantile, poisson and others.")
+        str,
+        _Task(metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."),
     ] = "auto"
     class_weight: Annotated[
-        Words,
-        Option(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; may be repeated."),
+        Words, _Task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable.")
     ] = ()
     param: Annotated[
         Words,
-        Option(
-            metavar="NAME=VALUE", help="Another parameter of the estimator, such as schedule.mu=20."
+        _Task(
+            metavar="NAME=VALUE",
+            help="Other parameter of the estimator, such as schedule.mu=20; repeatable.",
         ),
     ] = ()
     score: Annotated[
         str | None,
-        Option(help="Chooses the size and is shown first: roc_auc, log_loss, r2 and others."),
+        _Task(
+            metavar="NAME",
+            help="Score that chooses the size and is reported first: roc_auc, log_loss, r2, ...",
+        ),
     ] = None
     include: Annotated[
-        Words, Option(help="Column that is selected in any case; may be repeated.")
+        Words, _Columns(metavar="COLUMN", help="Column that is always selected; repeatable.")
     ] = ()
-    exclude: Annotated[Words, Option(help="Column that may not be selected; may be repeated.")] = ()
+    exclude: Annotated[
+        Words, _Columns(metavar="COLUMN", help="Column that is never selected; repeatable.")
+    ] = ()
     monotone: Annotated[
         Words,
-        Option(
-            metavar="COLUMN=+|-", help="Column with which the score may only rise (+) or fall (-)."
+        _Columns(
+            metavar="COLUMN=+|-",
+            help="Column with an increasing (+) or decreasing (-) effect; repeatable.",
         ),
     ] = ()
     bounds: Annotated[
         Words,
-        Option(
-            metavar="COLUMN=LEAST:GREATEST",
-            help="Bounds of a coefficient, such as age=0: or age=-1:1.",
+        _Columns(
+            metavar="COLUMN=LOW:HIGH",
+            help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
         ),
     ] = ()
     group: Annotated[
-        Words, Option(help="Beginning of names of columns that are selected together.")
+        Words,
+        _Columns(metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."),
     ] = ()
     kinds: Annotated[
         Words,
-        Option(
+        _Columns(
             "--as",
             metavar="COLUMN=KIND",
-            help="Read a column as number, category, date or low<medium<high.",
+            help="Read a column as number, category, date or low<medium<high; repeatable.",
         ),
     ] = ()
     card: Annotated[
-        bool, Option("--card", help="A score card of k rules with whole points, for two classes.")
+        bool,
+        _Columns("--card", help="Fit a score card: k rules with integer points (binary targets)."),
     ] = False
     keep_rare: Annotated[
-        bool, Option("--keep-rare", help="Keep classes of one row; there are no scores then.")
+        bool,
+        _Rows("--keep-rare", help="Keep classes with a single row; disables cross-validation."),
     ] = False
-    weight: Annotated[str | None, Option(help="Column of how much each row counts.")] = None
+    weight: Annotated[str | None, _Rows(metavar="COLUMN", help="Column of sample weights.")] = None
     row_groups: Annotated[
-        str | None, Option(help="Column that names rows which stay together in cross-validation.")
+        str | None,
+        _Rows(metavar="COLUMN", help="Column of groups of rows that stay in the same fold."),
     ] = None
     time: Annotated[
-        str | None, Option(help="Column that orders the rows: folds are scored on later ones.")
+        str | None, _Rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation.")
     ] = None
     split_duplicates: Annotated[
-        bool, Option("--split-duplicates", help="Equal rows need not be in one fold.")
+        bool, _Rows("--split-duplicates", help="Allow identical rows in different folds.")
     ] = False
     boosting: Annotated[
-        bool, Option("--boosting", help="Also the score of gradient boosting on all columns.")
+        bool, _Certainty("--boosting", help="Also score gradient boosting on all columns.")
     ] = False
-    test: Annotated[Path | None, Option(help="Another table, whose rows score the model.")] = None
+    test: Annotated[
+        Path | None, _Rows(metavar="TABLE", help="Another table, whose rows score the model.")
+    ] = None
     fdr: Annotated[
-        float | None, Option(help="Instead of -k: at most this share of the columns is false.")
+        float | None,
+        _Certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
     ] = None
     intervals: Annotated[
-        bool, Option("--intervals", help="Confidence intervals of 95% of the coefficients.")
+        bool, _Certainty("--intervals", help="95% confidence intervals of the coefficients.")
     ] = False
     pvalues: bool = False
-    seed: Annotated[int, Option(min=0, max=2**32 - 1, help="Of folds, halves and drawn rows.")] = 0
+    seed: Annotated[int, _Certainty(min=0, max=2**32 - 1, help="Random seed.")] = 0
     memory_limit: Annotated[
         str | None,
-        Option(
-            help="Memory of a fit on .parquet, such as 2GB: not read whole. Folders: 2GiB by default."
+        _Input(
+            metavar="SIZE",
+            help="Memory for .parquet, such as 2GB (default: 2GiB for folders, else no limit).",
         ),
     ] = None
     dask: Annotated[
         str | None,
-        Option(help="Address of a Dask scheduler, whose workers fit .parquet: tcp://host:8786."),
+        _Input(
+            metavar="ADDRESS",
+            help="Dask scheduler whose workers fit .parquet files, such as tcp://host:8786.",
+        ),
     ] = None
     sep: Separator = None
     encoding: Encoding = None
     dates: Annotated[
-        Dates | None, Option(help="How dates such as 31/12/2019 are written; by default found out.")
+        Dates | None, _Input(help="Order of dates such as 31/12/2019 (default: detected).")
     ] = None
 
     def check(self) -> None:
-        """Complain about wishes that exclude each other.
+        """Check that no options exclude each other.
 
         Raises
         ------
         ValueError
-            If there are such.
+            If two of them do.
         """
         if (self.k is None) == (self.fdr is None):
             raise ValueError("expected either -k or --fdr")
         if self.size_rule != "explained" and self.k != "auto":
             raise ValueError(
-                f"--size-rule {self.size_rule}: the number of columns is given; expected -k auto"
+                f"--size-rule {self.size_rule}: needs -k auto, not a given number of columns"
             )
         if self.card and self.k == "auto":
-            raise ValueError(
-                "-k auto: a score card needs a number of rules; expected -k with a number"
-            )
+            raise ValueError("-k auto: not available for a score card; expected a number of rules")
         tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
         not_for_cards = {
             "--response piecewise": self.response != "linear",
@@ -235,16 +265,18 @@ class Request:
         }
         for option, given in not_for_cards.items():
             if self.card and given:
-                raise ValueError(f"--card: {option} is not for score cards; expected one of them")
+                raise ValueError(
+                    f"--card: {option} is not available for score cards; expected one of the two"
+                )
         for option, given in tests.items():
             if given and self.weight is not None:
-                raise ValueError(
-                    f"{option}: tests and intervals take no weights; expected no --weight"
-                )
+                raise ValueError(f"{option}: not available with --weight; expected one of the two")
         if self.fdr is not None and not 0 < self.fdr < 1:
             raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
         if self.intervals and self.response != "linear":
-            raise ValueError("--intervals: of coefficients; expected no --response piecewise")
+            raise ValueError(
+                "--intervals: not available with --response piecewise; expected one of the two"
+            )
         lists = {
             "--monotone": self.monotone,
             "--bounds": self.bounds,
@@ -259,16 +291,16 @@ class Request:
                         f"{option} {text}: {name or text!r} is named twice; expected once"
                     )
         for text in self.class_weight:
-            if "=" in text and not 0 <= number_of("--class-weight", text) <= _MAX_WEIGHT:
+            if "=" in text and not 0 <= parse_number("--class-weight", text) <= _MAX_WEIGHT:
                 raise ValueError(
                     f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}"
                 )
         if self.row_groups is not None and self.time is not None:
-            raise ValueError("--time orders the rows; expected no --row-groups")
+            raise ValueError("--time: not available with --row-groups; expected one of the two")
 
     @property
-    def asks_for_certainty(self) -> bool:
-        """Whether the selected columns get p-values or intervals: not with weights, nor in a score
+    def needs_inference(self) -> bool:
+        """Whether the selected columns get p-values or intervals: never with weights or in a score
         card."""
         return (
             not self.card
@@ -277,10 +309,10 @@ class Request:
         )
 
     def record(self) -> dict[str, Any]:
-        """The wishes for JSON; None where there is none."""
+        """The options for JSON; None for those that are not set."""
         unset = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
-        found = {name: value or None for name, value in asdict(self).items() if name not in unset}
+        options = {name: value or None for name, value in asdict(self).items() if name not in unset}
         return {
             name: list(v) if isinstance(v, tuple) else v if v is None else getattr(v, "name", v)
-            for name, v in found.items()
+            for name, v in options.items()
         }

@@ -17,7 +17,7 @@ from ...models.tabular.model import TabularModel
 from ..common.file_map import check_scheduler, running_on
 from ..console import number_or_auto
 from .encoding import Table
-from .leaks import doubtful_test, leaks
+from .leaks import leaks, test_rows_notes
 from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
@@ -35,17 +35,17 @@ from .validation import (
     validate,
 )
 
-N_HALVES = 20  # random halves of the rows that tell how stable a column is
-# the largest size tried: choices that keep 10,000 rows of 200 columns below 10 s
+N_HALVES = 20  # random halves of the rows that measure the stability of a column
+# maximum size tried: choices that keep 10,000 rows of 200 columns below 10 s
 MAX_SIZES = {"linear": 50, "piecewise": 20}
 _MAX_ALTERNATIVES = 3
 _PLAIN = Request()
-MAX_CLASSES = 10  # whole numbers with at most so many different values are taken as classes
+MAX_CLASSES = 10  # maximum number of distinct whole numbers that are treated as classes
 
 
 @dataclass
 class Selection:
-    """What :func:`select_columns` found.
+    """The result of :func:`select_columns`.
 
     Attributes
     ----------
@@ -54,20 +54,20 @@ class Selection:
     model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Fitted to all rows.
     columns : list of dict
-        The selected columns, none where a constant is as good, that of the largest effect first:
-        ``name``, ``coefficient`` (None for response curves), ``effect`` (standard deviation of what
-        it adds to the score), ``stability`` (share of the halves that select it), ``levels`` or
-        ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a report ``cost``
-        (:func:`.validation.costs`). Those of a score card have a coefficient of None alone.
+        The selected columns by falling effect, none if a constant is as good: ``name``,
+        ``coefficient`` (None for response curves and score cards), ``effect`` (standard deviation
+        of its contribution to the score), ``stability`` (fraction of the halves that select it),
+        ``levels`` or ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a
+        report ``cost`` (:func:`.validation.costs`).
     validation : Validation
     kappa : float or None
-        Agreement of the halves beyond chance.
+        Agreement of the halves, corrected for chance.
     size_chosen : bool
         Whether cross-validation chose the size.
     certainty : dict
-        How sure the selection is, see :mod:`.inference`.
+        Statistical guarantees, see :mod:`.inference`.
     interaction : dict or None
-        In a report, see :func:`.validation.interaction`.
+        Strongest interaction, in a report only: see :func:`.validation.interaction`.
     """
 
     task: str
@@ -83,18 +83,18 @@ class Selection:
 
     @property
     def sources(self) -> list[str]:
-        """Columns of the file that the selected ones are made of, in their order."""
+        """Columns of the file that the selected ones are derived from, in their order."""
         made_of = {column.name: column.source for column in self.table.encoding.columns}
         return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
 
     @property
     def logarithms(self) -> list[str]:
-        """Columns of which the logarithm is taken."""
+        """Columns that are replaced by their logarithms."""
         return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
-        """Return what ``annealed predict`` needs; its header holds the target's name and the
-        cross-validated scores."""
+        """Return the model for ``annealed predict``, with the target's name and the cross-validated
+        scores in its header."""
         return TabularModel.from_estimator(
             self.model,
             self.table.encoding,
@@ -105,8 +105,8 @@ class Selection:
 
     @property
     def card(self) -> dict[str, Any] | None:
-        """Rules and their points, and for each sum of points the probability and the rows that have
-        it; None without a card."""
+        """Rules with their points, and the probability and number of rows of each sum of points;
+        None without a card."""
         if not isinstance(self.model, ScoreCardClassifier):
             return None
         encoding, model = self.table.encoding, self.model
@@ -130,18 +130,21 @@ class Selection:
 
     @property
     def nothing(self) -> str:
-        """One line for a selection without columns: by which rule, and the best that there was."""
+        """A line about a selection without columns: the rule that decided, and the best size."""
         v = self.validation
         if "fdr" in self.certainty:
-            return f"no column selected: nothing can be trusted at a share of false ones of {self.certainty['fdr']:.0%}"
-        line = "no column selected: none, alone or together, predicts held-out rows better than a constant by one standard error"
+            return f"no column selected at a false discovery rate of {self.certainty['fdr']:.0%}"
+        line = (
+            "no column selected: no size predicts held-out rows better than a constant by one "
+            "standard error"
+        )
         if v.best is None:
             return line
         k, measure, score = v.sizes[v.best], next(iter(v.scores["selected"])), v.path_scores[v.best]
         return f"{line}; the best size has a cross-validated {measure} of {score:.3f}: -k {k}"
 
     def record(self) -> dict[str, Any]:
-        """Return everything for JSON."""
+        """Return the selection for JSON."""
         v = self.validation
         sizes = zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
         path = [
@@ -186,49 +189,54 @@ def select_file(
     path : Path, or str of a URL
     request : Request
     progress : function
-        Called with what is gone through, and what it is.
+        Wraps an iterable; called with it and a label.
     note : function
-        Called with each line about columns that were left out or imputed, before the long work.
+        Called with each line about dropped or imputed columns, before the long work.
 
     Returns
     -------
     Selection
-        Its settings name what was asked for.
+        The selection, with the options in its settings.
 
     Raises
     ------
     ValueError
-        If the file cannot be read or does not fit what was asked for.
+        If the file cannot be read or does not fit the options.
     """
     request.check()
     size = None if request.k is None else number_or_auto("-k", request.k)
     table, task = _read_rows(path, request)
     check_score(request.score, task)
-    sample = table.drawn(task, request.seed, request.split_duplicates)
+    sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
     test = None
     if request.test is not None:
         test = read_test(request.test, table, request)
         compared = sample if isinstance(table.X, Source) else table
-        table.notes += [*test.notes, *doubtful_test(compared, test, task)]
+        table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
+    n_columns, splits = len(table.names), folds(sample, task, request.seed)
+    size_of_table = f"{len(table.y)} rows, {n_columns} usable column{'s' * (n_columns != 1)}"
+    note(f"reading {Path(path).name}: {size_of_table}; {len(splits)} folds")
     for text in table.notes:
         note(text)
     units = units_of(table, request.group)
     n_units = int(units.max()) + 1
     if size is not None and size > n_units and not request.card:
-        warnings.warn(f"-k {request.k}: only {n_units} usable columns, all are kept", stacklevel=2)
+        warnings.warn(
+            f"-k {request.k}: only {n_units} usable columns; all are selected", stacklevel=2
+        )
         size = n_units
-    trusted, certainty = None, dict[str, Any]()
+    discoveries, certainty = None, dict[str, Any]()
     if request.fdr is not None:
-        from .inference import trusted_columns
+        from .inference import fdr_columns
 
-        trusted, certainty = trusted_columns(
+        discoveries, certainty = fdr_columns(
             table, make_model(request, table, task, 1), request.fdr
         )
-        size = len(np.unique(units[table.columns_of(trusted)]))
-    selection = select_columns(table, task, size, request, progress, trusted, sample)
+        size = len(np.unique(units[table.columns_of(discoveries)]))
+    selection = select_columns(table, task, size, request, progress, discoveries, sample)
     selection.settings = {"table": str(path), **request.record()}
-    if request.asks_for_certainty:
+    if request.needs_inference:
         from .inference import add_certainty
 
         rows = sample.with_logarithms(selection.logarithms)
@@ -246,36 +254,36 @@ def select_file(
 
 
 def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
-    """Read a table, in memory or as Parquet files out of core, and find its task; rows that cannot
-    be used are left out."""
+    """Read a table, in memory or out of core, and determine its task; drop classes of one row."""
     if request.test is not None:
         check_table(request.test)
     out_of_core = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
     if request.dask is not None:
         if not out_of_core:
             raise ValueError(
-                f"--dask {request.dask}: {path} is read into memory; expected a folder of .parquet, or --memory-limit"
+                f"--dask {request.dask}: {path} is read into memory; expected a folder of "
+                ".parquet files, or --memory-limit"
             )
         check_scheduler(request.dask)
     table = (read_out_of_core if out_of_core else read_table)(path, request)
     task: str = request.task
     if task == "auto":
         task = guess_task(table.y)
-        table.notes += note_of_guess(table.y, task)
+        table.notes += task_note(table.y, task)
     check_target(table.y, task)
     if task == "classification":
-        alone = classes_of_one_row(table.y)
-        if len(alone) and not request.keep_rare:
-            table = table.without(alone)
+        single = classes_of_one_row(table.y)
+        if len(single) and not request.keep_rare:
+            table = table.drop_rows(single)
         table.y = table.y.astype(np.int64) if table.y.dtype.kind == "f" else table.y
     return table, task
 
 
 def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and few (``MAX_CLASSES``) different whole
+    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
     numbers, else "regression".
 
-    More than two different numbers in more than half as many rows are no classes.
+    A target with more than two distinct numbers in more than half of the rows is never classes.
 
     Examples
     --------
@@ -289,56 +297,63 @@ def guess_task(y: np.ndarray) -> str:
     return "classification" if few and (values == np.round(values)).all() else "regression"
 
 
-def note_of_guess(y: np.ndarray, task: str) -> list[str]:
-    """Return a line about a guess (:func:`guess_task`) on whole numbers that an analyst may want
-    otherwise."""
+def task_note(y: np.ndarray, task: str) -> list[str]:
+    """Return a line about a debatable guess (:func:`guess_task`) for whole numbers."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []
     if task == "classification":
         return [
-            f"the {len(values)} different numbers of the target are taken as classes; --task regression otherwise"
+            (
+                f"the {len(values)} distinct numbers of the target are treated as classes "
+                "(override: --task regression)"
+            )
         ]
     return [
-        f"the target's {len(values)} different numbers in {len(y)} rows are too many for classes: a regression"
+        (
+            f"{len(values)} distinct numbers in {len(y)} rows of the target are too many for "
+            "classes: regression"
+        )
     ]
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows whose class no other row has; none where fewer than two classes would be
-    left."""
+    """Return the rows that are alone in their class; none if fewer than two classes would
+    remain."""
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
 
 
 def check_target(y: np.ndarray, task: str) -> None:
-    """Complain about a target that does not fit the task.
+    """Check that a target fits the task.
 
     Raises
     ------
     ValueError
-        For a regression of labels, classes that are broken numbers or nearly as many as rows, and
-        one value only.
+        For a regression of labels, classes that are fractional numbers or more than half as many as
+        rows, and a constant target.
     """
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
             f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression"
         )
     if task == "classification":
-        broken = y[y != np.round(y)] if y.dtype.kind == "f" else []
-        if len(broken):
+        fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
+        if len(fractional):
             raise ValueError(
-                f"the target holds numbers such as {broken[0]:g}: expected labels for --task classification"
+                f"the target holds numbers such as {fractional[0]:g}: expected labels for "
+                "--task classification"
             )
         n_classes = len(np.unique(y))
         if n_classes > max(2, len(y) / 2):
             otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
             raise ValueError(
-                f"the target has {n_classes} different labels in {len(y)} rows: expected classes of several rows{otherwise}"
+                f"the target has {n_classes} distinct labels in {len(y)} rows: expected "
+                f"classes of several rows{otherwise}"
             )
     if len(np.unique(y)) < 2:
-        expected = "at least two classes" if task == "classification" else "different numbers"
-        raise ValueError(f"the target has one value only ({str(y[0])!r}), expected {expected}")
+        expected = "at least two classes" if task == "classification" else "distinct numbers"
+        raise ValueError(f"the target has a single value ({str(y[0])!r}); expected {expected}")
 
 
 def select_columns(
@@ -348,49 +363,47 @@ def select_columns(
     request: Request = _PLAIN,
     progress: Progress = lambda iterable, what: iterable,
     only: Sequence[str] | None = None,
-    drawn: Table | None = None,
+    sample: Table | None = None,
 ) -> Selection:
-    """Select columns with FSA; k of them, or as many as cross-validation chooses.
+    """Select k columns with FSA, or as many as cross-validation chooses.
 
     Parameters
     ----------
     table : Table
     task : {"classification", "regression"}
     k : int or None
-        At most the number of columns; None: by cross-validation.
+        Number of columns; None: chosen by cross-validation.
     request : Request
-        What else is asked for.
+        Other options.
     progress : function
-        Called with what is gone through, and what it is.
+        Wraps an iterable; called with it and a label.
     only : sequence of str or None, default None
         The columns of the model, k of them or none. Scores and stability are those of k columns
-        that are selected anew.
-    drawn : Table or None, default None
-        The rows that choose and score the size, and tell how stable columns are; None: all.
+        that are selected again.
+    sample : Table or None, default None
+        The rows that choose and score the size, and measure stability; None: all.
 
     Raises
     ------
     ValueError
-        For more columns to include than k.
+        If ``include`` names more than k columns.
     """
-    drawn = table if drawn is None else drawn
+    sample = table if sample is None else sample
     units = units_of(table, request.group)
-    least = len(np.unique(units[table.columns_of(request.include)]))
-    if k is not None and least > k:
-        raise ValueError(
-            f"-k {k}: --include names {least} columns; expected at most as many as are selected"
-        )
-    model = make_model(request, table, task, k or max(least, 1))
+    n_required = len(np.unique(units[table.columns_of(request.include)]))
+    if k is not None and n_required > k:
+        raise ValueError(f"-k {k}: --include names {n_required} columns; expected at most {k}")
+    model = make_model(request, table, task, k or max(n_required, 1))
     if only is not None and not only:
         return Selection(task, table, fitted(model, 0, table), [], Validation(0), None, False)
-    splits = folds(drawn, task, request.seed)
+    splits = folds(sample, task, request.seed)
     if k is None and not splits:
-        labels, counts = np.unique(drawn.y, return_counts=True)
-        alone = task == "classification" and len(drawn.y) >= 4 and counts.min() == 1
+        labels, counts = np.unique(sample.y, return_counts=True)
+        single = task == "classification" and len(sample.y) >= 4 and counts.min() == 1
         few = (
             f"one row of the class {labels[counts.argmin()]!s} is"
-            if alone
-            else f"{len(drawn.y)} rows are"
+            if single
+            else f"{len(sample.y)} rows are"
         )
         raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
     validation = Validation(k or 1)
@@ -398,16 +411,16 @@ def select_columns(
         sizes = (
             np.array([k])
             if request.card
-            else _sizes(int(units.max()) + 1, len(drawn.y), k, request.response)
+            else _sizes(int(units.max()) + 1, len(sample.y), k, request.response)
         )
-        sizes = np.unique([*([0] if k is None else []), *np.maximum(sizes, max(least, 1))])
-        validation = validate(drawn, task, model, k, sizes, splits, progress, request)
+        sizes = np.unique([*([0] if k is None else []), *np.maximum(sizes, max(n_required, 1))])
+        validation = validate(sample, task, model, k, sizes, splits, progress, request)
     logs = table.better_logarithms(task)
-    table, drawn = table.with_logarithms(logs), drawn.with_logarithms(logs)
+    table, sample = table.with_logarithms(logs), sample.with_logarithms(logs)
     frequency, kappa = np.full(len(table.names), np.nan), None
     if validation.size:
         sized = clone(model).set_params(n_features_to_select=validation.size)
-        frequency, kappa = _stability(sized, drawn, task, request.seed, progress)
+        frequency, kappa = _stability(sized, sample, task, request.seed, progress)
     if only is not None:
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
@@ -416,47 +429,48 @@ def select_columns(
     else:
         with running_on(request.dask):
             model = fitted(model, validation.size, replace(table, X=on_dask(table.X)))
-    # out of core: effects and distributions are those of the drawn rows
-    columns = _describe(drawn if isinstance(table.X, Source) else table, model, frequency, units)
-    found = Selection(task, table, model, columns, validation, kappa, k is None)
+    # out of core: effects and distributions are those of the sample rows
+    columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
+    selection = Selection(task, table, model, columns, validation, kappa, k is None)
     if request.pvalues and splits and columns and not request.card:
         names = [column["name"] for column in columns]
-        cost = costs(drawn, task, request, names, splits, progress)
-        found.columns = [column | {"cost": cost.get(column["name"])} for column in columns]
-        found.interaction = interaction(drawn, task, request, names, splits)
-    return found
+        cost = costs(sample, task, request, names, splits, progress)
+        selection.columns = [column | {"cost": cost.get(column["name"])} for column in columns]
+        selection.interaction = interaction(sample, task, request, names, splits)
+    return selection
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
-    """Numbers of columns to try: every one up to 8, then ever fewer; beyond k only as far as the
-    curve shows where it ends."""
-    most = min(n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k))
+    """Numbers of columns to try: each up to 8, then in geometric steps, to somewhat beyond k."""
+    n_max = min(
+        n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k)
+    )
     sizes = [1]
-    while sizes[-1] < most:
-        sizes.append(min(most, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
+    while sizes[-1] < n_max:
+        sizes.append(min(n_max, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
     return np.unique([*sizes, *([] if k is None else [min(k, n_columns)])])
 
 
 def _stability(
     model: Any, table: Table, task: str, seed: int, progress: Progress
 ) -> tuple[np.ndarray, float | None]:
-    """Share of random halves that select each column, and their agreement; NaN where the halves are
+    """Fraction of random halves that select each column, and their agreement; NaN if the halves are
     too small."""
     y, n_columns = table.y, len(table.names)
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
     list(progress([None], "random halves of the rows"))
-    found = selection_stability(
+    stability = selection_stability(
         model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed
     )
     first = np.unique(table.encoding.groups, return_index=True)[1]
-    return np.maximum.reduceat(found.frequency, first), float(found.kappa)
+    return np.maximum.reduceat(stability.frequency, first), float(stability.kappa)
 
 
 def _describe(
     table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
 ) -> list[dict[str, Any]]:
-    """The selected columns, that of the largest effect first."""
+    """The selected columns by falling effect."""
     additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
     parts = additive.contributions(table.X)
     columns = []
@@ -465,7 +479,7 @@ def _describe(
         encoding = table.encoding.columns[number]
         added = parts[:, members].sum(axis=1)
         effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
-        found = {
+        column = {
             "name": encoding.name,
             "coefficient": None,
             "effect": effect,
@@ -485,17 +499,17 @@ def _describe(
             ),
             "alternatives": _alternatives(table, int(number), units, model),
         }
-        columns.append(found)
+        columns.append(column)
     return sorted(columns, key=lambda column: -column["effect"])
 
 
 def shown(column: dict[str, Any]) -> str:
-    """The name of a selected column for people, with its form."""
+    """Return the name of a selected column, with its logarithm."""
     return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 
 def _distribution(table: Table, number: int) -> dict[str, Any]:
-    """Rows in equal parts of the range of a column's values, and their mean."""
+    """Histogram and mean of the values of a column."""
     values = table.X[:, np.flatnonzero(table.encoding.groups == number)]
     values = (values.toarray() if hasattr(values, "toarray") else values).ravel()
     values = values[~np.isnan(values)]
@@ -510,7 +524,7 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
 
 
 def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
-    """A rule of a score card in words."""
+    """The text of a rule of a score card."""
     if np.isnan(threshold):
         return f"{label} is missing"
     if column.kind == CATEGORY:
@@ -525,8 +539,8 @@ def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
 def _shape(
     encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray
 ) -> dict[str, Any]:
-    """The coefficient of a column, the steps of its levels, or its response curve; over several
-    classes the norm."""
+    """The coefficient of a column (for several classes the norm), those of its levels, or its
+    response curve."""
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
@@ -556,12 +570,13 @@ def _shape(
 
 
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
-    """Columns that could take the place of a selected one, and the share of the training loss that
-    it would cost."""
+    """Columns that could replace a selected one, and the relative increase of the training loss."""
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
-    found = getattr(model, "alternatives_", {}).get(int(np.flatnonzero(units == unit)[0]), [])
+    alternatives = getattr(model, "alternatives_", {}).get(
+        int(np.flatnonzero(units == unit)[0]), []
+    )
     names = table.encoding.groups
     return [
         {"name": table.names[names[j]], "cost": max(cost, 0.0)}
-        for j, cost in found[:_MAX_ALTERNATIVES]
+        for j, cost in alternatives[:_MAX_ALTERNATIVES]
     ]

@@ -1,4 +1,4 @@
-"""The estimator that the options of ``annealed select`` make."""
+"""The estimator for the options of ``annealed select``."""
 
 import inspect
 import tomllib
@@ -17,21 +17,22 @@ from ...learners import (
     Schedule,
     ScoreCardClassifier,
 )
-from ...learners.objective.losses import get_loss
+from ...learners.objective.losses import get_loss, losses_for
+from ...models.messages import suggestion
 from ...models.tabular.encoding import CATEGORY
 from .encoding import Table
-from .request import Request, number_of
+from .request import Request, parse_number
 
-# parameters that --param does not take, and why
+# parameters that --param does not accept, and why
 NOT_SET = {
-    "n_features_to_select": "-k says how many columns",
-    "loss": "--loss names it, and --param loss.NAME=VALUE its parameters",
-    "response": "--response names it, and --param response.NAME=VALUE its parameters",
-    "class_weight": "--class-weight says it",
-    "constraints": "--include, --bounds, --group and --monotone say them",
+    "n_features_to_select": "-k sets the number of columns",
+    "loss": "--loss sets it, and --param loss.NAME=VALUE its parameters",
+    "response": "--response sets it, and --param response.NAME=VALUE its parameters",
+    "class_weight": "--class-weight sets it",
+    "constraints": "--include, --bounds, --group and --monotone set them",
     "random_state": "--seed sets it",
-    "warm_start": "a command fits once",
-    "verbose": "progress is shown unless there is --quiet",
+    "warm_start": "a command fits a single time",
+    "verbose": "--quiet sets it",
 }
 _PARTS: dict[str, Any] = {
     "prior": Prior,
@@ -41,21 +42,22 @@ _PARTS: dict[str, Any] = {
 }
 
 
-def units_of(table: Table, beginnings: Sequence[str]) -> np.ndarray:
-    """For each column of the matrix what it is selected with: its column of the table, or those
-    whose names begin alike.
+def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
+    """Return the unit of selection of each matrix column: its table column, or a group of columns
+    with a common prefix.
 
     Raises
     ------
     ValueError
-        If no column begins so.
+        If no column has a prefix.
     """
     units = table.encoding.groups.copy()
-    for beginning in beginnings:
-        numbers = [i for i, name in enumerate(table.names) if name.startswith(beginning)]
+    for prefix in prefixes:
+        numbers = [i for i, name in enumerate(table.names) if name.startswith(prefix)]
         if not numbers:
             raise ValueError(
-                f"--group {beginning}: no usable column begins so; the columns are {', '.join(table.names[:10])}"
+                f"--group {prefix}: no usable column has this prefix; the columns are "
+                f"{', '.join(table.names[:10])}"
             )
         together = np.isin(table.encoding.groups, numbers)
         units[together] = units[together].min()
@@ -68,30 +70,33 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
     Raises
     ------
     ValueError
-        For wishes that the table does not allow, and for parameters that there are not.
+        For options that do not fit the table, and for unknown parameters.
     """
     y, units = table.y, units_of(table, request.group)
     if (request.card or request.response == "piecewise") and hasattr(table.X, "tocsr"):
         raise ValueError(
-            f"--{'card' if request.card else 'response piecewise'}: a sparse table has linear responses only"
+            f"--{'card' if request.card else 'response piecewise'}: not available for a "
+            "sparse table; expected linear responses"
         )
     if request.card and len(np.unique(y)) != 2:
         raise ValueError(
-            f"--card: the target has {len(np.unique(y))} different values; expected two classes"
+            f"--card: the target has {len(np.unique(y))} distinct values; expected two classes"
         )
     if request.card:
         return _with_params(ScoreCardClassifier(k), request)
     if request.class_weight and task != "classification":
         raise ValueError(
-            f"--class-weight {request.class_weight[0]}: a regression has no classes; expected no weights of classes"
+            f"--class-weight {request.class_weight[0]}: not available for a regression"
         )
+    if request.loss != "auto":
+        _check_loss(request.loss, task, len(np.unique(y)))
     model: Any = FSAClassifier(k) if task == "classification" else FSARegressor(k)
     wanted = np.isin(table.encoding.groups, [table.names.index(name) for name in request.include])
     directions, bounds = _directions(request.monotone, table, task), _bounds(request.bounds, table)
     for name in {given.rpartition("=")[0] for given in request.monotone} & {
         given.rpartition("=")[0] for given in request.bounds
     }:
-        raise ValueError(f"column {name!r} has --bounds and --monotone; expected one of them")
+        raise ValueError(f"column {name!r} has --bounds and --monotone; expected one of the two")
     alone = units.max() + 1 == len(units)
     if not alone or wanted.any() or directions is not None or bounds is not None:
         constraints = Constraints(
@@ -109,8 +114,23 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
     )
 
 
+def _check_loss(loss: str, task: str, n_classes: int) -> None:
+    regression = losses_for("regression")
+    known = (
+        regression
+        if task == "regression"
+        else losses_for("multiclass" if n_classes > 2 else "binary")
+    )
+    if loss not in known:
+        hint = ", or --task regression" if loss in regression else ""
+        raise ValueError(
+            f"--loss {loss}: not a loss for {task}{suggestion(loss, known)}; "
+            f"expected one of {', '.join(sorted(known))}{hint}"
+        )
+
+
 def _with_params(model: Any, request: Request) -> Any:
-    """The estimator with ``--param``."""
+    """The estimator with the parameters of ``--param``."""
     parts: dict[str, dict[str, Any]] = {}
     for given in request.param:
         name, sign, text = given.partition("=")
@@ -135,10 +155,11 @@ def _with_params(model: Any, request: Request) -> Any:
             )
         if part not in known:
             expected = (
-                ", ".join(sorted(known)) or f"one of {', '.join(_PARTS)} or loss before the point"
+                ", ".join(sorted(known)) or f"one of {', '.join(_PARTS)} or loss before the dot"
             )
             raise ValueError(
-                f"--param {given}: {type(model).__name__} has no such parameter; expected {expected}"
+                f"--param {given}: {type(model).__name__} has no such parameter; expected "
+                f"{expected}"
             )
         try:
             value = tomllib.loads(f"value = {text}")["value"]
@@ -161,20 +182,22 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
         name = text.rpartition("=")[0]
         if name not in labels:
             raise ValueError(
-                f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of {', '.join(labels)}"
+                f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of "
+                f"{', '.join(labels)}"
             )
-        weights[labels[name]] = number_of("--class-weight", text)
+        weights[labels[name]] = parse_number("--class-weight", text)
     return weights or None
 
 
 def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndarray:
-    """Which columns of the matrix "COLUMN=..." speaks of."""
+    """A mask of the matrix columns that "COLUMN=..." names."""
     name, sign, _ = given.rpartition("=")
     if not sign or not name:
         raise ValueError(f"{option} {given}: expected {expected}")
     if name not in table.names:
         raise ValueError(
-            f"{option} {given}: no usable column {name!r}; {table.left_out.get(name, 'the table has none')}"
+            f"{option} {given}: no usable column {name!r} "
+            f"({table.left_out.get(name, 'not in the table')})"
         )
     number = table.names.index(name)
     if table.encoding.columns[number].kind == CATEGORY:
@@ -203,18 +226,18 @@ def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray 
 def _bounds(
     bounds: Sequence[str], table: Table
 ) -> dict[int, tuple[float | None, float | None]] | None:
-    """Pairs of bounds by column of the matrix, from "COLUMN=LEAST:GREATEST"."""
-    found = {}
+    """Pairs of bounds by column of the matrix, from "COLUMN=LOW:HIGH"."""
+    result = {}
     for given in bounds:
         low, sign, high = given.rpartition("=")[2].partition(":")
         if not sign:
             raise ValueError(
-                f"--bounds {given}: expected COLUMN=LEAST:GREATEST, such as age=0: or age=-1:1"
+                f"--bounds {given}: expected COLUMN=LOW:HIGH, such as age=0: or age=-1:1"
             )
-        ends = tuple(number_of("--bounds", given, end) if end else None for end in (low, high))
+        ends = tuple(parse_number("--bounds", given, end) if end else None for end in (low, high))
         if (ends[0] or 0.0) > 0.0 or (ends[1] or 0.0) < 0.0:
-            raise ValueError(f"--bounds {given}: expected bounds with 0 between them")
-        found[
-            int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LEAST:GREATEST"))[0])
-        ] = ends
-    return found or None  # type: ignore[return-value]
+            raise ValueError(f"--bounds {given}: expected 0 within the bounds")
+        result[int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LOW:HIGH"))[0])] = (
+            ends
+        )
+    return result or None  # type: ignore[return-value]

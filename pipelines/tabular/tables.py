@@ -1,5 +1,4 @@
-"""Files as the tables that ``annealed select`` and ``annealed predict`` work on and write: csv,
-parquet, xlsx, npz and svmlight."""
+"""Reading and writing of tables: csv, parquet, xlsx, npz and svmlight."""
 
 import csv
 import gzip
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
-from ...models.messages import first_of
+from ...models.messages import first_of, suggestion
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
 from .encoding import (
     KINDS,
@@ -28,24 +27,24 @@ from .encoding import (
 from .leaks import gap_leaks
 from .request import Request
 
-Note = Callable[[str], object]  # what takes a line for people
+Note = Callable[[str], object]  # receives a line to print
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
-_CHUNK = 100_000  # rows that are read at a time
-_SMALL = 2**26  # bytes of a file that is read at once
+_CHUNK = 100_000  # rows per read
+_SMALL = 2**26  # bytes of a file that is read in one piece
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-# more than one character: the tab as a shell hands it on, and any blanks
+# longer than one character: the tab as written in a shell, and any whitespace
 _LONG_SEPARATORS = {r"\t": "\t", r"\s+": r"\s+"}
-_SEPARATORS = (";", "\t", "|")  # that a file may have whose only column is its whole line
+_SEPARATORS = (";", "\t", "|")  # tried for a file with a single column
 
 
 @dataclass
 class Matrix:
-    """A table of numbers that brings its own target.
+    """A table of numbers with its own target.
 
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (n_rows, n_columns)
-        NaN where a value is missing.
+        NaN for missing values.
     y : ndarray of shape (n_rows,)
     names : list of str
     row_groups : ndarray of shape (n_rows,) or None
@@ -61,7 +60,7 @@ class Matrix:
 
 
 def read_table(path: str | Path, request: Request) -> Table:
-    """Read a table, and decide what becomes of its columns.
+    """Read a table, and decide how its columns are encoded.
 
     Parameters
     ----------
@@ -69,20 +68,18 @@ def read_table(path: str | Path, request: Request) -> Table:
         ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.xlsx``, ``.npz`` with ``X``, ``y``
         and optionally ``names``, or svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
     request : Request
-        Which columns are the target and others that predict nothing, and how they are read.
+        Names of the target and of other special columns, and how columns are read.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, a column that is named is not there, or no column is left.
+        If the file cannot be read, lacks a named column, or has no usable column.
     """
     path = Path(path)
     keep_missing = request.card or request.response == "piecewise"
     if brings_its_target(path):
         if request.target is not None:
-            raise ValueError(
-                f"{path}: brings its own target; expected no --target {request.target}"
-            )
+            raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
         for option, names in _special(request):
             if names:
                 raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
@@ -92,22 +89,22 @@ def read_table(path: str | Path, request: Request) -> Table:
         frame = read_frame(path, request.sep, request.encoding, notes)
         table = table_from_frame(path, frame, request, keep_missing, notes)
         del frame
-        if "pyarrow" in sys.modules:  # it keeps as much memory as a whole table
+        if "pyarrow" in sys.modules:  # its pool holds as much memory as the table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
     return usable(path, table)
 
 
 def usable(path: Path, table: Table) -> Table:
-    """Return a table that has columns; else a ValueError."""
+    """Return the table if it has usable columns; else raise a ValueError."""
     if not table.encoding.columns:
         raise ValueError(
-            f"{path}: no usable column is left ({'; '.join(table.notes) or 'there was none'})"
+            f"{path}: no usable column ({'; '.join(table.notes) or 'the table has none'})"
         )
     return table
 
 
 def _special(request: Request) -> list[tuple[str, list[str]]]:
-    """Columns that tables of numbers alone have not, by the options that name them."""
+    """Columns that a table of numbers cannot have, by the options that name them."""
     named = {"--row-groups": request.row_groups, "--weight": request.weight, "--time": request.time}
     return [
         *((option, [name] if name else []) for option, name in named.items()),
@@ -116,16 +113,17 @@ def _special(request: Request) -> list[tuple[str, list[str]]]:
 
 
 def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
-    found = {}
+    kinds = {}
     for text in given:
         name, _, kind = text.rpartition("=")
         if (kind not in KINDS and "<" not in kind) or not name:
             raise ValueError(
-                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or levels as low<medium<high"
+                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or "
+                "levels such as low<medium<high"
             )
         _check_column(path, name, names, "--as")
-        found[name] = kind
-    return found
+        kinds[name] = kind
+    return kinds
 
 
 def _check_names(
@@ -136,13 +134,14 @@ def _check_names(
             _check_column(path, name, names, option)
     both = set(include) & set(exclude)
     if both:
-        raise ValueError(f"column {min(both)!r} is named by --include and by --exclude")
+        raise ValueError(f"column {min(both)!r} is named by both --include and --exclude")
 
 
 def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
     if name not in names:
         raise ValueError(
-            f"{path}: no column {name!r} for {option}; the columns are {first_of(names, 10)}"
+            f"{path}: no column {name!r} for {option}{suggestion(name, names)}; "
+            f"the columns are {first_of(names, 10)}"
         )
 
 
@@ -154,8 +153,8 @@ def table_from_frame(
     notes: list[str],
     logarithms: bool = True,
 ) -> Table:
-    """Decide what becomes of the columns of a data frame, after some notes; see
-    :func:`read_table`. Without ``logarithms`` skewed numbers stay as they are."""
+    """Decide how the columns of a data frame are encoded, see :func:`read_table`; ``notes`` precede
+    those on the columns, and without ``logarithms`` skewed numbers stay unchanged."""
     target = _target(path, frame, request.target)
     rows = _rows_with_target(path, target, notes)
     if target.dtype != object and frame[request.target].dtype.kind not in "biuf":
@@ -185,12 +184,13 @@ def table_from_frame(
     leak_notes = gap_leaks(((name, columns[name].isna().to_numpy()) for name in incomplete), y)
     skewed: tuple[str, ...] = ()
     if logarithms and not keep_missing and request.fdr is None and not request.intervals:
-        as_they_are = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
-        skewed = tuple(name for name in skewed_columns(X, encoding) if name not in as_they_are)
+        unchanged = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
+        skewed = tuple(name for name in skewed_columns(X, encoding) if name not in unchanged)
     if skewed:
         line = (
-            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed numbers above 0, or their logarithms where the training "
-            f"rows agree more with these (--as COLUMN=number otherwise): {', '.join(skewed)}"
+            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed positive numbers, "
+            "replaced by logarithms where these "
+            f"correlate better with the target (override: --as COLUMN=number): {', '.join(skewed)}"
         )
         leak_notes.insert(0, line)
     return Table(
@@ -209,7 +209,7 @@ def table_from_frame(
 
 def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
     if target is None:
-        raise ValueError(f"{path}: name the target's column with --target")
+        raise ValueError(f"{path}: no target; expected --target COLUMN")
     _check_column(path, target, list(frame.columns), "the target")
     try:
         return read_target(frame[target])
@@ -228,7 +228,8 @@ def _weights(
     if len(bad) or not weight.any():
         row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
         raise ValueError(
-            f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected numbers of at least 0, some above"
+            f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected non-negative "
+            "numbers, not all 0"
         )
     return weight
 
@@ -258,13 +259,14 @@ def _times(
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
         raise ValueError(
-            f"{path}: --time {name}: {cell!s} is no number and no date (--dates says how dates are written)"
+            f"{path}: --time {name}: {cell!s} is neither a number nor a date (--dates sets "
+            "the order of day and month)"
         )
     return times
 
 
 def _of_rows(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The target of some rows: labels as text."""
+    """The target of some rows, labels as text."""
     return target[rows].astype(str) if target.dtype == object else target[rows]
 
 
@@ -276,8 +278,8 @@ def read_rows(
     notes: list[str],
     decimal_comma: bool = True,
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
-    """Read rows for a model: a frame with at least the ``wanted`` columns, and the target of a file
-    that brings its own; ``notes`` gets lines about how it is read.
+    """Read rows for a model: a frame with at least the ``wanted`` columns, and the target if the
+    file has its own; lines about the format are added to ``notes``.
 
     Raises
     ------
@@ -288,22 +290,22 @@ def read_rows(
         return read_frame(path, sep, encoding, notes, decimal_comma), None
     matrix = read_matrix(path)
     places = {name: j for j, name in enumerate(matrix.names)}
-    there = [i for i, name in enumerate(wanted) if name in places]
+    present = [i for i, name in enumerate(wanted) if name in places]
     is_sparse = hasattr(matrix.X, "tocsr")
     # the last columns of a sparse table may be 0 in all of its rows
-    if len(there) < len(wanted) and not is_sparse:
-        gone = next(name for name in wanted if name not in places)
-        raise ValueError(f"{path}: the table has no column {gone!r}, which the model needs")
+    if len(present) < len(wanted) and not is_sparse:
+        missing = next(name for name in wanted if name not in places)
+        raise ValueError(f"{path}: no column {missing!r}, which the model needs")
     X, chosen = (
         np.zeros((len(matrix.y), len(wanted))),
-        matrix.X[:, [places[wanted[i]] for i in there]],
+        matrix.X[:, [places[wanted[i]] for i in present]],
     )
-    X[:, there] = chosen.toarray() if is_sparse else chosen
+    X[:, present] = chosen.toarray() if is_sparse else chosen
     return pd.DataFrame(X, columns=list(wanted)), matrix.y
 
 
 def read_test(path: Path, table: Table, request: Request) -> Table:
-    """Read the rows of another file as the matrix of a table, with their target and weights.
+    """Read the rows of another file, encoded as a table, with their target and weights.
 
     Raises
     ------
@@ -323,7 +325,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
     if (
         y.dtype.kind not in "US" and table.y.dtype.kind in "US"
-    ):  # classes of which these rows have the numbers only
+    ):  # numeric labels of classes that are text in the table
         y = as_words(pd.Series(y)).astype(str)
     return Table(
         X,
@@ -340,7 +342,7 @@ def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray
     if not len(rows):
         raise ValueError(f"{path}: no row with a target")
     if len(rows) < len(y):
-        notes.append(f"{len(y) - len(rows)} rows left out, their target is missing")
+        notes.append(f"{len(y) - len(rows)} rows dropped, their target is missing")
     return rows
 
 
@@ -376,13 +378,12 @@ def _from_matrix(path: Path, matrix: Matrix, request: Request, keep_missing: boo
 
 
 def check_table(path: Path) -> str:
-    """Return the lower-case name of a table after checking that there is such a file, of a kind
-    that can be read.
+    """Check that a table exists and has a supported format; return its lower-case name.
 
     Raises
     ------
     ValueError
-        If not.
+        If it does not.
     """
     if path.is_dir():
         raise ValueError(f"{path}: a folder, expected a table")
@@ -395,7 +396,7 @@ def check_table(path: Path) -> str:
 
 
 def brings_its_target(path: Path) -> bool:
-    """Whether a file holds a matrix and its target, so that ``--target`` makes no sense."""
+    """Whether a file holds a matrix and its target, so that ``--target`` does not apply."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
 
@@ -425,20 +426,19 @@ def read_frame(
     path : Path
         The file; csv may be compressed (``.csv.gz``).
     sep : str or None, default None
-        What separates the columns; None is the comma, the tab in a .tsv, or what the only column's
-        name contains.
+        Column separator; None detects it: the comma, the tab in a .tsv, or a separator within the
+        name of the only column.
     encoding : str or None, default None
-        Of the characters; None is UTF-8.
+        Character encoding; None is UTF-8.
     notes : list of str or None, default None
-        Lines are added about a separator that was guessed, and rows that are longer than the names.
+        Lines about a detected separator, and about rows longer than the header, are added.
     decimal_comma : bool, default True
-        Whether columns of numbers as 1,5 may be found where another character separates the
-        columns.
+        Whether numbers such as 1,5 are detected if the comma is not the separator.
 
     Returns
     -------
     DataFrame
-        With different names, without blanks at their ends.
+        The table, with distinct names without surrounding blanks.
 
     Raises
     ------
@@ -451,7 +451,8 @@ def read_frame(
             frame = _read_parquet(path)
         except ImportError:
             raise ValueError(
-                f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout of annealed)"
+                f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout "
+                "of annealed)"
             ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
@@ -460,9 +461,10 @@ def read_frame(
             frame = pd.read_excel(path, engine="openpyxl")
         except ImportError:
             raise ValueError(
-                f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of annealed)"
+                f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of "
+                "annealed)"
             ) from None
-        except Exception as error:  # of a damaged file: those of zipfile, xml and openpyxl
+        except Exception as error:  # errors of zipfile, xml and openpyxl on damaged files
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
     else:
         frame = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
@@ -483,37 +485,39 @@ def _read_text(
     )
     try:
         header, n_cells = _header(path, sep, encoding)
-        found = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)
-        if given is None and found is not None:
-            notes.append(f"the columns of {path.name} are separated by {found!r}, not by {sep!r}")
-            sep, (header, n_cells) = found, _header(path, found, encoding)
+        detected = next((s for s in _SEPARATORS if len(header) == 1 and s in header[0]), None)
+        if given is None and detected is not None:
+            notes.append(f"{path.name}: detected the separator {detected!r} instead of {sep!r}")
+            sep, (header, n_cells) = detected, _header(path, detected, encoding)
         options: dict[str, Any] = {"sep": sep, "encoding": encoding or "utf-8", "low_memory": False}
         frame = _read_csv(path, options)
         if (
             n_more := n_cells - len(header)
-        ) > 0:  # pandas takes as many first cells as names of the rows
+        ) > 0:  # pandas takes that many leading cells as an index
             if frame.iloc[:, -n_more:].isna().all(axis=None):
                 notes.append(
-                    f"rows of {path.name} end in a separator, unlike the names: read without their empty last cell"
+                    f"{path.name}: rows end in a separator, unlike the header: the empty "
+                    "last cell is ignored"
                 )
                 options["index_col"] = False
                 frame = _read_csv(path, options)
             elif n_more > 1 or not frame.index.is_unique or frame.index.dtype.kind == "f":
                 raise ValueError(
-                    f"rows have {n_cells} cells, expected {len(header)} as there are names"
+                    f"rows have {n_cells} cells; expected {len(header)} as in the header"
                 )
-            else:  # as R's write.table has them
+            else:  # the format of write.table in R
                 notes.append(
-                    f"rows of {path.name} have one cell more than there are names: the first is taken as the row's name"
+                    f"{path.name}: rows have one cell more than the header: the first is "
+                    "treated as the row's name"
                 )
         if (
             decimal_comma
             and sep != ","
             and any(_decimal_comma(frame[column]) for column in frame.columns)
         ):
-            notes.append("numbers with a decimal comma are read as such")
+            notes.append(f"{path.name}: detected numbers with a decimal comma")
             frame = pd.read_csv(path, decimal=",", **options)
-            # those with a bad cell are text: their commas are no thousands separators
+            # columns with a bad cell are text: their commas are not thousands separators
             for column in frame.columns:
                 if _decimal_comma(frame[column], 0.9):
                     frame[column] = frame[column].str.replace(
@@ -523,7 +527,7 @@ def _read_text(
         hint = (
             "expected a known --encoding"
             if isinstance(error, LookupError)
-            else "name its --encoding, such as latin-1 or utf-16"
+            else "expected --encoding, such as latin-1 or utf-16"
         )
         raise ValueError(
             f"{path}: not a readable table in {encoding or 'utf-8'} ({error}); {hint}"
@@ -537,7 +541,7 @@ def _read_text(
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
-    """A text file; a large one in parts, whose broken numbers are kept in single precision where
+    """Read a text file; a large one in parts, with fractional numbers in single precision where
     that is enough."""
     if path.stat().st_size <= _SMALL:
         return pd.read_csv(path, **options)
@@ -549,7 +553,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
             if part[name].dtype == np.float64 and is_precise(part[name].to_numpy())
         ]
         parts.append(part.astype(dict.fromkeys(floats, np.float32)))
-        # text, for the parser, of which some parts look like numbers
+        # a column is text in one part and numbers in another
         if any(
             (a.kind in "biuf") != (b.kind in "biuf") for a, b in zip(parts[0].dtypes, part.dtypes)
         ):
@@ -558,7 +562,8 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """A Parquet file; a large one by blocks of columns, as :func:`_read_csv` keeps its numbers."""
+    """Read a Parquet file; a large one by blocks of columns, in the precision of
+    :func:`_read_csv`."""
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:
@@ -570,11 +575,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         names = file.schema_arrow.empty_table().to_pandas().columns
         if (
             file.metadata.num_rows * len(names) * 8 <= _SMALL
-        ):  # many columns, of which each has its own statistics
+        ):  # many columns, each with statistics of its own
             return file.read().to_pandas()
         block = np.empty(
             (len(names), file.metadata.num_rows), np.float32
-        )  # in one piece, which the system has back at once
+        )  # in one piece, which is freed at once
         n_together = max(1, BLOCK // max(1, file.metadata.num_rows))
         for start in range(0, len(names), n_together):
             part = file.read(columns=list(names[start : start + n_together])).to_pandas(
@@ -589,8 +594,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _header(path: Path, sep: str, encoding: str | None) -> tuple[list[str], int]:
-    """The names as the file has them, as pandas renames those that come twice; and the number of
-    cells of the first row. None and 0 where the separator is more than one character."""
+    """The names in the file, since pandas renames duplicates, and the number of cells of the first
+    row. None and 0 if the separator is longer than one character."""
     if len(sep) > 1:
         return [], 0
     encoding = (
@@ -615,7 +620,7 @@ def _different(path: Path, header: Iterable[Any]) -> list[str]:
     names = [str(name).strip() or f"Unnamed: {i}" for i, name in enumerate(header)]
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"{path}: two columns have the name {twice!r}; expected different names")
+        raise ValueError(f"{path}: two columns have the name {twice!r}; expected distinct names")
     return names
 
 
@@ -623,7 +628,7 @@ def _read_npz(path: Path) -> Matrix:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    # zipfile, zlib, struct and numpy each have their own ways to fail on a damaged file
+    # zipfile, zlib, struct and numpy raise different errors on a damaged file
     except Exception as error:
         raise ValueError(f"{path}: not a readable .npz file ({error})") from None
     if not {"X", "y"} <= arrays.keys():
@@ -638,7 +643,8 @@ def _read_npz(path: Path) -> Matrix:
         or y.dtype.kind not in "biufSU"
     ):
         raise ValueError(
-            f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers (n, m) and (n,)"
+            f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers "
+            "(n, m) and (n,)"
         )
     labels = np.asarray(arrays.get("names", np.arange(X.shape[1])))
     if labels.shape != (X.shape[1],):
@@ -660,7 +666,7 @@ def _read_svmlight(path: Path) -> Matrix:
     if not X.shape[0]:
         raise ValueError(f"{path}: holds no row")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
-        raise ValueError(f"{path}: holds NaN or infinity, which a sparse table cannot leave out")
+        raise ValueError(f"{path}: holds NaN or infinity, which a sparse table cannot have")
     table = Matrix(X.tocsr(), y, [str(j) for j in range(X.shape[1])])
     if len(np.unique(queries)) > 1:
         table.row_groups = queries
@@ -676,8 +682,7 @@ def write_columns(
     sep: str | None,
     encoding: str | None,
 ) -> None:
-    """Write the columns ``names`` of a table and its target, as the file has them, to a table of
-    another file.
+    """Write the columns ``names`` of a table and its target, unchanged, to another file.
 
     Raises
     ------
@@ -699,8 +704,7 @@ def write_columns(
 
 
 def write_frame(frame: pd.DataFrame, out: Path) -> None:
-    """Write a csv, tsv, parquet or xlsx file; an existing one is replaced as a whole or not at
-    all."""
+    """Write a csv, tsv, parquet or xlsx file; an existing one is replaced atomically."""
     with replacing(out) as temporary:
         if out.suffix.lower() == ".parquet":
             frame.to_parquet(temporary, index=False)
@@ -711,12 +715,12 @@ def write_frame(frame: pd.DataFrame, out: Path) -> None:
 
 
 def check_out(path: Path | None, source: Path) -> None:
-    """Complain about a name whose kind of table cannot be written.
+    """Check that a table can be written under a name.
 
     Raises
     ------
     ValueError
-        If its ending is none of those.
+        If its suffix is not supported.
     """
     endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):

@@ -1,5 +1,5 @@
-"""Cross-validated scores of the selected columns, beside all columns and a baseline, and along the
-sizes."""
+"""Cross-validated scores of the selected columns, of all columns, of a baseline, and of each
+size."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .settings import make_model
 
 N_FOLDS = 5
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals
-# ridge of the model on all columns, by leave-one-out: a choice
+# ridge penalties of the model on all columns, compared by leave-one-out: a choice
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)
-_MAX_COSTS = 20  # columns without which the others are refitted: a choice
-_MAX_PAIRED = 8  # columns whose products are looked at: a choice
-_MAX_ROWS = 5_000  # that this ridge is chosen by: leave-one-out costs as much as twenty fits
+_MAX_COSTS = 20  # columns with a cost, each of which takes a refit: a choice
+_MAX_PAIRED = 8  # columns whose products are evaluated: a choice
+_MAX_ROWS = 5_000  # that choose this ridge: leave-one-out takes as long as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]
 Splits = list[tuple[np.ndarray, np.ndarray]]
@@ -33,7 +33,7 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass
 class Validation:
-    """Scores of rows that a model was not fitted to.
+    """Scores of held-out rows.
 
     Attributes
     ----------
@@ -42,19 +42,18 @@ class Validation:
     sizes : list of int
         Ascending; 0 is a constant.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Accuracy, R^2 or the score that was asked for of each size in each fold, and what the choice
-        of the size goes by: the mean log loss or squared error, or that score. R^2 is 1 - the mean
-        squared error of the fold over the variance of all rows that were held out.
+        Accuracy, R^2 or the requested score of each size in each fold, and the loss that chooses
+        the size: the mean log loss or squared error, or the negative score. R^2 is 1 - the mean
+        squared error of the fold over the variance of all held-out rows.
     scores : dict of str to dict of str to float
-        "selected", "all columns", "baseline" and where asked for "boosting" on all columns and
-        "test": each measure of the held-out rows of all folds
-        together.
+        "selected", "all columns", "baseline" and if requested "boosting" on all columns and "test":
+        each measure on the held-out rows of all folds together.
     nested : bool
-        Whether the size that is scored on a fold was chosen by the other folds.
+        Whether the size scored on a fold was chosen by the other folds.
     held_out : list of int
-        Rows that each fold holds out.
+        Number of held-out rows of each fold.
     errors : dict
-        Of the selected columns, see :func:`errors`.
+        Errors of the selected columns, see :func:`errors`.
     """
 
     size: int
@@ -75,22 +74,22 @@ class Validation:
 
     @property
     def curve(self) -> str:
-        """The score of the selected number of columns, of the next smaller and larger ones that
-        were tried, and of the one with the least loss, in one line.
+        """A line with the scores of the selected size, its neighbours, and the size of minimum
+        loss.
 
         Examples
         --------
         >>> path = np.array([[0.90, 0.92, 0.97, 0.96, 0.98]])
         >>> Validation(3, [1, 2, 3, 4, 29], path, -path, held_out=[9]).curve
-        '2 columns 0.920; 3 0.970 (selected); 4 0.960; 29 0.980 (least loss)'
+        '2 columns 0.920; 3 0.970 (selected); 4 0.960; 29 0.980 (lowest loss)'
         """
         if self.best is None or self.size not in self.sizes:
             return ""
         at = self.sizes.index(self.size)
         marks = {
             **{place: "" for place in (at - 1, at + 1) if 0 <= place < len(self.sizes)},
-            self.best: " (least loss)",
-            at: f" (selected{', least loss' if at == self.best else ''})",
+            self.best: " (lowest loss)",
+            at: f" (selected{', lowest loss' if at == self.best else ''})",
         }
         parts = [
             f"{self.sizes[place]} {self.path_scores[place]:.3f}{marks[place]}"
@@ -102,7 +101,7 @@ class Validation:
 
     @property
     def best(self) -> int | None:
-        """Position of the size from 1 on with the least mean loss; None where there is none."""
+        """Position of the non-zero size with the lowest mean loss; None without sizes."""
         from_one = np.flatnonzero(self.sizes)
         return (
             int(from_one[self.losses.mean(axis=0)[from_one].argmin()])
@@ -113,7 +112,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that a model was not fitted to, and what it predicts for them.
+    """Held-out rows, and the predictions of a model for them.
 
     Attributes
     ----------
@@ -122,7 +121,7 @@ class HeldOut:
     classes : ndarray of shape (n_classes,) or None
     probabilities : ndarray of shape (n_rows, n_classes) or None
     calibrated : bool
-        Whether these are probabilities, and not only in their order.
+        Whether the probabilities are calibrated, and not only a ranking.
     """
 
     y: np.ndarray
@@ -134,7 +133,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, model: Any, table: Table) -> Self:
-        """The rows of a table, as a fitted estimator predicts them."""
+        """Predict the rows of a table with a fitted estimator."""
         predicted, classes = model.predict(table.X), getattr(model, "classes_", None)
         if classes is None:
             return cls(table.y, predicted, table.weight)
@@ -150,7 +149,7 @@ class HeldOut:
 
     @classmethod
     def together(cls, parts: list[HeldOut]) -> HeldOut:
-        """The rows of several folds of the same classes."""
+        """Concatenate the rows of several folds."""
 
         def joined(name: str) -> Any:
             values = [getattr(part, name) for part in parts]
@@ -180,14 +179,14 @@ def _balanced(held: HeldOut) -> float:
     )
 
 
-def _row_losses(held: HeldOut, least: float = MIN_PROBABILITY) -> np.ndarray:
+def _row_losses(held: HeldOut, minimum: float = MIN_PROBABILITY) -> np.ndarray:
     """Squared error, or log loss, of each row."""
     if held.classes is None:
         return (held.y - held.predicted) ** 2
     likelihood = np.where(held.classes == held.y[:, None], np.asarray(held.probabilities), 0.0).sum(
         axis=1
     )
-    return -np.log(np.maximum(likelihood, least))
+    return -np.log(np.maximum(likelihood, minimum))
 
 
 def _r2(held: HeldOut) -> float:
@@ -200,7 +199,7 @@ def _mean(values: np.ndarray, weight: np.ndarray | None) -> float:
 
 
 def _ranked(name: str) -> Callable[[HeldOut], float]:
-    """A measure of scikit-learn of the order of rows; the mean over more than two classes."""
+    """A ranking measure of scikit-learn, averaged over more than two classes."""
 
     def of(held: HeldOut) -> float:
         from sklearn import metrics
@@ -210,7 +209,8 @@ def _ranked(name: str) -> Callable[[HeldOut], float]:
         two = slice(1, None) if len(held.classes) == 2 else slice(None)
         if not (truth[:, two].sum(axis=0) > 0).all() or truth[:, two].all(axis=0).any():
             raise ValueError(
-                f"--score {name}: a fold lacks one of the classes; expected another score, or more rows"
+                f"--score {name}: a fold lacks one of the classes; expected another score, "
+                "or more rows"
             )
         return float(
             getattr(metrics, f"{name}_score")(truth[:, two], p[:, two], sample_weight=held.weight)
@@ -219,7 +219,7 @@ def _ranked(name: str) -> Callable[[HeldOut], float]:
     return of
 
 
-# measures by the names that --score takes: the task, 1 where more is better, and the function
+# measures by the names of --score: the task, 1 if higher is better, and the function
 SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "accuracy": ("classification", 1, lambda h: _mean(h.y == h.predicted, h.weight)),
     "balanced_accuracy": ("classification", 1, _balanced),
@@ -237,12 +237,12 @@ _SHOWN = {
 
 
 def check_score(score: str | None, task: str) -> None:
-    """Complain about a score that there is not, or not for this task.
+    """Check that a score exists for a task.
 
     Raises
     ------
     ValueError
-        If it is one.
+        If it does not.
     """
     known = [name for name, (of, _, _) in SCORES.items() if of == task]
     if score is not None and score not in known:
@@ -250,15 +250,15 @@ def check_score(score: str | None, task: str) -> None:
 
 
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
-    """The measure that decides: 1 where more is better, else -1, and the function."""
+    """Return the main measure: 1 if higher is better, else -1, and the function."""
     return SCORES[score or _SHOWN[task][0]][1:]
 
 
 def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, float]:
-    """Accuracy and the mean over classes of it; R^2 and the mean absolute error; the ``score``
-    first.
+    """Return accuracy and balanced accuracy, or R^2 and the mean absolute error, after the
+    ``score``.
 
-    The first one decides. NaN where a model has no probabilities.
+    The first one is the main measure. NaN if a model lacks the required probabilities.
     """
     names = dict.fromkeys([score, *_SHOWN[task]] if score else _SHOWN[task])
     without = {"log_loss"} if not held.calibrated else set()
@@ -270,10 +270,10 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
 
 
 def folds(table: Table, task: str, seed: int = 0) -> Splits:
-    """Rows to fit to and rows to score, five times; the same for the same table and seed.
+    """Return training and test rows of up to five folds, determined by the table and the seed.
 
-    Groups of rows, and equal rows, stay together; where rows have times each fold is scored on
-    later rows than it is fitted to.
+    Groups of rows and identical rows stay together. With times, each fold is tested on rows later
+    than its training rows.
 
     Raises
     ------
@@ -295,35 +295,37 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
         n = min(N_FOLDS, len(np.unique(table.row_groups)))
         if n < 2:
             raise ValueError(
-                "--row-groups: all rows are of one group, expected at least two groups"
+                "--row-groups: all rows are in one group; expected at least two groups"
             )
         parts = list(
             (StratifiedGroupKFold if classes else GroupKFold)(n).split(rows, y, table.row_groups)
         )
     else:
-        least = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y)
-        if least < 2 or len(y) < 4:
+        n_min = int(np.unique(y, return_counts=True)[1].min()) if classes else len(y)
+        if n_min < 2 or len(y) < 4:
             return []
-        n = min(N_FOLDS, least, len(y))
+        n = min(N_FOLDS, n_min, len(y))
         parts = list(
             (StratifiedKFold if classes else KFold)(n, shuffle=True, random_state=seed).split(
                 rows, y
             )
         )
-        if table.twins is not None:
+        if table.duplicate_of is not None:
             fold = np.zeros(len(y), int)
             for i, (_, test) in enumerate(parts):
                 fold[test] = i
-            parts = [(fold[table.twins] != i, fold[table.twins] == i) for i in range(n)]
-    found = [(rows[a], rows[b]) for a, b in parts]
-    found = [
+            parts = [
+                (fold[table.duplicate_of] != i, fold[table.duplicate_of] == i) for i in range(n)
+            ]
+    splits = [(rows[a], rows[b]) for a, b in parts]
+    splits = [
         (train, test)
-        for train, test in found
+        for train, test in splits
         if len(test) and (not classes or len(np.unique(y[train])) > 1)
     ]
-    if table.times is not None and not found:
-        raise ValueError("--time: all rows are of one time, expected at least two")
-    return found
+    if table.times is not None and not splits:
+        raise ValueError("--time: all rows have the same time; expected at least two times")
+    return splits
 
 
 def validate(
@@ -336,16 +338,15 @@ def validate(
     progress: Progress,
     request: Request,
 ) -> Validation:
-    """Score sizes along paths, choose one where ``size`` is None, and score it beside all columns
+    """Score the sizes along paths, choose one if ``size`` is None, and score it with all columns
     and a baseline.
 
-    ``sizes`` then begin with 0, a constant. The size is chosen by :func:`chosen_size`. The score of
-    a chosen size is that of the choice: for each fold the size is chosen by the losses of the other
-    folds. That takes no fits of its own, and its error is smaller than that of a choice by folds
-    within the training rows, which are fewer.
+    To choose, ``sizes`` begin with 0, a constant, and :func:`chosen_size` decides. A chosen size is
+    scored with nested choices: in each fold the losses of the other folds choose the size. That
+    needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
     """
     competitors = _competitors(task, request, getattr(model, "class_weight", None))
-    by_fold: list[list[HeldOut]] = []  # one for each size
+    by_fold: list[list[HeldOut]] = []  # each with one for every size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}
     for train, test in progress(splits, "sizes"):
         rows, new_rows = table.take(train), table.take(test)
@@ -365,7 +366,7 @@ def validate(
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
-        """The size by the losses of all folds, or all but one."""
+        """Choose the size by the losses of all folds, or of all but one."""
         remaining = [fold for fold in range(len(splits)) if fold != without]
         return chosen_size(
             sizes, losses[remaining], _rows_of_folds(table, tests, by_fold, remaining), request
@@ -394,35 +395,35 @@ def validate(
 def _competitors(
     task: str, request: Request, class_weight: Any
 ) -> dict[str, Callable[[Table], Any]]:
-    """What is scored beside the selected columns: functions that fit it to the rows of a table."""
+    """Functions that fit the models to compare with to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     baseline = DummyClassifier if task == "classification" else DummyRegressor
-    found: dict[str, Callable[[Table], Any]] = {
+    models: dict[str, Callable[[Table], Any]] = {
         "all columns": lambda table: all_columns(task, table, class_weight),
         "baseline": lambda table: baseline().fit(table.X, table.y, table.weight),
     }
-    return found | ({"boosting": partial(_boosting, task)} if request.boosting else {})
+    return models | ({"boosting": partial(_boosting, task)} if request.boosting else {})
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
-    """Return where the predictions of held-out rows go wrong.
+    """Return calibration, residuals and confusion matrix of held-out rows.
 
-    ``calibration``, of numbers and of the probability of the second of two classes: rows in ten
-    groups by what is predicted, with the means of what is predicted and of what is true.
-    ``residuals``: their quantiles. ``confusion``: rows of each class (first index) that are
-    predicted as each. Weights count.
+    ``calibration``, of numbers and of the probability of the second of two classes: ten groups of
+    rows by their prediction, with the means of predicted and observed values. ``residuals``: their
+    quantiles. ``confusion``: rows of each true class (first index) by predicted class. All are
+    weighted.
 
     Examples
     --------
     >>> errors(HeldOut(np.array([1.0, 2.0]), np.array([1.0, 1.5])))["calibration"][1]
     {'predicted': 1.5, 'observed': 2.0, 'rows': 1}
     """
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     predicted, observed = held.predicted, held.y
     if held.classes is None:
         residuals = dict(zip(_QUANTILES, np.quantile(observed - predicted, _QUANTILES).tolist()))
-        found["residuals"] = [
+        result["residuals"] = [
             {"share": share, "residual": value} for share, value in residuals.items()
         ]
     else:
@@ -431,28 +432,28 @@ def errors(held: HeldOut) -> dict[str, Any]:
         counts = confusion_matrix(
             held.y, held.predicted, labels=held.classes, sample_weight=held.weight
         )
-        found["confusion"] = {"classes": held.classes.tolist(), "rows": counts.tolist()}
+        result["confusion"] = {"classes": held.classes.tolist(), "rows": counts.tolist()}
         if len(held.classes) > 2 or held.probabilities is None or not held.calibrated:
-            return found
+            return result
         predicted, observed = held.probabilities[:, 1], held.y == held.classes[1]
     weight = np.ones(len(observed)) if held.weight is None else held.weight
     groups = [
         g for g in np.array_split(np.argsort(predicted, kind="stable"), 10) if weight[g].any()
     ]
     means = [[_mean(values[g], weight[g]) for values in (predicted, observed)] for g in groups]
-    found["calibration"] = [
+    result["calibration"] = [
         {"predicted": p, "observed": o, "rows": len(g)} for (p, o), g in zip(means, groups)
     ]
-    return found
+    return result
 
 
 def costs(
     table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress
 ) -> dict[str, float]:
-    """Return by how much the first measure gets worse without each of some columns, the others
-    refitted; of the first ``_MAX_COSTS``.
+    """Return the loss of the main measure without each of the first ``_MAX_COSTS`` columns, with
+    the others refitted.
 
-    All are fitted and scored on the same folds. The columns are given, not selected anew.
+    All models use the same folds. The columns are given, not selected again.
     """
     sign, measure = first_measure(task, request.score)
 
@@ -465,18 +466,17 @@ def costs(
     whole = score()
     return {
         name: whole - score(name)
-        for name in progress(names[:_MAX_COSTS], "columns left out one by one")
+        for name in progress(names[:_MAX_COSTS], "columns dropped one by one")
     }
 
 
 def interaction(
     table: Table, task: str, request: Request, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
-    """Return the pair of columns of numbers, of the first ``_MAX_PAIRED``, whose product agrees
-    best with what all leave over in held-out rows, and by how much the first measure of these rows
-    gets better with it; None without a pair.
+    """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of
+    the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
 
-    It is the best of all pairs on the rows that score it: a hint, not a test.
+    The rows that score the pair also choose it: a hint, not a test.
     """
     whole, (sign, measure) = _part(table, names), first_measure(task, request.score)
     numbers = [
@@ -528,13 +528,13 @@ def _part(table: Table, names: list[str]) -> Table:
 def _refitted(
     part: Table, task: str, request: Request, splits: Splits, columns: bool = True
 ) -> HeldOut:
-    """Held-out rows as models of all columns of a table predict them; or constants."""
+    """Held-out rows, predicted by models of all columns of a table, or by constants."""
     limits = [
         [g for g in given if g.rpartition("=")[0] in part.names]
         for given in (request.bounds, request.monotone)
     ]
-    own = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
-    model = make_model(own, part, task, len(part.names))
+    plain = replace(request, include=(), group=(), bounds=limits[0], monotone=limits[1])
+    model = make_model(plain, part, task, len(part.names))
     size = len(part.names) if columns else 0
     return HeldOut.together(
         [
@@ -551,11 +551,11 @@ def _variance(rows: np.ndarray, table: Table) -> float:
 
 def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
     """A fitted model of each size."""
-    if isinstance(model, ScoreCardClassifier):  # has no path
+    if isinstance(model, ScoreCardClassifier):  # without a path
         return [fitted(model, int(k), table) for k in sizes]
-    # Exchanges: else small sizes look worse than the models that are fitted in the end.
-    along = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, sample_weight=table.weight)
-    return [along.get_estimator(int(k)) for k in np.minimum(sizes, along.sizes_[-1])]
+    # with exchanges, as in the final fit: without them small sizes would score worse
+    path = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, sample_weight=table.weight)
+    return [path.get_estimator(int(k)) for k in np.minimum(sizes, path.sizes_[-1])]
 
 
 @dataclass(frozen=True)
@@ -570,18 +570,18 @@ class RowLosses:
 def _rows_of_folds(
     table: Table, tests: list[np.ndarray], by_fold: list[list[HeldOut]], folds: list[int]
 ) -> RowLosses:
-    """Losses of the rows that some of the folds hold out."""
+    """Losses of the held-out rows of some folds."""
     rows = np.concatenate([tests[fold] for fold in folds])
     losses = np.concatenate([[_row_losses(one) for one in by_fold[fold]] for fold in folds], axis=1)
-    groups = table.twins if table.row_groups is None else table.row_groups
+    groups = table.duplicate_of if table.row_groups is None else table.row_groups
     return RowLosses(
         losses, *(None if values is None else values[rows] for values in (table.weight, groups))
     )
 
 
 def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: Request) -> int:
-    """The size by the rule that is requested, see :func:`.choose_size`; 0, the first of the sizes,
-    unless the best beats that constant (:func:`.beats_constant`) or columns are included.
+    """Choose a size by the requested rule, see :func:`.choose_size`; 0, the first of the sizes,
+    unless the best beats a constant (:func:`.beats_constant`) or columns are included.
 
     Examples
     --------
@@ -609,7 +609,7 @@ def _loss(held: HeldOut, score: str | None) -> float:
 
 
 def fitted(model: Any, size: int, table: Table) -> Any:
-    """The estimator fitted for another size; 0 is a constant."""
+    """Fit an estimator of a given size; 0 is a constant."""
     from sklearn.base import clone
 
     weights = {} if table.weight is None else {"sample_weight": table.weight}
@@ -619,10 +619,10 @@ def fitted(model: Any, size: int, table: Table) -> Any:
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
-    """Ridge regression (of classes a ridge classifier) on all columns, its strength by
-    leave-one-out; NaN is the median.
+    """Fit a ridge model on all columns, with the penalty chosen by leave-one-out and missing values
+    imputed with the median.
 
-    Of more than 5,000 rows, that many evenly spread ones choose the strength.
+    Beyond 5,000 rows, that many evenly spaced ones choose the penalty.
     """
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
@@ -657,7 +657,7 @@ def _boosting(task: str, table: Table) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     if hasattr(table.X, "tocsr"):
-        raise ValueError("--boosting: not for sparse tables")
+        raise ValueError("--boosting: not available for a sparse table")
     make = (
         HistGradientBoostingClassifier
         if task == "classification"

@@ -147,7 +147,10 @@ def test_full_disk(tally, place):
                     or before != after
                     or len(list(out.iterdir())) > (after is not None)
                 ):
-                    failure = f"exit code {done.returncode}, left {[path.name for path in out.iterdir()]}: {done.stderr[-200:]}"
+                    failure = (
+                        f"exit code {done.returncode}, left "
+                        f"{[path.name for path in out.iterdir()]}: {done.stderr[-200:]}"
+                    )
                 tally.note("disk full", f"{name} {i} {size} of {whole}", failure)
     tally.check("disk full")
 

@@ -101,7 +101,10 @@ def test_a_read_only_container(tally, container):
     kind, main = "read-only container", ("-m", "annealed.pipelines.cli")
     done = run(
         "-c",
-        "import annealed.learners, annealed.vision, annealed.models; annealed.learners.FSAClassifier; print(1)",
+        (
+            "import annealed.learners, annealed.vision, annealed.models; "
+            "annealed.learners.FSAClassifier; print(1)"
+        ),
     )
     tally.note(kind, "import", one_line(done) or (None if done.stdout == "1\n" else done.stdout))
     done = run("-c", FIT.format(package=package))
@@ -139,7 +142,10 @@ def test_a_read_only_container(tally, container):
                 else "no answer"
             )
         if failure is None and "detect" in name and json.loads(done.stdout)["seconds"] > 5:
-            failure = f"{json.loads(done.stdout)['seconds']} s: what compiling took is counted as detection"
+            failure = (
+                f"{json.loads(done.stdout)['seconds']} s: what compiling took is counted "
+                "as detection"
+            )
         tally.note(kind, name, failure)
     # Where it may not write: one line, and nothing is left.
     for name, words in {

@@ -34,8 +34,8 @@ def use(model):
     if hasattr(model, "detect"):
         return finite([[d.x, d.y, d.score, d.size] for d in model.detect(PHOTO)] or 0)
     if hasattr(model, "segment"):
-        found = model.segment(rigid_motions(n_points=10, n_frames=8)[0], 2)
-        return finite(found.scores)
+        result = model.segment(rigid_motions(n_points=10, n_frames=8)[0], 2)
+        return finite(result.scores)
     return finite(model.predict_proba([Photograph(PHOTO)]))
 
 
@@ -237,12 +237,12 @@ def matrices(folder, X):
         str(folder / "a.zarr"), mode="w", shape=X.shape, chunks=(20, 8), dtype="f4"
     )
     stored[:] = X
-    found = {name: (folder / name, folder / name) for name in ("a.npy", "a.h5", "a.parquet")}
+    result = {name: (folder / name, folder / name) for name in ("a.npy", "a.h5", "a.parquet")}
     for i, path in enumerate(
         sorted(path for path in (folder / "a.zarr").rglob("*") if path.is_file())
     ):
-        found[f"a.zarr {i}"] = folder / "a.zarr", path
-    return found
+        result[f"a.zarr {i}"] = folder / "a.zarr", path
+    return result
 
 
 def test_damaged_data_on_disk(tally, tmp_path):

@@ -40,19 +40,19 @@ def interrupted(command, cache, seconds, compiles=True):
     )
     limit = threading.Timer(90, child.kill)
     limit.start()
-    said = ""
+    message = ""
     for line in child.stderr if compiles else ():
-        said += line
+        message += line
         if "compiling" in line:
             break
     try:
         child.wait(seconds)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does
-    said += child.stderr.read()
+    message += child.stderr.read()
     code = child.wait()
     limit.cancel()
-    return code, said
+    return code, message
 
 
 def test_interrupted_first_commands(tally, tmp_path):
@@ -74,12 +74,14 @@ def test_interrupted_first_commands(tally, tmp_path):
     for compiles, moments in ((True, rng.uniform(0.0, 6.0, 6)), (False, rng.uniform(0.1, 1.0, 8))):
         for seconds in moments:
             photographs = [str(path)] * (MAX_FEW + 1 if compiles else 1)
-            code, said = interrupted(
+            code, message = interrupted(
                 [*command, *photographs], tmp_path / "cache", seconds, compiles
             )
-            good = code == 0 or (code == 130 and "interrupted" in said.splitlines()[-1])
+            good = code == 0 or (code == 130 and "interrupted" in message.splitlines()[-1])
             failure = (
-                None if good and "Traceback" not in said else f"exit code {code}: {said[-400:]}"
+                None
+                if good and "Traceback" not in message
+                else f"exit code {code}: {message[-400:]}"
             )
             tally.note("Ctrl-C in a first call", f"faces detect, {seconds:.1f} s", failure)
     tally.check("Ctrl-C in a first call")
@@ -87,13 +89,13 @@ def test_interrupted_first_commands(tally, tmp_path):
 
 def test_interrupted_first_fits(tally, tmp_path):
     for seconds in np.random.default_rng(33).uniform(0.0, 5.0, 4):
-        code, said = interrupted([sys.executable, "-c", FIT], tmp_path / "cache", seconds)
+        code, message = interrupted([sys.executable, "-c", FIT], tmp_path / "cache", seconds)
         good = code == 0 or (
-            code in (-signal.SIGINT, 130) and said.splitlines()[-1] == "KeyboardInterrupt"
+            code in (-signal.SIGINT, 130) and message.splitlines()[-1] == "KeyboardInterrupt"
         )
         tally.note(
             "Ctrl-C in a first call",
             f"fit, {seconds:.1f} s",
-            None if good else f"exit code {code}: {said[-400:]}",
+            None if good else f"exit code {code}: {message[-400:]}",
         )
     tally.check("Ctrl-C in a first call")

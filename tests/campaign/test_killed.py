@@ -1,5 +1,5 @@
-"""Commands that are killed at random moments and go on, and several that write one file: the result
-of an undisturbed run."""
+"""Commands that are killed at random moments and resume, and several that write one file: the
+result of an undisturbed run."""
 
 import json
 import shutil
@@ -68,7 +68,7 @@ def home_folder(folder):
 
 
 def kill_and_resume(tally, kind, command, resumed, result, clear, n, seed):
-    """Kill a command at random moments, let it go on, and compare the result with that of an
+    """Kill a command at random moments, let it resume, and compare the result with that of an
     undisturbed run.
 
     ``result(stdout)`` reads what the command made, ``clear()`` removes it and the checkpoints.

@@ -110,9 +110,9 @@ def differs(first, again, tolerance=1e-9):
 
 def unaligned(X):
     buffer = np.empty(X.nbytes + 1, np.uint8)[1:]
-    found = buffer.view(X.dtype).reshape(X.shape)
-    found[:] = X
-    return found
+    result = buffer.view(X.dtype).reshape(X.shape)
+    result[:] = X
+    return result
 
 
 # Form of X -> function and tolerance; each must give the same model.
@@ -410,10 +410,10 @@ def test_threads_and_forks(tally, name):
 
     def threads():
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda _: answer(fitted(name, X, y), X), range(8)))
+            result = list(pool.map(lambda _: answer(fitted(name, X, y), X), range(8)))
         return (
             None
-            if all(np.array_equal(one, expected) for one in found)
+            if all(np.array_equal(one, expected) for one in result)
             else "another answer in a thread"
         )
 
@@ -423,13 +423,13 @@ def test_threads_and_forks(tally, name):
         child = context.Process(target=fit_in_child, args=(name, queue))
         child.start()
         try:
-            found = queue.get(timeout=60)
+            result = queue.get(timeout=60)
         except Exception:
             return "no answer from a forked process"
         finally:
             child.join(5)
             child.kill()
-        return None if np.array_equal(found, expected) else "another answer in a forked process"
+        return None if np.array_equal(result, expected) else "another answer in a forked process"
 
     tally.attempt("threads and forks", f"{name}, threads", threads)
     if "fork" in multiprocessing.get_all_start_methods():

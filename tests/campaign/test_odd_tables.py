@@ -28,11 +28,11 @@ def disagreement(table, result):
         return None if table.may_refuse else f"refused: {result.stdout[-300:]}"
     answer = json.loads(result.stdout)
     # A column's own name, before what was made of it: a level, days.
-    found = [re.split(r"[ =:(]", one["name"])[0] for one in answer["selected"]]
-    missing = [name for name in table.selected if name not in found]
-    wrong = [name for name in found if name in table.never]
+    outcome = [re.split(r"[ =:(]", one["name"])[0] for one in answer["selected"]]
+    missing = [name for name in table.selected if name not in outcome]
+    wrong = [name for name in outcome if name in table.never]
     if missing or wrong:
-        return f"selected {found}, without {missing}, with {wrong}: {result.stderr}"
+        return f"selected {outcome}, without {missing}, with {wrong}: {result.stderr}"
     silent = [name for name in table.named if name not in result.stderr]
     if silent:
         return f"not said: {silent}: {result.stderr}"

@@ -38,10 +38,10 @@ def test_checks_of_scikit_learn(tally, name):
         if hasattr(estimator, "partial_fit")
         else {}
     )
-    for found in check_estimator(
+    for result in check_estimator(
         estimator, expected_failed_checks=failing, on_fail=None, on_skip=None
     ):
-        failure = f"{found['exception']!r}"[:300] if found["status"] == "failed" else None
-        if found["status"] != "skipped":
-            tally.note("checks of scikit-learn", f"{name}, {found['check_name']}", failure)
+        failure = f"{result['exception']!r}"[:300] if result["status"] == "failed" else None
+        if result["status"] != "skipped":
+            tally.note("checks of scikit-learn", f"{name}, {result['check_name']}", failure)
     tally.check("checks of scikit-learn")

@@ -33,8 +33,8 @@ def measured(*arguments):
     """Exit code (None: it hung), stdout, stderr and peak resident bytes of a command in a session
     of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        found = os.path.join(folder, "found")
-        watch = [sys.executable, "-c", WATCH, found, *COMMAND, *map(str, arguments)]
+        result = os.path.join(folder, "found")
+        watch = [sys.executable, "-c", WATCH, result, *COMMAND, *map(str, arguments)]
         with subprocess.Popen(
             watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         ) as child:
@@ -43,7 +43,7 @@ def measured(*arguments):
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
                 return None, "", "", 0
-        with open(found) as file:
+        with open(result) as file:
             code, peak = map(int, file.read().split())
     return code, out, err, peak * (1 if sys.platform == "darwin" else 1024)
 

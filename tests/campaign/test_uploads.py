@@ -83,7 +83,7 @@ def uploads(tmp_path):
 
 
 class Watch(threading.Thread):
-    """The greatest memory of a server and its workers."""
+    """The maximum memory of a server and its workers."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -132,7 +132,10 @@ def test_a_hundred_uploads_at_once(tally, tmp_path, capsys):
             times = sorted(answer[4] for answer in answers)
             counts = dict(Counter(answer[2] for answer in answers))
             print(
-                f"\n100 uploads: {counts}, {seconds:.0f} s in all, median {times[50]:.1f} s, last {times[-1]:.1f} s,",
+                (
+                    f"\n100 uploads: {counts}, {seconds:.0f} s in all, median {times[50]:.1f} "
+                    f"s, last {times[-1]:.1f} s,"
+                ),
                 end=" ",
             )
             print(f"memory at most {watch.most / 2**20:.0f} MiB")
@@ -142,12 +145,12 @@ def test_a_hundred_uploads_at_once(tally, tmp_path, capsys):
 
 def left_in_homes(pid):
     """Files in the folders of a server's workers."""
-    found = []
+    result = []
     for one in family(pid):
         with contextlib.suppress(OSError):
             home = Path(f"/proc/{one}/cwd").resolve()
-            found += os.listdir(home) if home.name.startswith("annealed-") else []
-    return found
+            result += os.listdir(home) if home.name.startswith("annealed-") else []
+    return result
 
 
 def test_a_video_given_up_half_way_leaves_no_process(tally, tmp_path, capsys):
@@ -174,7 +177,7 @@ def test_a_video_given_up_half_way_leaves_no_process(tally, tmp_path, capsys):
             while httpx.get(f"{url}api/status").json()["running"]:
                 time.sleep(0.05)
                 assert time.monotonic() < given_up + 60
-            gone = time.monotonic() - given_up
+            missing = time.monotonic() - given_up
             tally.note("videos given up half-way", "v.avi", None)
         # The last worker is ended, and its folder removed, just after its job counts as stopped.
         while (
@@ -184,7 +187,8 @@ def test_a_video_given_up_half_way_leaves_no_process(tally, tmp_path, capsys):
         after = family(process.pid)
         with capsys.disabled():
             print(
-                f"\n5 videos given up: {len(before)} processes before, {len(after)} after; the last ended in {gone:.2f} s"
+                f"\n5 videos given up: {len(before)} processes before, {len(after)} after; "
+                f"the last ended in {missing:.2f} s"
             )
         assert len(after) <= len(
             before

@@ -133,7 +133,10 @@ def test_tables_of_real_data_have_no_folder_of_their_own(name, tmp_path, monkeyp
 
 def test_output_that_cannot_hold_a_name(tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    code = "from annealed.pipelines.cli import app, main; app.app = lambda: print('Gr\\xf6\\xdfe'); main()"
+    code = (
+        "from annealed.pipelines.cli import app, main; app.app = lambda: "
+        "print('Gr\\xf6\\xdfe'); main()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment
     )
@@ -167,7 +170,7 @@ main()
 @pytest.mark.parametrize(
     "files, message",
     [
-        (["camera", "0"], "camera 0: expected files of tracks or videos"),
+        (["camera", "0"], "camera 0: a camera is not supported; expected files"),
         (["/dev/zero"], "not an ordinary file, expected tracks or a video"),
         (["."], "a folder, expected tracks or a video"),
     ],

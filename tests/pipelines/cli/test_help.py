@@ -1,8 +1,10 @@
 """The help of every command has two examples, which the command understands, and shows choices."""
 
+import json
 import shlex
 
 import pytest
+from annealed import __version__
 from annealed.models.images.learning import METHODS as PETS_METHODS
 from annealed.models.keypoints.instances.assembly import Assembly
 from annealed.models.keypoints.windows.window_models import Mode
@@ -11,6 +13,7 @@ from annealed.pipelines.motion.benchmark import POOLS
 from annealed.pipelines.motion.methods import METHODS as MOTION_METHODS
 from annealed.pipelines.sensors.train import METHODS as SENSORS_METHODS
 from annealed.pipelines.warmup import PARTS
+from helpers import run
 from typer.main import get_command
 
 
@@ -58,3 +61,25 @@ def test_an_option_with_a_choice_shows_it(path, choices):
         command = command.commands[name]
     (option,) = (parameter for parameter in command.params if parameter.name == path[-1])
     assert [choice for choice in choices if choice not in option.help] == []
+
+
+def test_select_groups_its_options_under_plain_metavars():
+    shown = run("select", "--help").stdout
+    titles = ("Target and task", "Columns", "Rows", "Certainty", "Input", "Output")
+    places = [shown.index(f"\n{title}:\n") for title in ("Arguments", *titles)]
+    assert places == sorted(places)
+    assert "--include COLUMN" in shown and "--config FILE" in shown and "-o, --out TABLE" in shown
+    assert not {"<str>", "<path>", "<list[str]>", "<Any>", "{TABLE}"} & set(shown.split())
+
+
+def test_options_of_experts_have_a_panel():
+    panel = run("faces", "detect", "--help").stdout.partition("Expert options:")[2]
+    assert all(option in panel for option in ("--threshold", "--mode", "--assembly"))
+
+
+def test_version_completion_and_info():
+    assert run("-V").stdout == f"annealed {__version__}\n"
+    assert "--install-completion" in run("--help").stdout
+    record = json.loads(run("info", "--json").stdout)
+    assert record["annealed"] == __version__ and record["threads"] >= 1
+    assert f"annealed: {__version__}" in run("info").stdout

@@ -58,7 +58,7 @@ def test_damaged_lines_are_named(path):
     Checkpoint(path, SETTINGS)({}, lambda: 1)
     with path.open("a") as file:
         file.write("noise\n")
-    with pytest.raises(ValueError, match="line 3 is no finished cell"):
+    with pytest.raises(ValueError, match="line 3 is not a finished cell"):
         Checkpoint(path, SETTINGS)
 
 
@@ -80,7 +80,9 @@ def test_finished_cells_are_not_thrown_away_when_resume_is_forgotten(path):
     # nothing was finished: another header replaces the first
     Checkpoint(path, {"table": "b"}, resume=False)({"N": 1}, lambda: 1)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="go on from them with --resume, or take another folder"):
+    with pytest.raises(
+        ValueError, match="holds finished results; expected --resume, or another folder"
+    ):
         Checkpoint(path, SETTINGS, resume=False)
     assert path.read_bytes() == before
 
@@ -114,7 +116,8 @@ def test_a_file_that_was_removed_begins_again_with_its_header(path):
 def test_a_killed_process_leaves_whole_cells(path):
     code = (
         "import itertools, sys; from annealed.pipelines.common.checkpoints import Checkpoint\n"
-        "cells = Checkpoint(sys.argv[1])\nfor n in itertools.count(): cells({'n': n}, lambda: 'x' * 10000)"
+        "cells = Checkpoint(sys.argv[1])\nfor n in itertools.count(): cells({'n': n}, "
+        "lambda: 'x' * 10000)"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(path)])
     while not path.exists() or path.stat().st_size < 300_000:

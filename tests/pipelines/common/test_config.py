@@ -35,7 +35,8 @@ class Whole:
 def test_tables_keep_what_the_file_does_not_name(tmp_path):
     toml, text = tmp_path / "s.toml", tmp_path / "s.json"
     toml.write_text(
-        'held_out = 1\n[second]\nrounds = 3\nlowered = 1\nloss = "lorenz"\nsizes = [3, 4.5]\nmirrored = false\n'
+        'held_out = 1\n[second]\nrounds = 3\nlowered = 1\nloss = "lorenz"\nsizes = [3, '
+        "4.5]\nmirrored = false\n"
     )
     read = read_config(toml, Whole())
     assert read == Whole(1.0, Part(), Part(3, 1.0, "lorenz", (3.0, 4.5), False)) and isinstance(

@@ -78,7 +78,7 @@ def test_overlays_into_the_folder_of_the_photographs(model, photographs):
     images = sorted(photographs.iterdir())
     refused(
         run("faces", "detect", *images, "--model", model, "--overlay", photographs),
-        "is read by this command",
+        "is an input of this command",
     )
     assert contents(photographs) == after
 
@@ -106,9 +106,9 @@ def test_an_output_that_is_the_input(model, photographs, monkeypatch, other):
         os.link("a.png", name)
     refused(
         run("faces", "detect", "a.png", "--model", model, "--overlay", name),
-        "is read by this command",
+        "is an input of this command",
     )
-    refused(run("pets", "classify", "a.png", "--overlay", name), "is read by this command")
+    refused(run("pets", "classify", "a.png", "--overlay", name), "is an input of this command")
     assert (photographs / "a.png").read_bytes() == before
 
 
@@ -116,7 +116,7 @@ def test_the_model_is_an_input(model, photographs):
     before = model.read_bytes()
     refused(
         run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", model),
-        "is read by this command",
+        "is an input of this command",
     )
     assert model.read_bytes() == before
 
@@ -125,9 +125,9 @@ def test_videos_that_are_the_input(model, noise):
     before = noise.read_bytes()
     refused(
         run("faces", "detect", noise, "--model", model, "--overlay", noise),
-        "is read by this command",
+        "is an input of this command",
     )
-    refused(run("motion", "segment", noise, "--overlay", noise), "is read by this command")
+    refused(run("motion", "segment", noise, "--overlay", noise), "is an input of this command")
     assert noise.read_bytes() == before
 
 
@@ -142,7 +142,7 @@ def test_a_video_needs_a_video_s_name(tmp_path):
 def test_devices_are_left_alone(model, photographs):
     refused(
         run("faces", "detect", photographs / "a.png", "--model", model, "--overlay", "/dev/null"),
-        "not an ordinary file",
+        "not a regular file",
     )
     assert not os.path.isfile("/dev/null")
 
@@ -176,7 +176,7 @@ def test_a_report_replaces_reports_only(tmp_path, group):
     folder.mkdir()
     (folder / REPORTS[group]).write_text("a year of work")
     arguments = (group, "evaluate", "--data", tmp_path, "--report", folder)
-    refused(run(*arguments), f"holds {REPORTS[group]}, which is of no report")
+    refused(run(*arguments), f"holds {REPORTS[group]}, which is not part of a report")
     assert (folder / REPORTS[group]).read_text() == "a year of work"
     record = {"name": f"{group} evaluate", "settings": {}, "rows": []}
     (folder / ("report.json" if group == "faces" else "results.json")).write_text(

@@ -56,7 +56,7 @@ def good(folder, pixels):
 
 
 def test_version_and_cheap_start():
-    assert run("--version").stdout.strip() == __version__
+    assert run("--version").stdout.strip() == f"annealed {__version__}"
     code = "import sys, annealed.pipelines.cli.app; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -439,7 +439,7 @@ def test_bad_videos(folder, model, video):
         (["camera"], "expected the number of a camera"),
         (["camera", "x"], "expected the number of a camera"),
         ([video, "a.png"], "expected one video alone"),
-        ([video, "--every", 0], "every=0"),
+        ([video, "--every", 0], "--every 0"),
         (
             [video, "--smooth", "much"],
             "smooth='much': expected auto, off or a cut-off frequency in Hz",
@@ -449,7 +449,7 @@ def test_bad_videos(folder, model, video):
         ([video, "--overlay", folder / "x.png"], "expected a name that ends in .mp4"),
         ([video, "--overlay", folder / "none" / "x.mp4"], "no such folder"),
         (["--overlay", folder / "none" / "x.png"], "no such folder"),
-        (["--every", 0], "every=0"),
+        (["--every", 0], "--every 0"),
         ([video, "--mode", "regress"], "only 'scan'"),
         ([video, "--mode", "fast"], "expected one of scan"),
     ):
@@ -539,7 +539,7 @@ def test_jobs_are_no_more_than_photographs_and_cores(
         [expected] if asked != 1 else []
     )  # one: in this process
     assert result.stderr == (
-        f"--jobs {asked}: {expected} at a time (photographs: {n_images}, cores: 2)\n"
+        f"--jobs {asked}: limited to {expected} (photographs: {n_images}, cores: 2)\n"
         if asked > expected
         else ""
     )
@@ -584,7 +584,7 @@ def test_cameras_by_other_names(model, name):
     result = run("faces", "detect", name, "--model", model)
     assert (
         result.exit_code == 2
-        and result.stderr == f"annealed: {name}: no such file; a camera is named as in: camera 0\n"
+        and result.stderr == f"annealed: {name}: no such file; expected a camera as in: camera 0\n"
     )
 
 

@@ -232,7 +232,7 @@ def test_a_video_is_a_table_of_frames(tmp_path):
         (("--resume",), "--resume: expected photographs, and --table or --coco"),
         (("--table", "t.csv", "--assembly", "none"), "expected an assembly, not 'none'"),
         (("--table", "no/t.csv"), "no/t.csv: cannot be written"),
-        (("no/*.jpg",), "no/*.jpg: no file fits this pattern"),
+        (("no/*.jpg",), "no/*.jpg: no file matches this pattern"),
         (("empty",), "empty: no image in this folder"),
         (("-",), "-: expected a list of paths on stdin"),
     ],
@@ -363,7 +363,7 @@ def test_two_runs_do_not_share_an_output(folder, tmp_path):
     assert second.returncode == 2 and not second.stdout
     assert (
         second.stderr.count("\n") == 1
-        and f"{shared.name}.unfinished: another run writes it; expected to wait" in second.stderr
+        and f"{shared.name}.unfinished: in use by another run" in second.stderr
     )
     assert shared.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.unfinished"))
 

@@ -204,7 +204,7 @@ def test_other_bad_calls(data, tmp_path):
         (["segment", data / "scene0.npz", "--model", "mouse"], "mouse"),
         (
             ["segment", data / "scene0.npz", data / "scene1.npz", "--overlay", tmp_path / "o.mp4"],
-            "--overlay takes one FILE, not 2",
+            "--overlay: expected one FILE instead of 2",
         ),
         (["evaluate", "--data", tmp_path], "t: has no labels"),
         (["evaluate", "--data", data, "--partitions", "0"], "--partitions 0: expected at least 1"),
@@ -313,7 +313,7 @@ def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monk
     again = run(*command, 1)
     assert (
         again.exit_code == 2
-        and "go on from them with --resume, or take another folder" in again.stderr
+        and "holds finished results; expected --resume, or another folder" in again.stderr
     )
     assert (report / ".annealed-finished").read_bytes() == before
     monkeypatch.setattr(evaluate_module, "cross_validate", lambda *_: pytest.fail("made twice"))
@@ -458,8 +458,8 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     assert again.exit_code == 2 and "masks need images; expected a video" in again.stderr
     for arguments, message in (
         (("--tracks", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
-        ((video, "--tracks", tmp_path / "t.csv"), "--tracks takes one FILE, not 2"),
-        (("--masks", video), "cannot make this folder"),
+        ((video, "--tracks", tmp_path / "t.csv"), "--tracks: expected one FILE instead of 2"),
+        (("--masks", video), "cannot create this folder"),
     ):
         refused = run("motion", "segment", video, *arguments)
         assert (

@@ -47,7 +47,7 @@ def test_train_without_heads_says_so(folders, tmp_path):
     result = run(
         "pets", "train", "--data", folders / "classes", "--out", out, "--words", 30, "--select", 20
     )
-    assert result.exit_code == 0 and "the head's words are left out" in result.stderr
+    assert result.exit_code == 0 and "head words are not used" in result.stderr
     model = load_model(out)
     assert model.classes == ["cross", "ring"] and set(model.scorers) == {WHOLE}
 

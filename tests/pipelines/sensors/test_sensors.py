@@ -348,7 +348,7 @@ def test_train_predict_evaluate(flat, tmp_path):
         ),
         (["predict", "--model", "flat_events.csv"], "not a safetensors file"),
         (["evaluate", "--folds", 40], "6 days for 40 folds"),
-        (["evaluate", "--resume"], "--resume needs --report"),
+        (["evaluate", "--resume"], "--resume: requires --report"),
     ],
 )
 def test_mistakes_are_one_line(flat, monkeypatch, words, message):

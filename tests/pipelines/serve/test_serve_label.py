@@ -195,7 +195,7 @@ def test_proposals_of_a_file_and_a_schema_of_a_model(tmp_path):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--model", "faces"], "--model faces: expected --label, too"),
+        (["--model", "faces"], "--model faces: requires --label"),
         (["--label", "gone"], "gone: no such folder"),
         (["--label", "."], "expected schema.toml or annotations.json in it"),
         (["--label", ".", "--model", "pets"], "not a keypoint detector"),

@@ -74,7 +74,7 @@ def test_options(folder):
         (["t.csv", "o.sql"], "not a safetensors file"),
         (["m.safetensors", "gone/o.sql"], "cannot be written"),
         (["gone.safetensors", "o.sql"], "no such file"),
-        (["out.csv", "out.csv"], "is read by this command"),
+        (["out.csv", "out.csv"], "is an input of this command"),
     ],
 )
 def test_mistakes_are_one_line(folder, options, message, monkeypatch):
@@ -86,20 +86,20 @@ def test_mistakes_are_one_line(folder, options, message, monkeypatch):
 def test_contributions(folder):
     plain = run("predict", folder / "m.safetensors", folder / "t.csv", "--json")
     done = run("predict", folder / "m.safetensors", folder / "t.csv", "--contributions", "--json")
-    found, before = json.loads(done.stdout), json.loads(plain.stdout)
-    assert set(found) - set(before) == {
+    result, before = json.loads(done.stdout), json.loads(plain.stdout)
+    assert set(result) - set(before) == {
         "score",
         *(f"contribution of {name}" for name in ("a", "city", "(intercept)")),
     }
-    parts = [found[f"contribution of {name}"] for name in ("a", "city", "(intercept)")]
-    np.testing.assert_allclose(np.sum(parts, axis=0), found["score"], rtol=0, atol=1e-12)
-    assert [score > 0 for score in found["score"]] == [
-        answer == "yes" for answer in found["prediction"]
+    parts = [result[f"contribution of {name}"] for name in ("a", "city", "(intercept)")]
+    np.testing.assert_allclose(np.sum(parts, axis=0), result["score"], rtol=0, atol=1e-12)
+    assert [score > 0 for score in result["score"]] == [
+        answer == "yes" for answer in result["prediction"]
     ]
 
 
 def test_the_report_explains_rows(folder):
     page = (folder / "report" / "select.html").read_text()
-    section = page.partition("<h2>Why these rows</h2>")[2].partition("<h2>")[0]
+    section = page.partition("<h2>Explained rows</h2>")[2].partition("<h2>")[0]
     assert section.count("<details>") == 11 and section.count("<td>city</td>") == 11
     assert section.index(": no,") < section.index(": yes,")

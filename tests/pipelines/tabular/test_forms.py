@@ -39,7 +39,7 @@ def test_weekends_are_found_and_predicted(tmp_path, style):
     frame = pd.DataFrame(
         {"day": DAYS.strftime(style), "x": NOISE, "y": 5.0 * (DAYS.day_of_week >= 5) + 0.1 * NOISE}
     )
-    record, said = select(
+    record, message = select(
         tmp_path,
         frame,
         1,
@@ -52,16 +52,16 @@ def test_weekends_are_found_and_predicted(tmp_path, style):
     )
     assert names(record) == ["day (weekday)"] and record["scores"]["selected"]["R2"] > 0.95
     assert (
-        "parts of dates, one 0 / 1 for each value (--as COLUMN=date: the days alone): day (year), day (month), day (weekday)"
-        in said
-    )
+        "parts of dates, one-hot encoded (--as COLUMN=date: days only): day (year), day "
+        "(month), day (weekday)"
+    ) in message
     assert list(pd.read_csv(tmp_path / "o.csv").columns) == ["day", "y"]
     new = pd.DataFrame(
         {"day": pd.to_datetime(["2031-03-01", "2031-03-02", "2031-03-03"]).strftime(style)}
     )
-    found = predict(tmp_path, new, "--contributions")
-    assert found["prediction"] == pytest.approx([5, 5, 0], abs=0.2) and not found["notes"]
-    assert found["contribution of day (weekday)"][0] - found["contribution of day (weekday)"][
+    outcome = predict(tmp_path, new, "--contributions")
+    assert outcome["prediction"] == pytest.approx([5, 5, 0], abs=0.2) and not outcome["notes"]
+    assert outcome["contribution of day (weekday)"][0] - outcome["contribution of day (weekday)"][
         2
     ] == pytest.approx(5, abs=0.2)
     result = run("export", tmp_path / "m", tmp_path / "m.sql")
@@ -78,8 +78,8 @@ def test_the_trend_is_the_days(tmp_path):
     )
     record, _ = select(tmp_path, frame, 1)
     assert names(record) == ["day"]
-    record, said = select(tmp_path, frame, 2, "--as", "day=date")
-    assert sorted(names(record)) == ["day", "x"] and "parts of dates" not in said
+    record, message = select(tmp_path, frame, 2, "--as", "day=date")
+    assert sorted(names(record)) == ["day", "x"] and "parts of dates" not in message
 
 
 def test_hours_vary_and_days_do_not_come_again(tmp_path):
@@ -87,10 +87,10 @@ def test_hours_vary_and_days_do_not_come_again(tmp_path):
     frame = pd.DataFrame(
         {"at": hours.astype(str), "x": NOISE, "y": np.where(hours.hour < 6, 3.0, 0.0) + 0.1 * NOISE}
     )
-    record, said = select(tmp_path, frame, 1)
+    record, message = select(tmp_path, frame, 1)
     assert (
         names(record) == ["at (hour)"]
-        and "value (--as COLUMN=date: the days alone): at (hour)" in said
+        and "one-hot encoded (--as COLUMN=date: days only): at (hour)" in message
     )
 
 
@@ -99,10 +99,10 @@ def test_an_empty_date_in_new_rows_is_said(tmp_path):
         {"day": DAYS.strftime("%Y-%m-%d"), "y": 5.0 * (DAYS.month == 6) + 0.1 * NOISE}
     )
     select(tmp_path, frame, 1, "--save", tmp_path / "m")
-    found = predict(tmp_path, pd.DataFrame({"day": ["2024-06-01", None]}))
+    result = predict(tmp_path, pd.DataFrame({"day": ["2024-06-01", None]}))
     assert (
-        found["prediction"][0] > 4.5
-        and "column 'day (month)', 2 cells: 1 empty" in found["notes"][0]
+        result["prediction"][0] > 4.5
+        and "column 'day (month)', 2 cells: 1 empty" in result["notes"][0]
     )
 
 
@@ -125,16 +125,18 @@ def test_levels_in_an_order_are_ranks(tmp_path, levels):
     frame = pd.DataFrame(
         {"size": np.array(levels)[RANK], "x": NOISE, "y": 2.0 * RANK + 0.1 * NOISE}
     )
-    record, said = select(tmp_path, frame, 1, "--save", tmp_path / "m")
+    record, message = select(tmp_path, frame, 1, "--save", tmp_path / "m")
     (column,) = record["selected"]
     assert (column["name"], column["kind"], column["ranks"]) == ("size", "rank", list(levels))
     assert column["coefficient"] == pytest.approx(2, abs=0.05)
-    assert f"such as {' < '.join(levels)}, as ranks (--as COLUMN=category otherwise): size" in said
-    found = predict(tmp_path, pd.DataFrame({"size": [*levels, "unheard of"]}), "--contributions")
-    assert found["prediction"] == pytest.approx([0, 2, 4, 2], abs=0.2)
+    assert (
+        f"such as {' < '.join(levels)}, encoded as ranks (override: --as COLUMN=category): size"
+    ) in message
+    outcome = predict(tmp_path, pd.DataFrame({"size": [*levels, "unheard of"]}), "--contributions")
+    assert outcome["prediction"] == pytest.approx([0, 2, 4, 2], abs=0.2)
     assert (
         "1 without a rank, such as 'unheard of' (taken as the median of the training rows, 1)"
-        in found["notes"][0]
+        in outcome["notes"][0]
     )
     result = run("export", tmp_path / "m", tmp_path / "m.sql")
     assert result.exit_code == 0 and f"= '{levels[2]}'" in (tmp_path / "m.sql").read_text()
@@ -157,8 +159,8 @@ def test_other_levels_stay(tmp_path, levels):
     frame = pd.DataFrame(
         {"a": np.array(levels)[RANK % len(levels)], "x": NOISE, "y": 2.0 * RANK + 0.1 * NOISE}
     )
-    record, said = select(tmp_path, frame, 1)
-    assert record["selected"][0]["kind"] in ("category", "number") and "in an order" not in said
+    record, message = select(tmp_path, frame, 1)
+    assert record["selected"][0]["kind"] in ("category", "number") and "ordinal" not in message
 
 
 def test_a_score_card_names_the_level(tmp_path):
@@ -187,24 +189,26 @@ def test_a_logarithm_is_taken_where_it_says_more(tmp_path):
         "--test",
         tmp_path / "t.csv",
     )
-    record, said = select(tmp_path, frame, 1, *options)
+    record, message = select(tmp_path, frame, 1, *options)
     (column,) = record["selected"]
     assert (column["name"], column["form"]) == ("income", "log") and column[
         "coefficient"
     ] == pytest.approx(2, abs=0.02)
     assert min(record["scores"][name]["R2"] for name in ("selected", "test")) > 0.99
     assert (
-        "of skewed numbers above 0, or their logarithms" in said
-        and "(--as COLUMN=number otherwise): income" in said
+        "of skewed positive numbers, replaced by logarithms" in message
+        and "(override: --as COLUMN=number): income" in message
     )
     assert "log(income)" in (tmp_path / "select.html").read_text() and list(
         pd.read_csv(tmp_path / "o.csv")
     ) == ["income", "y"]
-    found = predict(tmp_path, pd.DataFrame({"income": [np.e**7, np.e**8, -1.0]}), "--contributions")
-    assert found["prediction"][:2] == pytest.approx([14, 16], abs=0.1)
-    assert found["prediction"][2] == pytest.approx(2 * np.log(np.median(INCOME)), abs=0.1)
-    assert found["score"] == pytest.approx(found["prediction"])
-    assert "1 without a number above 0, such as '-1'" in found["notes"][0]
+    result = predict(
+        tmp_path, pd.DataFrame({"income": [np.e**7, np.e**8, -1.0]}), "--contributions"
+    )
+    assert result["prediction"][:2] == pytest.approx([14, 16], abs=0.1)
+    assert result["prediction"][2] == pytest.approx(2 * np.log(np.median(INCOME)), abs=0.1)
+    assert result["score"] == pytest.approx(result["prediction"])
+    assert "1 without a number above 0, such as '-1'" in result["notes"][0]
     assert (
         run("export", tmp_path / "m", tmp_path / "m.sql").exit_code == 0
         and "LN(" in (tmp_path / "m.sql").read_text()
@@ -253,7 +257,7 @@ def test_the_pair_whose_product_adds_most(tmp_path, classes):
     assert sorted(record["interaction"]["columns"]) == ["a", "c"] and record["interaction"][
         "gain"
     ] > (0.05 if classes else 0.3)
-    line = "Of all pairs of columns of numbers the product of "
+    line = "Strongest interaction of two numeric columns: the product of "
     assert line in (tmp_path / "select.html").read_text() and "interaction" in json.loads(
         (tmp_path / "select.json").read_text()
     )
@@ -267,8 +271,8 @@ def test_long_work_says_the_time_left(tmp_path, monkeypatch):
         "annealed.learners.common.progress.time.monotonic", lambda: float(next(clock))
     )
     frame = pd.DataFrame({"a": NOISE, "y": NOISE})
-    _, said = select(tmp_path, frame, 1)
-    assert "sizes: 1 of 5 after 12 s, about 48 s left" in said
+    _, message = select(tmp_path, frame, 1)
+    assert "sizes: 1 of 5 after 12 s, about 48 s left" in message
     assert (
         "left" not in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--quiet").stderr
     )

@@ -41,24 +41,22 @@ def test_the_columns_that_can_be_trusted(folder):
         "--report",
         folder / "page",
     )
-    found = json.loads(done.stdout)
-    columns = {column["name"]: column for column in found["selected"]}
+    result = json.loads(done.stdout)
+    columns = {column["name"]: column for column in result["selected"]}
     assert (
         set(columns) == {"gene3", "gene7", "kind"}
-        and found["chosen_by"] == "the share of false columns"
+        and result["chosen_by"] == "the share of false columns"
     )
     assert (
-        found["certainty"]["estimated_fdr"] <= 0.05
-        and found["certainty"]["method"] == "conditional"
+        result["certainty"]["estimated_fdr"] <= 0.05
+        and result["certainty"]["method"] == "conditional"
     )
     assert all(column["pvalue"] < 1e-4 for column in columns.values())
     low, high = columns["gene3"]["interval"]
     assert low < 2 < high and columns["kind"]["interval"] is None
-    assert found["scores"]["selected"]["R2"] > 0.7
+    assert result["scores"]["selected"]["R2"] > 0.7
     page = (folder / "page" / "select.html").read_text()
-    assert (
-        "of which at most 5% are false in the mean" in page and "p-value" in page and " to " in page
-    )
+    assert "at most 5% expected false discoveries" in page and "p-value" in page and " to " in page
 
 
 def test_where_nothing_can_be_trusted_the_answer_says_so(folder):
@@ -66,14 +64,15 @@ def test_where_nothing_can_be_trusted_the_answer_says_so(folder):
         folder / "noise.csv", "--target", "dose", "--fdr", 0.05, "--report", folder / "empty"
     )
     assert (
-        done.exit_code == 0
-        and "nothing can be trusted at a share of false ones of 5%" in done.stdout
+        done.exit_code == 0 and "no column selected at a false discovery rate of 5%" in done.stdout
     )
-    assert "nothing can be trusted" in (folder / "empty" / "select.html").read_text()
+    assert ("no column is selected at a false discovery rate") in (
+        folder / "empty" / "select.html"
+    ).read_text()
 
 
 def test_the_report_of_a_given_number_has_pvalues_beside_the_stabilities(folder):
-    found = json.loads(
+    result = json.loads(
         run(
             folder / "dose.csv",
             "--target",
@@ -86,15 +85,15 @@ def test_the_report_of_a_given_number_has_pvalues_beside_the_stabilities(folder)
             folder / "p",
         ).stdout
     )
-    values = {column["name"]: column["pvalue"] for column in found["selected"]}
+    values = {column["name"]: column["pvalue"] for column in result["selected"]}
     assert len(values) == 4 and max(values["gene3"], values["gene7"], values["kind"]) < 1e-4 < max(
         values.values()
     )
-    assert "interval" not in found["selected"][0]
+    assert "interval" not in result["selected"][0]
 
 
 def test_columns_that_cannot_be_tested_leave_a_line(folder):
-    found = json.loads(
+    result = json.loads(
         run(
             folder / "twin.csv",
             "--target",
@@ -107,23 +106,23 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
             folder / "t",
         ).stdout
     )
-    assert {column["pvalue"] for column in found["selected"]} == {None}
-    assert found["certainty"]["notes"] == [
+    assert {column["pvalue"] for column in result["selected"]} == {None}
+    assert result["certainty"]["notes"] == [
         "no p-values: column twin is a copy of column gene3; no test can distinguish them: exclude one"
     ]
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         ([], "expected either -k or --fdr"),
         (["-k", 3, "--fdr", 0.1], "expected either -k or --fdr"),
         (["--fdr", 1.5], "fdr=1.5 is not valid; expected a number > 0 and < 1"),
     ],
 )
-def test_bad_options_are_one_line(folder, arguments, said):
+def test_bad_options_are_one_line(folder, arguments, message):
     done = run(folder / "dose.csv", "--target", "dose", *arguments)
-    assert done.exit_code == 2 and done.stderr.strip().endswith(said)
+    assert done.exit_code == 2 and done.stderr.strip().endswith(message)
 
 
 def test_a_copy_is_one_line(folder):

@@ -61,9 +61,7 @@ def test_height_of_women_is_no_id(tmp_path):
     women = pd.DataFrame({"rownames": range(1, 16), "height": HEIGHT, "weight": WEIGHT})
     record, stderr = select(tmp_path, women, "weight", "auto")
     assert names(record) == ["height"] and record["scores"]["selected"]["R2"] > 0.98
-    assert (
-        "1 column left out, numbers of the rows (--include keeps such a column): rownames" in stderr
-    )
+    assert "1 column dropped, row numbers (override: --include COLUMN): rownames" in stderr
     assert [out["name"] for out in record["left_out"]] == ["rownames"]
     record, _ = select(tmp_path, women, "weight", 2, "--include", "rownames")
     assert set(names(record)) == {"rownames", "height"}
@@ -118,9 +116,9 @@ def test_text_ids_are_left_out(tmp_path):
     record, stderr = select(tmp_path, people, "y")
     assert names(record) == ["x"]
     assert (
-        "1 column left out, text that names the rows, 60 different values in 60 rows (--as COLUMN=category otherwise): id"
-        in stderr
-    )
+        "1 column dropped, text that identifies the rows, 60 distinct values in 60 rows "
+        "(override: --as COLUMN=category): id"
+    ) in stderr
 
 
 def test_a_level_needs_two_rows(tmp_path):
@@ -143,9 +141,9 @@ def test_thousands_separators(tmp_path):
     record, stderr = select(tmp_path, table, "y", 1, "--save", tmp_path / "m")
     assert names(record) == ["people"] and record["selected"][0]["kind"] == "number"
     assert (
-        f"1 column of numbers with thousands separators, such as {PEOPLE[0]:,} (--as COLUMN=category otherwise): people"
-        in stderr
-    )
+        f"1 column of numbers with thousands separators, such as {PEOPLE[0]:,} (override: "
+        "--as COLUMN=category): people"
+    ) in stderr
     same = []
     for text in (
         'people\n"2,523"\n"1,234,567"\n17\n',
@@ -154,9 +152,7 @@ def test_thousands_separators(tmp_path):
     ):
         (tmp_path / "new.csv").write_text(text)
         result = run("predict", tmp_path / "m", tmp_path / "new.csv", "--json")
-        separated = (
-            ["the columns of new.csv are separated by ';', not by ','"] if ";" in text else []
-        )
+        separated = ["new.csv: detected the separator ';' instead of ','"] if ";" in text else []
         assert json.loads(result.stdout)["notes"] == separated, result.output
         same.append(json.loads(result.stdout)["prediction"])
     assert same[0] == same[1] == same[2]
@@ -179,8 +175,8 @@ def test_thousands_in_the_target_and_what_is_none(tmp_path):
     # decimal commas between quotes, of which one looks like the other kind
     cells = ["1,5", "2,523", "3,1"] * 20
     pd.DataFrame({"x": X, "odd": cells, "y": Y}).to_csv(tmp_path / "t.csv", index=False)
-    found = read_table(tmp_path / "t.csv", Request("y")).encoding.columns
-    assert {column.name: column.kind for column in found}["odd"] == "category"
+    result = read_table(tmp_path / "t.csv", Request("y")).encoding.columns
+    assert {column.name: column.kind for column in result}["odd"] == "category"
 
 
 def test_decimal_commas_are_no_thousands(tmp_path):
@@ -201,14 +197,14 @@ def test_dates_in_two_orders(tmp_path, order, style):
     record, stderr = select(tmp_path, table, "y", 1, "--save", tmp_path / "m")
     assert names(record) == ["day"] and record["selected"][0]["kind"] == "date"
     assert (
-        f"1 column of dates such as {table['day'][0]}, read as {order} (--dates otherwise)"
+        f"1 column of dates such as {table['day'][0]}, read as {order} (override: --dates)"
         in stderr
     )
     (tmp_path / "new.csv").write_text(
         f"day\n{pd.Timestamp('2019-02-03').strftime(style)}\n2019-02-03{style[8:]}\n"
     )
-    found = json.loads(run("predict", tmp_path / "m", tmp_path / "new.csv", "--json").stdout)
-    assert found["prediction"][0] == pytest.approx(found["prediction"][1]) and not found["notes"]
+    result = json.loads(run("predict", tmp_path / "m", tmp_path / "new.csv", "--json").stdout)
+    assert result["prediction"][0] == pytest.approx(result["prediction"][1]) and not result["notes"]
 
 
 def test_dates_that_could_be_both_are_asked_for(tmp_path):
@@ -221,7 +217,9 @@ def test_dates_that_could_be_both_are_asked_for(tmp_path):
         }
     )
     record, stderr = select(tmp_path, table, "y")
-    assert names(record) == ["x"] and "say --dates dayfirst or --dates monthfirst: day" in stderr
+    assert (
+        names(record) == ["x"] and "expected --dates dayfirst or --dates monthfirst: day" in stderr
+    )
     for order, better in (("dayfirst", True), ("monthfirst", False)):
         record, _ = select(tmp_path, table, "y", 1, "--dates", order)
         assert (record["scores"]["all columns"]["R2"] > 0.9) == better
@@ -237,7 +235,7 @@ def test_a_class_of_one_row_is_put_aside(tmp_path):
         tmp_path, pd.DataFrame({"a": rng.normal(size=100), "b": b, "kind": kind}), "kind", "auto"
     )
     assert names(record) == ["b"] and record["n_rows"] == 99
-    assert "the class one has one row only, row 100, which is put aside" in stderr
+    assert "the class one has a single row, row 100: dropped" in stderr
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i % 3},x\n" for i in range(9)) + "5,y\n")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", "auto")
     assert (
@@ -254,16 +252,18 @@ def test_numbers_taken_as_classes_or_not(tmp_path):
     record, stderr = select(tmp_path, pd.DataFrame({"x": np.arange(8) ** 2, "y": range(8)}), "y")
     assert (
         record["task"] == "regression"
-        and "8 different numbers in 8 rows are too many for classes" in stderr
+        and "8 distinct numbers in 8 rows of the target are too many for classes" in stderr
     )
     doses = pd.DataFrame({"x": X, "y": np.arange(N) % 6})
     record, stderr = select(tmp_path, doses, "y")
     assert record["task"] == "classification"
     assert (
-        "the 6 different numbers of the target are taken as classes; --task regression otherwise"
+        "the 6 distinct numbers of the target are treated as classes (override: --task regression)"
         in stderr
     )
-    assert "taken as classes" not in select(tmp_path, doses, "y", 1, "--task", "classification")[1]
+    assert (
+        "treated as classes" not in select(tmp_path, doses, "y", 1, "--task", "classification")[1]
+    )
 
 
 def test_scores_are_those_of_all_held_out_rows_together(tmp_path):
@@ -303,22 +303,22 @@ def predict(model, text, *options):
 
 
 def test_predict_says_what_it_does_not_know(city_model):
-    result, found = predict(
+    result, outcome = predict(
         city_model,
         "age,city\nforty,Rome\n50,Paris\n50,\n50, Rome \n,Oslo\n50,Rome\n50,Oslo\n50,Bonn\n",
     )
-    assert result.stderr.splitlines() == ["annealed: " + note for note in found["notes"]]
-    age, city = found["notes"]
+    assert result.stderr.splitlines() == ["annealed: " + note for note in outcome["notes"]]
+    age, city = outcome["notes"]
     fill = "the median of the training rows, 39" if "median" in age else "missing"
-    assert (
-        age
-        == f"column 'age', 8 cells: 1 without a number, such as 'forty' (taken as {fill}); 1 empty (taken as {fill})"
+    assert age == (
+        f"column 'age', 8 cells: 1 without a number, such as 'forty' (taken as {fill}); 1 "
+        f"empty (taken as {fill})"
     )
     assert (
-        "1 with a value that the model does not know, such as 'Paris' (taken as the mean of the levels)"
-        in city
-    )
-    p = found["prediction"]
+        "1 with a value that the model does not know, such as 'Paris' (taken as the mean "
+        "of the levels)"
+    ) in city
+    p = outcome["prediction"]
     mean = 0.5 * p[5] + 0.3 * p[6] + 0.2 * p[7]  # by the rows of training
     assert (
         p[1] == pytest.approx(mean)
@@ -329,40 +329,43 @@ def test_predict_says_what_it_does_not_know(city_model):
 
 
 def test_predict_without_doubt_says_nothing(city_model):
-    result, found = predict(city_model, "age,city\n50,Rome\n")
-    assert found["notes"] == [] and result.stderr == ""
+    result, outcome = predict(city_model, "age,city\n50,Rome\n")
+    assert outcome["notes"] == [] and result.stderr == ""
 
 
 def test_a_column_without_a_number_is_refused(city_model):
-    result, found = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
+    result, outcome = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
     assert (
         result.exit_code == 2
-        and "column 'age' holds no number, but cells such as 'zzz'" in found["error"]
+        and "column 'age' holds no number, but cells such as 'zzz'" in outcome["error"]
     )
 
 
 def test_an_empty_column_is_refused_unless_it_may_be(city_model):
-    result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n")
+    result, outcome = predict(city_model, "age,city\n,Rome\n,Oslo\n")
     assert result.exit_code == 2
     assert (
         "column 'age' is empty in all 2 rows (--allow-empty predicts from the others)"
-        in found["error"]
+        in outcome["error"]
     )
-    result, found = predict(city_model, "age,city\n,Rome\n,Oslo\n", "--allow-empty")
-    assert result.exit_code == 0 and "column 'age', 2 cells: 2 empty (taken as" in found["notes"][0]
-    result, found = predict(city_model, "age,city\n,Rome\n")  # one person whose age is not known
-    assert result.exit_code == 0 and "1 empty" in found["notes"][0]
+    result, outcome = predict(city_model, "age,city\n,Rome\n,Oslo\n", "--allow-empty")
+    assert (
+        result.exit_code == 0
+        and ("column 'age', 2 cells: 2 empty (taken as") in outcome["notes"][0]
+    )
+    result, outcome = predict(city_model, "age,city\n,Rome\n")  # one person whose age is not known
+    assert result.exit_code == 0 and "1 empty" in outcome["notes"][0]
 
 
 def test_rare_and_missing_levels_take_the_unknown(tmp_path):
     words = np.array(["a"] * 30 + ["b"] * 25 + ["c", "d", "e"] + [""] * 2)
     frame = pd.DataFrame({"word": words, "y": 2.0 * (words == "b") + 5.0 * (words == "")})
     select(tmp_path, frame, "y", 1, "--save", tmp_path / "m")
-    _, found = predict(tmp_path / "m", "word,x\nc,1\nnew,1\n,1\n")
-    assert found["prediction"][0] == found["prediction"][1] != found["prediction"][2]
+    _, result = predict(tmp_path / "m", "word,x\nc,1\nnew,1\n,1\n")
+    assert result["prediction"][0] == result["prediction"][1] != result["prediction"][2]
     assert (
-        "taken as the level (other)" in found["notes"][0]
-        and "1 empty (taken as the level (missing))" in found["notes"][0]
+        "taken as the level (other)" in result["notes"][0]
+        and "1 empty (taken as the level (missing))" in result["notes"][0]
     )
 
 
@@ -372,8 +375,8 @@ def test_files_from_before_there_were_shares(city_model):
         del column["shares"], column["style"]
     kept = {key: value for key, value in header.items() if key not in ("format", "version", "kind")}
     write_model(city_model, "tabular model", arrays, kept)
-    _, found = predict(city_model, "age,city\n50,Paris\n50,Rome\n")
-    assert found["prediction"][0] == found["prediction"][1]
+    _, result = predict(city_model, "age,city\n50,Paris\n50,Rome\n")
+    assert result["prediction"][0] == result["prediction"][1]
 
 
 def test_separators_of_several_characters(tmp_path):

@@ -81,11 +81,11 @@ def test_every_parameter_can_be_set_or_has_a_reason():
     lacking = []
     for make in (FSAClassifier, FSARegressor, ScoreCardClassifier, Constraints, FSAClassifier.fit):
         for name in inspect.signature(make).parameters.keys() - {"self", "X", "y"}:
-            own = OPTIONS.get(name)
+            custom = OPTIONS.get(name)
             free = (
                 make in (FSAClassifier, FSARegressor, ScoreCardClassifier) and name not in NOT_SET
             )
-            if not (own in offered if own else free or NOT_SET.get(name)):
+            if not (custom in offered if custom else free or NOT_SET.get(name)):
                 lacking.append(f"{make.__name__}: {name}")
     assert not lacking
 
@@ -107,8 +107,8 @@ def test_every_parameter_of_a_part_can_be_set(owner):
     for name in inspect.signature(make).parameters:
         text = VALUES.get(name, 0.25)
         request = Request(response="piecewise", loss="quantile", param=(f"{owner}.{name}={text}",))
-        found = getattr(getattr(_with_params(FSARegressor(loss="quantile"), request), owner), name)
-        assert str(found).lower() == str(text)
+        result = getattr(getattr(_with_params(FSARegressor(loss="quantile"), request), owner), name)
+        assert str(result).lower() == str(text)
 
 
 def test_other_parameters(folder):
@@ -203,10 +203,10 @@ def test_score_of_numbers(folder):
 def test_bounds_and_groups(folder):
     path = folder / "numbers.csv"
     record = select(path, "y", "--bounds", "a=:0.5", "--bounds", "b=-0.25:0.25", "--exclude", "w")
-    found = {c["name"]: c["coefficient"] for c in record["selected"]}
+    result = {c["name"]: c["coefficient"] for c in record["selected"]}
     assert (
-        all(found.get(name, 0) <= most + 1e-9 for name, most in (("a", 0.5), ("b", 0.25)))
-        and found.get("b", 0) >= -0.25 - 1e-9
+        all(result.get(name, 0) <= most + 1e-9 for name, most in (("a", 0.5), ("b", 0.25)))
+        and result.get("b", 0) >= -0.25 - 1e-9
     )
     together = select(path, "y", "--group", "lag_", "--exclude", "w", "--include", "lag_2")
     assert {"lag_1", "lag_2", "lag_3", "a", "b"} == names(together) and together["settings"][
@@ -264,7 +264,7 @@ def test_a_test_file_that_cannot_judge(folder):
     frame = pd.read_csv(folder / "classes.csv")
     frame.to_csv(folder / "same.csv", index=False)
     notes = select(folder / "classes.csv", "ill", "--test", folder / "same.csv")["notes"]
-    assert f"{N} of {N} test rows equal training rows: their score is too good" in notes
+    assert f"{N} of {N} test rows duplicate training rows: their score is optimistic" in notes
     new = frame.assign(ill=frame["ill"].str.upper())
     new.loc[:9, "ill"] = frame["ill"][:10]
     new.iloc[:50].to_csv(folder / "upper.csv", index=False)
@@ -279,13 +279,12 @@ def test_a_test_file_that_cannot_judge(folder):
         folder / "upper.csv",
         "--json",
     )
-    assert "annealed: 10 of 50 test rows equal training rows" in result.stderr
+    assert "annealed: 10 of 50 test rows duplicate training rows" in result.stderr
     line = next(line for line in json.loads(result.stdout)["notes"] if "have a class" in line)
     counts = frame["ill"].str.upper()[10:50].value_counts()
     shown = ", ".join(f"{label!r} ({counts[label]})" for label in counts.index)
     assert (
-        line
-        == f"40 of 50 test rows have a class that no training row has, which counts as wrong: {shown}"
+        line == f"40 of 50 test rows have a class without training rows, counted as errors: {shown}"
     )
     other = frame.assign(a=frame["a"] + 1)
     other.to_csv(folder / "other.csv", index=False)
@@ -340,7 +339,8 @@ def test_boosting(folder):
 
 def test_a_file_of_options(folder):
     (folder / "run.toml").write_text(
-        'target = "y"\nk = "2"\nexclude = ["w", "a"]\nclass_weight = []\nmonotone = "age=-"\nseed = 3\n'
+        'target = "y"\nk = "2"\nexclude = ["w", "a"]\nclass_weight = []\nmonotone = '
+        '"age=-"\nseed = 3\n'
     )
     result = run(
         "select", folder / "numbers.csv", "--config", folder / "run.toml", "--json", "-k", 3
@@ -394,29 +394,32 @@ def test_stdin_and_spreadsheets(folder):
     [
         (("--weight", "gone"), "no column 'gone' for --weight"),
         (("--weight", "a"), "--weight a: -"),
-        (("--class-weight", "balanced"), "a regression has no classes"),
-        (("--loss", "lorenz"), "loss='lorenz' is not valid; expected one of"),
+        (("--class-weight", "balanced"), "not available for a regression"),
+        (("--loss", "lorenz"), "--loss lorenz: not a loss for regression; expected one of"),
         (
             ("--score", "roc_auc"),
-            "--score roc_auc: expected one of r2, mean_absolute_error, mean_squared_error for a regression",
+            (
+                "--score roc_auc: expected one of r2, mean_absolute_error, mean_squared_error "
+                "for a regression"
+            ),
         ),
-        (("--bounds", "a"), "--bounds a: expected COLUMN=LEAST:GREATEST"),
+        (("--bounds", "a"), "--bounds a: expected COLUMN=LOW:HIGH"),
         (("--bounds", "gone=0:"), "--bounds gone=0:: no usable column 'gone'"),
-        (("--bounds", "a=x:"), "--bounds a=x:: 'x' is no number"),
-        (("--bounds", "a=1:2"), "--bounds a=1:2: expected bounds with 0 between them"),
+        (("--bounds", "a=x:"), "--bounds a=x:: 'x' is not a number"),
+        (("--bounds", "a=1:2"), "--bounds a=1:2: expected 0 within the bounds"),
         (("--bounds", "a=0:", "--monotone", "a=+"), "column 'a' has --bounds and --monotone"),
-        (("--group", "lead_"), "--group lead_: no usable column begins so"),
+        (("--group", "lead_"), "--group lead_: no usable column has this prefix"),
         (("--time", "gone"), "no column 'gone' for --time"),
-        (("--time", "a", "--row-groups", "b"), "--time orders the rows; expected no --row-groups"),
+        (("--time", "a", "--row-groups", "b"), "--time: not available with --row-groups"),
         (("--test", "gone.csv"), "gone.csv: no such file"),
         (
             ("--as", "a=word"),
             "--as a=word: expected COLUMN=KIND with one of number, category, date",
         ),
         (("--as", "gone=date"), "no column 'gone' for --as"),
-        (("--as", "a=date"), "--as a=date: cannot be used so"),
+        (("--as", "a=date"), "--as a=date: not possible"),
         (("--param", "scaling"), "--param scaling: expected NAME=VALUE"),
-        (("--param", "warm_start=true"), "--param warm_start=true: a command fits once"),
+        (("--param", "warm_start=true"), "--param warm_start=true: a command fits a single time"),
         (
             ("--param", "speed=3"),
             "--param speed=3: FSARegressor has no such parameter; expected fit_intercept",
@@ -430,9 +433,9 @@ def test_stdin_and_spreadsheets(folder):
         ),
         (
             ("--intervals", "--response", "piecewise"),
-            "--intervals: of coefficients; expected no --response piecewise",
+            "--intervals: not available with --response piecewise",
         ),
-        (("--weight", "w", "--intervals"), "--intervals: tests and intervals take no weights"),
+        (("--weight", "w", "--intervals"), "--intervals: not available with --weight"),
     ],
 )
 def test_wrong_values_are_one_line(folder, options, message):
@@ -458,11 +461,23 @@ def test_wrong_values_are_one_line(folder, options, message):
             ("--class-weight", "yes=2", "--class-weight", "yes=3"),
             "'yes' is named twice; expected once",
         ),
-        (("--class-weight", "yes=much"), "--class-weight yes=much: 'much' is no number"),
+        (("--class-weight", "yes=much"), "--class-weight yes=much: 'much' is not a number"),
         (("--score", "r2"), "--score r2: expected one of accuracy"),
-        (("--card", "--loss", "logistic"), "--card: --loss is not for score cards"),
-        (("--time", "ill"), "no is no number and no date"),
+        (("--card", "--loss", "logistic"), "--card: --loss is not available for score cards"),
+        (("--time", "ill"), "no is neither a number nor a date"),
     ],
 )
 def test_wrong_values_for_classes_are_one_line(folder, options, message):
     assert message in refused(folder / "classes.csv", "ill", *options)
+
+
+def test_similar_names_are_suggested(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{a:.3f},{b:.3f},{a:.2f}\n" for a, b in rng.standard_normal((60, 2)))
+    (tmp_path / "t.csv").write_text("diagnosis,age,y\n" + rows)
+    wrong = run("select", tmp_path / "t.csv", "--target", "diagnose", "-k", 1)
+    assert wrong.exit_code == 2 and "(did you mean 'diagnosis'?)" in wrong.stderr
+    wrong = run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--loss", "hubber")
+    assert wrong.exit_code == 2 and "(did you mean 'huber'?)" in wrong.stderr
+    right = run("select", tmp_path / "t.csv", "--target", "y", "-k", 1)
+    assert "reading t.csv: 60 rows, 2 usable columns; 5 folds" in right.stderr.splitlines()[0]

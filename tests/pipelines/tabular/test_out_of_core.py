@@ -50,23 +50,25 @@ def test_a_folder_equals_the_table_in_memory(frame, folder, tmp_path, limit):
     rows."""
     frame.to_parquet(tmp_path / "whole.parquet")
     options = ("-k", 3, "--weight", "w")
-    here, there = (
+    here, present = (
         json.loads(select(*place, *options).stdout)
         for place in ((tmp_path / "whole.parquet",), (folder, *limit))
     )
-    assert there["task"] == here["task"] and there["n_rows"] == N
-    one, two = ({c["name"]: c["coefficient"] for c in found["selected"]} for found in (here, there))
+    assert present["task"] == here["task"] and present["n_rows"] == N
+    one, two = (
+        {c["name"]: c["coefficient"] for c in result["selected"]} for result in (here, present)
+    )
     assert one.keys() == two.keys() == {"b", "e", "town"}
     np.testing.assert_allclose([two[name] for name in one], list(one.values()), rtol=1e-4)
     if limit:
         assert (
-            "columns are read as 1000 of 6000 rows show, which are spread evenly" in there["notes"]
+            "encoding of the columns decided on 1000 evenly spaced rows of 6000" in present["notes"]
         )
         assert any(
-            note.startswith("folds, stability and p-values on 10") for note in there["notes"]
+            note.startswith("folds, stability and p-values on 10") for note in present["notes"]
         )  # and 20 of each class
     else:
-        assert {**there, "settings": None, "selected": None} == {
+        assert {**present, "settings": None, "selected": None} == {
             **here,
             "settings": None,
             "selected": None,
@@ -78,8 +80,8 @@ def cluster():
     distributed = pytest.importorskip("distributed", reason="needs annealed[dask]")
     with distributed.LocalCluster(
         2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GB"
-    ) as found:
-        yield found
+    ) as result:
+        yield result
 
 
 @pytest.fixture
@@ -103,15 +105,16 @@ def test_a_fit_on_workers_equals_the_one_here(frame, folder, cluster, blocks, op
     )  # rows without a target are left out
     some[:2000].to_parquet(folder / "1.parquet", row_group_size=700)
     options = (folder, *options, "--memory-limit", "200KB")
-    here, there = (
+    here, present = (
         json.loads(select(*options, *more).stdout)
         for more in ((), ("--dask", cluster.scheduler_address))
     )
-    one, two = ({c["name"]: c["effect"] for c in found["selected"]} for found in (here, there))
-    assert there["n_rows"] < N and one.keys() == two.keys() and len(one) > 1
+    one, two = ({c["name"]: c["effect"] for c in result["selected"]} for result in (here, present))
+    assert present["n_rows"] < N and one.keys() == two.keys() and len(one) > 1
     np.testing.assert_allclose([two[name] for name in one], list(one.values()), rtol=1e-4)
     assert (
-        there["scores"] == here["scores"] and there["settings"]["dask"] == cluster.scheduler_address
+        present["scores"] == here["scores"]
+        and present["settings"]["dask"] == cluster.scheduler_address
     )
 
 
@@ -179,7 +182,10 @@ def test_a_scheduler_that_goes_away_is_one_line(folder, blocks, monkeypatch, tmp
             process.kill()
             process.wait()
     assert len(steps) >= 2 and result.exit_code == 2
-    assert f"annealed: --dask {address}: the scheduler has gone" in result.stderr.splitlines()[-1]
+    assert (
+        f"annealed: --dask {address}: connection to the scheduler lost"
+        in result.stderr.splitlines()[-1]
+    )
 
 
 def test_a_file_that_workers_do_not_see_is_named(folder, cluster, monkeypatch):
@@ -249,10 +255,10 @@ def test_parts_of_dates(tmp_path, as_text):
     )
     whole, *others = (json.loads(select(*place, "-k", 2).stdout)["selected"] for place in places)
     assert whole[0]["name"] == "when (weekday)"
-    for found in others:
-        assert [c["name"] for c in found] == [c["name"] for c in whole]
+    for result in others:
+        assert [c["name"] for c in result] == [c["name"] for c in whole]
         np.testing.assert_allclose(
-            [c["coefficient"] for c in found], [c["coefficient"] for c in whole], rtol=1e-4
+            [c["coefficient"] for c in result], [c["coefficient"] for c in whole], rtol=1e-4
         )
 
 
@@ -262,11 +268,11 @@ def test_a_url_and_its_partitions(frame, tmp_path):
         (tmp_path / "big" / f"town={town}").mkdir(parents=True)
         rows.drop(columns="town").to_parquet(tmp_path / "big" / f"town={town}" / "p.parquet")
     options = ("-k", 3, "--memory-limit", "200KB")
-    here, there = (
+    here, present = (
         json.loads(select(place, *options).stdout)
         for place in (tmp_path / "big", (tmp_path / "big").as_uri())
     )
-    assert there["selected"] == here["selected"] and {c["name"] for c in here["selected"]} == {
+    assert present["selected"] == here["selected"] and {c["name"] for c in here["selected"]} == {
         "b",
         "e",
         "town",
@@ -319,11 +325,11 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         ((folder, "--fdr", 0.1), "--fdr: needs the table in memory"),
         (
             (folder, "-k", 2, "--out", tmp_path / "o.csv"),
-            "o.csv: not of a table that is out of core",
+            "o.csv: not available for out-of-core tables",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--dask", "tcp://x:1"),
-            "t.csv is read into memory; expected a folder of .parquet",
+            "t.csv is read into memory; expected a folder of .parquet files",
         ),
         (
             (folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"),
@@ -341,6 +347,6 @@ def test_skewed_numbers_stay_as_they_are(frame, folder):
     for path in folder.rglob("*.parquet"):
         part = pd.read_parquet(path)
         part.assign(income=np.exp(1.5 * part["b"])).drop(columns="b").to_parquet(path)
-    found = json.loads(select(folder, "-k", 3).stdout)
-    income = next(column for column in found["selected"] if column["name"] == "income")
-    assert "form" not in income and not any("logarithms" in note for note in found["notes"])
+    result = json.loads(select(folder, "-k", 3).stdout)
+    income = next(column for column in result["selected"] if column["name"] == "income")
+    assert "form" not in income and not any("logarithms" in note for note in result["notes"])

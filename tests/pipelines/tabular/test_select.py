@@ -72,12 +72,14 @@ def test_columns_left_out_or_imputed_are_named(tmp_path):
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json")
     assert result.exit_code == 0
     assert (
-        "1 column left out, text that names the rows, 400 different values in 400 rows (--as COLUMN=category otherwise): words"
-        in result.stderr
-    )
-    assert "1 column left out, constant: same" in result.stderr
-    assert "2 columns incomplete, gaps filled with the median: c3, holes" in result.stderr
-    assert "1 column left out, more than half of the values missing: empty" in result.stderr
+        "1 column dropped, text that identifies the rows, 400 distinct values in 400 rows "
+        "(override: --as COLUMN=category): words"
+    ) in result.stderr
+    assert "1 column dropped, constant: same" in result.stderr
+    assert (
+        "2 columns incomplete, missing values imputed with the median: c3, holes"
+    ) in result.stderr
+    assert "1 column dropped, more than half of the values missing: empty" in result.stderr
     assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(true)
     assert (
         run("select", tmp_path / "t.csv", "--target", "y", "-k", 3, "--json", "--quiet").stderr
@@ -94,9 +96,7 @@ def test_rows_without_target_are_left_out(tmp_path):
     y[:3] = None
     frame_of(X, names, y=y).to_csv(tmp_path / "t.csv", index=False)
     table = read_table(tmp_path / "t.csv", Request("y"))
-    assert (
-        len(table.y) == 397 and "3 rows left out" in table.notes[0] and set(table.y) == {"a", "b"}
-    )
+    assert len(table.y) == 397 and "3 rows dropped" in table.notes[0] and set(table.y) == {"a", "b"}
 
 
 def test_npz_and_svmlight(tmp_path):
@@ -133,7 +133,7 @@ def test_guess_task():
     [
         ("gone.csv", None, ("--target", "y", "-k", 1), "gone.csv: no such file"),
         ("t.xls", "x", ("--target", "y", "-k", 1), "expected a .csv"),
-        ("t.csv", "a,y\n1,2\n", ("-k", 1), "name the target's column with --target"),
+        ("t.csv", "a,y\n1,2\n", ("-k", 1), "no target; expected --target COLUMN"),
         (
             "t.csv",
             "a,b\n1,2\n",
@@ -145,10 +145,10 @@ def test_guess_task():
             "t.csv",
             "a,y\nx,1\nx,0\n",
             ("--target", "y", "-k", 1),
-            "no usable column is left (1 column left out, constant",
+            "no usable column (1 column dropped, constant",
         ),
         ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
-        ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "one value only ('b')"),
+        ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "a single value ('b')"),
         (
             "t.csv",
             "a,y\n1,b\n2,c\n",
@@ -165,7 +165,7 @@ def test_guess_task():
             "t.npz",
             "hello",
             ("--target", "y", "-k", 1),
-            "brings its own target; expected no --target y",
+            "has its own target; expected no --target y",
         ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),
@@ -237,8 +237,8 @@ def test_noise_gives_no_column_but_all_files(tmp_path):
     ]
     result = run(*noise(tmp_path, y), *files)
     assert result.exit_code == 0, result.output
-    said = r"no column selected: none, alone or together, .* by one standard error; .* accuracy of 0\.\d+: -k \d+"
-    assert re.search(said, result.stdout)
+    message = r"no column selected: no size .* by one standard error; .* accuracy of 0\.\d+: -k \d+"
+    assert re.search(message, result.stdout)
     assert list(pd.read_csv(tmp_path / "out.csv").columns) == ["y"]
     page = (tmp_path / "report" / "select.html").read_text()
     assert "<b>0</b> of 13 usable columns" in page and "by one standard error" in page
@@ -301,13 +301,17 @@ def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
     )
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
-    found = {column["name"]: column for column in record["selected"]}
-    assert {"c3", "c7"} < set(found) and record["settings"]["monotone"] == ["c3=-", "c7=-", "day=+"]
+    outcome = {column["name"]: column for column in record["selected"]}
+    assert {"c3", "c7"} < set(outcome) and record["settings"]["monotone"] == [
+        "c3=-",
+        "c7=-",
+        "day=+",
+    ]
     if response == "linear":
-        assert found["c3"]["coefficient"] == 0 and found["c7"]["coefficient"] < 0
+        assert outcome["c3"]["coefficient"] == 0 and outcome["c7"]["coefficient"] < 0
     else:
         assert all(
-            (np.diff(np.ravel(found[name]["curve"]["y"])) <= 0).all() for name in ("c3", "c7")
+            (np.diff(np.ravel(outcome[name]["curve"]["y"])) <= 0).all() for name in ("c3", "c7")
         )
 
 
@@ -316,8 +320,8 @@ def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
     [
         ("c1", "--monotone c1: expected COLUMN=+ or COLUMN=-"),
         ("c1=up", "--monotone c1=up: expected COLUMN=+ or COLUMN=-"),
-        ("c9=+", "no usable column 'c9'; the table has none"),
-        ("same=+", "no usable column 'same'; constant"),
+        ("c9=+", "no usable column 'c9' (not in the table)"),
+        ("same=+", "no usable column 'same' (constant)"),
         ("town=+", "'town' is a category; expected a column of numbers or dates"),
         ("c1=+", "the target has 3 classes; expected two, or a regression"),
     ],
@@ -401,7 +405,7 @@ def test_a_score_card(tmp_path):
         predicted["probability of yes"], [risk[total] for total in by_hand], atol=1e-9
     )
     page = (tmp_path / "report" / "select.html").read_text()
-    assert "The score card" in page and "town=Rome" in page and "Alternatives" not in page
+    assert "Score card" in page and "town=Rome" in page and "Alternatives" not in page
     table = run(*arguments).stdout
     assert "score card" in table and "probability of yes" in table and "town=Rome" in table
 
@@ -412,16 +416,16 @@ def test_a_score_card(tmp_path):
         (
             "ill",
             ("-k", "auto"),
-            "-k auto: a score card needs a number of rules; expected -k with a number",
+            "-k auto: not available for a score card; expected a number of rules",
         ),
         (
             "ill",
             ("-k", 3, "--response", "piecewise"),
-            "--response piecewise is not for score cards",
+            "--response piecewise is not available for score cards",
         ),
-        ("ill", ("-k", 3, "--include", "age"), "--include is not for score cards"),
-        ("ill", ("-k", 3, "--monotone", "age=+"), "--monotone is not for score cards"),
-        ("town", ("-k", 3), "--card: the target has 3 different values; expected two classes"),
+        ("ill", ("-k", 3, "--include", "age"), "--include is not available for score cards"),
+        ("ill", ("-k", 3, "--monotone", "age=+"), "--monotone is not available for score cards"),
+        ("town", ("-k", 3), "--card: the target has 3 distinct values; expected two classes"),
     ],
 )
 def test_what_a_score_card_does_not_take_is_one_line(tmp_path, target, more, message):

@@ -22,21 +22,21 @@ def table(y, X=X, **more):
     return Table(X, np.asarray(y), ENCODING, **more)
 
 
-def names(found):
-    return [column["name"] for column in found.columns]
+def names(result):
+    return [column["name"] for column in result.columns]
 
 
 def test_columns_are_ordered_by_their_effect():
     y = X[:, 3] + 3.0 * X[:, 7]
-    found = select_columns(table(y, X * np.geomspace(1, 100, 12)), "regression", 2)
-    assert names(found) == ["c7", "c3"]
-    assert found.columns[0]["effect"] == pytest.approx(3.0, rel=0.2)
-    assert [column["stability"] for column in found.columns] == [1.0, 1.0] and found.kappa == 1.0
+    result = select_columns(table(y, X * np.geomspace(1, 100, 12)), "regression", 2)
+    assert names(result) == ["c7", "c3"]
+    assert result.columns[0]["effect"] == pytest.approx(3.0, rel=0.2)
+    assert [column["stability"] for column in result.columns] == [1.0, 1.0] and result.kappa == 1.0
     assert (
-        found.validation.scores["selected"]["R2"]
+        result.validation.scores["selected"]["R2"]
         > 0.99
         > 0.01
-        > found.validation.scores["baseline"]["R2"]
+        > result.validation.scores["baseline"]["R2"]
     )
 
 
@@ -49,9 +49,9 @@ def test_several_classes_have_the_norm_of_their_coefficients():
 
 def test_cross_validation_chooses_the_size():
     y = X[:, 3] + X[:, 7] - X[:, 9] + 0.3 * np.random.default_rng(1).standard_normal(200)
-    found = select_columns(table(y), "regression", None)
-    assert found.size_chosen and set(names(found)) == {"c3", "c7", "c9"}
-    record = found.record()
+    result = select_columns(table(y), "regression", None)
+    assert result.size_chosen and set(names(result)) == {"c3", "c7", "c9"}
+    record = result.record()
     assert record["chosen_by"] == "cross-validation" and len(record["path"][0]["folds"]) == 5
 
 
@@ -83,13 +83,13 @@ def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
 
     monkeypatch.setattr(validation, "chosen_size", recorded)
     y = X[:, 4] + X[:, 1] + np.random.default_rng(0).standard_normal(len(X))
-    found = select_columns(table(y), "regression", None).validation
-    assert found.nested
-    np.testing.assert_array_equal(seen[0], found.losses)
+    result = select_columns(table(y), "regression", None).validation
+    assert result.nested
+    np.testing.assert_array_equal(seen[0], result.losses)
     for fold, losses in enumerate(seen[1:]):  # without the fold that is scored
-        np.testing.assert_array_equal(losses, np.delete(found.losses, fold, axis=0))
-    assert "(selected" in found.curve and f"{found.size} " in found.curve
-    assert len(seen) == 6 and n_rows == [len(X), *(len(X) - n for n in found.held_out)]
+        np.testing.assert_array_equal(losses, np.delete(result.losses, fold, axis=0))
+    assert "(selected" in result.curve and f"{result.size} " in result.curve
+    assert len(seen) == 6 and n_rows == [len(X), *(len(X) - n for n in result.held_out)]
     seen.clear()
     assert not select_columns(table(y), "regression", 2).validation.nested and not seen
 
@@ -99,17 +99,17 @@ def test_small_sizes_are_scored_with_exchanges():
 
     X, y = load_diabetes(return_X_y=True)
     encoding = TableEncoding(tuple(ColumnEncoding(f"c{j}", fill=0.0) for j in range(10)))
-    found = select_columns(Table(X, y, encoding), "regression", None)
-    assert 4 <= found.validation.size <= 7  # of ten: serum measurements stand in for each other
+    result = select_columns(Table(X, y, encoding), "regression", None)
+    assert 4 <= result.validation.size <= 7  # of ten: serum measurements stand in for each other
 
 
 def test_groups_of_rows_stay_together():
     groups = np.repeat(np.arange(10), 20)
     for task, y in (("regression", X[:, 0]), ("classification", (X[:, 0] > 0).astype(int))):
-        found = folds(table(y, row_groups=groups), task)
-        assert len(found) == 5
-        assert all(not set(groups[train]) & set(groups[test]) for train, test in found)
-    with pytest.raises(ValueError, match="all rows are of one group"):
+        result = folds(table(y, row_groups=groups), task)
+        assert len(result) == 5
+        assert all(not set(groups[train]) & set(groups[test]) for train, test in result)
+    with pytest.raises(ValueError, match="all rows are in one group"):
         folds(table(X[:, 0], row_groups=np.zeros(200)), "regression")
 
 
@@ -128,8 +128,8 @@ def test_measures():
     "y, task, message",
     [
         (np.repeat(["a", "b"], 100), "regression", "labels such as 'a': expected numbers"),
-        (np.ones(200), "classification", "one value only"),
-        (np.ones(200), "regression", "one value only"),
+        (np.ones(200), "classification", "a single value"),
+        (np.ones(200), "regression", "a single value"),
         (np.linspace(0, 1, 200), "classification", "numbers such as 0.005"),
     ],
 )
@@ -146,17 +146,17 @@ def test_the_cost_of_doing_without_a_column(tmp_path):
     frame["y"] = 2 * X[:, 1] - X[:, 3] + (frame["city"] == "Rome") + 0.3 * rng.standard_normal(300)
     frame[["b", "d", "city", "y"]].to_csv(tmp_path / "t.csv", index=False)
     request = Request("y", "3", bounds=["b=0:"], monotone=["d=-"], pvalues=True)
-    found = select_file(tmp_path / "t.csv", request)
-    costs = {column["name"]: column["cost"] for column in found.columns}
+    result = select_file(tmp_path / "t.csv", request)
+    costs = {column["name"]: column["cost"] for column in result.columns}
     assert list(costs) == ["b", "d", "city"]
     assert costs["b"] > costs["d"] > costs["city"] > 0.01
-    score = found.validation.scores["selected"]["R2"]
+    score = result.validation.scores["selected"]["R2"]
     without_b = select_file(tmp_path / "t.csv", replace(request, k="2", exclude=["b"], bounds=()))
     assert score - costs["b"] == pytest.approx(
         without_b.validation.scores["selected"]["R2"], abs=0.02
     )
     assert (
-        "cost" in page(found)
+        "cost" in page(result)
         and "cost" not in select_file(tmp_path / "t.csv", Request("y", "3")).columns[0]
     )
     one = select_file(tmp_path / "t.csv", replace(request, k="1", bounds=(), monotone=()))
@@ -170,11 +170,13 @@ def test_where_predictions_go_wrong():
     p = rng.random(1000)
     y = (rng.random(1000) < p).astype(int)
     held = HeldOut(y, (p > 0.5).astype(int), None, np.array([0, 1]), np.column_stack([1 - p, p]))
-    found = errors(held)
-    assert np.sum(found["confusion"]["rows"]) == 1000
-    assert found["confusion"]["rows"][0][1] == ((y == 0) & (p > 0.5)).sum()
-    assert [group["rows"] for group in found["calibration"]] == 10 * [100]
-    assert all(abs(group["predicted"] - group["observed"]) < 0.15 for group in found["calibration"])
+    result = errors(held)
+    assert np.sum(result["confusion"]["rows"]) == 1000
+    assert result["confusion"]["rows"][0][1] == ((y == 0) & (p > 0.5)).sum()
+    assert [group["rows"] for group in result["calibration"]] == 10 * [100]
+    assert all(
+        abs(group["predicted"] - group["observed"]) < 0.15 for group in result["calibration"]
+    )
     y, predicted = rng.standard_normal(500), np.zeros(500)
     residuals = {
         entry["share"]: entry["residual"] for entry in errors(HeldOut(y, predicted))["residuals"]
@@ -206,7 +208,7 @@ def test_the_rule_of_the_size_is_an_option():
         sizes["explained"].size == 2 < sizes["best"].size == sizes["best"].sizes[sizes["best"].best]
     )
     with pytest.raises(
-        ValueError, match="--size-rule best: the number of columns is given; expected -k auto"
+        ValueError, match="--size-rule best: needs -k auto, not a given number of columns"
     ):
         Request(target="y", k="3", size_rule="best").check()
 

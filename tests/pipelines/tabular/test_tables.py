@@ -71,14 +71,17 @@ def test_what_becomes_of_each_column(path):
         "fare": ("number", ()),
     }
     assert table.left_out == {
-        "id": "numbers of the rows (--include keeps such a column)",
-        "name": "text that names the rows, 400 different values in 400 rows (--as COLUMN=category otherwise)",
+        "id": "row numbers (override: --include COLUMN)",
+        "name": (
+            "text that identifies the rows, 400 distinct values in 400 rows (override: --as "
+            "COLUMN=category)"
+        ),
         "ship": "constant",
     }
     text = "; ".join(table.notes)
     assert (
-        "cells that are no numbers, such as '?'" in text
-        and "dates, as days since 1970-01-01: boarded" in text
+        "cells that are not numbers, such as '?'" in text
+        and "read as days since 1970-01-01: boarded" in text
     )
     assert not np.isnan(table.X).any() and table.X.shape == (400, 8)
     assert table.X[:, table.encoding.labels.index("port=(missing)")].sum() == 3
@@ -138,7 +141,7 @@ def test_piecewise_responses_keep_gaps(path, tmp_path):
     assert result.exit_code == 0, result.output
     (age,) = [s for s in json.loads(result.stdout)["selected"] if s["name"] == "age"]
     assert len(age["curve"]["x"]) == len(age["curve"]["y"]) and age["curve"]["missing"] is not None
-    assert "gaps have a response of their own: age" in result.stderr
+    assert "missing values have a separate response: age" in result.stderr
 
 
 def test_unknown_levels_and_missing_columns_in_prediction(path, tmp_path):
@@ -171,10 +174,10 @@ def test_separators_and_encodings(tmp_path, sep, name, encoding):
     frame.to_csv(tmp_path / name, index=False, sep=sep, encoding=encoding or "utf-8")
     table = read_table(tmp_path / name, Request("survived", encoding=encoding))
     assert {"âge", "price"} <= set(table.names) and kinds(table)["price"] == ("number", ())
-    assert f"separated by {sep!r}" in table.notes[0]
+    assert f"detected the separator {sep!r}" in table.notes[0]
     if encoding:
         result = run("select", tmp_path / name, "--target", "survived", "-k", 1)
-        assert result.exit_code == 2 and "name its --encoding, such as latin-1" in result.stderr
+        assert result.exit_code == 2 and "expected --encoding, such as latin-1" in result.stderr
 
 
 def csv(tmp_path, text):
@@ -206,7 +209,7 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
         (
             rows("a,y", *(f"{i % 7},w{i}" for i in range(40))),
             (),
-            "40 different labels in 40 rows: expected classes",
+            "40 distinct labels in 40 rows: expected classes",
         ),
         (rows("y,y,b", *NUMBERS), (), "two columns have the name 'y'"),
         (rows("a,y,a", *NUMBERS), (), "two columns have the name 'a'"),
@@ -244,20 +247,20 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     X = np.random.default_rng(0).integers(-9, 9, (60, 3))
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))
-    said = "rows of t.csv end in a separator, unlike the names"
+    message = "t.csv: rows end in a separator, unlike the header"
     options = ("--save", tmp_path / "m", "--out", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)
     assert {column["name"] for column in record["selected"]} == {"a", "b"} and record["scores"][
         "selected"
     ]["R2"] > 0.99
-    assert said in result.stderr and any(said in line for line in record["notes"])
+    assert message in result.stderr and any(message in line for line in record["notes"])
     assert pd.read_csv(tmp_path / "o.csv")["y"][0] == float(lines[0].split(",")[0])
     csv(tmp_path, rows("a,b,c", "1,0,0,", "0,1,0,", "2,0,0,"))
     result = run("predict", tmp_path / "m", tmp_path / "t.csv", "--json")
     record = json.loads(result.stdout)
     assert record["prediction"] == pytest.approx([3, -1, 6], abs=0.2)
-    assert said in result.stderr and said in record["notes"][0]
+    assert message in result.stderr and message in record["notes"][0]
     record = json.loads(
         run(
             "predict", tmp_path / "m", csv(tmp_path, rows("a,b,c", "1,0,0", "0,1,0")), "--json"
@@ -272,7 +275,7 @@ def test_rows_with_one_cell_more(tmp_path):
     )  # as R writes them
     record = json.loads(run("select", named, "--target", "y", "-k", 1, "--json").stdout)
     assert (
-        "one cell more than there are names: the first is taken as the row's name"
+        "one cell more than the header: the first is treated as the row's name"
         in record["notes"][0]
     )
     assert read_table(named, Request("y")).X[:, 0].tolist() == [i % 7 for i in range(40)]
@@ -283,7 +286,7 @@ def test_rows_with_one_cell_more(tmp_path):
         result = run("select", csv(tmp_path, rows("a,y,b", *lines)), "--target", "y", "-k", 1)
         assert (
             result.exit_code == 2
-            and "rows have 4 cells, expected 3 as there are names" in result.stderr
+            and "rows have 4 cells; expected 3 as in the header" in result.stderr
         )
 
 
@@ -316,7 +319,7 @@ def test_columns_that_must_stay(path):
     for more, message in (
         (("-k", 1, "--include", "age"), "--include names 2 columns"),
         (("-k", 2, "--include", "ship"), "--include ship: cannot be used (constant)"),
-        (("-k", 2, "--exclude", "port"), "column 'port' is named by --include and by --exclude"),
+        (("-k", 2, "--exclude", "port"), "column 'port' is named by both --include and --exclude"),
     ):
         result = run("select", path, *options, *more)
         assert result.exit_code == 2 and message in result.stderr, result.output
@@ -326,7 +329,7 @@ def test_no_output_replaces_the_table(tmp_path):
     table = csv(tmp_path, rows("a,y,b", *NUMBERS))
     for option in ("--out", "--save"):
         result = run("select", table, "--target", "y", "-k", 1, option, table)
-        assert result.exit_code == 2 and "would be replaced" in result.stderr
+        assert result.exit_code == 2 and "is an input of this command" in result.stderr
     result = run("predict", table, table)
     assert result.exit_code == 2 and "not a safetensors file" in result.stderr
 
@@ -338,7 +341,7 @@ def test_names_with_blanks_row_numbers_and_large_identifiers(tmp_path):
     table = read_table(tmp_path / "t.csv", Request("y"))
     assert table.names == ["b"]
     assert (
-        "2 columns left out, numbers of the rows (--include keeps such a column): Unnamed: 0, key"
+        "2 columns dropped, row numbers (override: --include COLUMN): Unnamed: 0, key"
         in table.notes
     )
 

@@ -21,7 +21,7 @@ import numpy as np
 from .....models.keypoints.schema import Schema
 from .....vision.pyramid import Level, gaussian_pyramid
 from .....vision.windows.patches import extract_patches
-from ....common.file_map import Jobs, map_on
+from ....common.file_map import Jobs, map_items
 from ...data import AnnotatedImage, in_boxes
 from .fitting import TrainingSettings
 
@@ -152,7 +152,7 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
     """
     if not isinstance(n_jobs, int) or n_jobs <= 1:
         yield from (
-            map(work, items) if isinstance(n_jobs, int) else map_on(n_jobs, work, list(items))
+            map(work, items) if isinstance(n_jobs, int) else map_items(n_jobs, work, list(items))
         )
         return
     with ThreadPoolExecutor(n_jobs) as threads:

@@ -178,7 +178,7 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
     made = CliRunner().invoke(
         app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")]
     )
-    assert made.exit_code == 2 and "crops are of faces" in made.stderr
+    assert made.exit_code == 2 and "only available for faces" in made.stderr
 
 
 @pytest.fixture(scope="module")

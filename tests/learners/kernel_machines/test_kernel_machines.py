@@ -146,7 +146,7 @@ def test_triples_of_too_many_columns_are_refused():
 
 def test_bad_data():
     X, y = xor(20)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         SparseFourierClassifier(**FAST).fit(X, np.ones(20))
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):

@@ -101,6 +101,7 @@ def texts(path):
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and id(node) not in skipped
+            and " " in node.value  # one word is a key of a file or of a language
         ):
             yield node.value
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

@@ -148,10 +148,10 @@ def simulated_case(
     others are normal noise.
 
     "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y =
-    -1, u uniform on the circle. With ``tenth``, a tenth of the columns is informative, as in the
-    thesis, which gives no details: each of the two is the mean of p // 20 columns of unit variance,
-    which share half of their variance with it, so that the Bayes error is unchanged. Returns X, y
-    for n rows and X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
+    -1, u uniform on the circle. With ``tenth``, a tenth of the columns is informative, as in
+    Ma (thesis), which gives no details: each of the two is the mean of p // 20 columns of unit
+    variance, which share half of their variance with it, so that the Bayes error is unchanged.
+    Returns X, y for n rows and X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
     """
     rng = np.random.default_rng(seed)
     total = n + n_test

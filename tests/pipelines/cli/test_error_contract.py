@@ -171,7 +171,7 @@ main()
     "files, message",
     [
         (["camera", "0"], "camera 0: a camera is not supported; expected files"),
-        (["/dev/zero"], "not an ordinary file, expected tracks or a video"),
+        (["/dev/zero"], "not a regular file, expected tracks or a video"),
         (["."], "a folder, expected tracks or a video"),
     ],
 )

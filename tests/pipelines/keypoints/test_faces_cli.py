@@ -438,7 +438,7 @@ def test_bad_videos(folder, model, video):
         ([folder / "none.mp4"], "no such file"),
         (["camera"], "expected the number of a camera"),
         (["camera", "x"], "expected the number of a camera"),
-        ([video, "a.png"], "expected one video alone"),
+        ([video, "a.png"], "expected a single video"),
         ([video, "--every", 0], "--every 0"),
         (
             [video, "--smooth", "much"],

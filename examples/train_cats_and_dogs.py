@@ -40,13 +40,10 @@ def main(folder: str, words: str = "5000") -> None:
     labels = model.predict(photographs)
     wrong = [f.path.name for label, f in zip(labels, test, strict=True) if label != f.label]
     print(
-        f"error on {len(test)} other photographs: {len(wrong) / len(test):.3f}; "
-        f"wrong: {', '.join(wrong[:5])}"
+        f"error on {len(test)} other photographs: {len(wrong) / len(test):.3f}; wrong:", *wrong[:5]
     )
-    draw_evidence(
-        "evidence.png",
-        [(f.path.name, model.explain(p)) for f, p in zip(test[:4], photographs, strict=False)],
-    )
+    shown = zip(test[:4], photographs, strict=False)
+    draw_evidence("evidence.png", [(f.path.name, model.explain(p)) for f, p in shown])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,10 @@
-"""Train detectors of face keypoints on the nested folders of 300-W, and measure them on its test
-photographs.
+"""Train detectors of face keypoints on the nested folders of 300-W and evaluate them.
 
-    python examples/train_faces.py FOLDER BACKGROUND              # FOLDER: afw/, helen/trainset/,
-    helen/testset/, ...
-    python examples/train_faces.py FOLDER BACKGROUND 2 60         # two rounds on 60 photographs:
-    minutes, not hours
+    python examples/train_faces.py FOLDER BACKGROUND         # FOLDER: afw/, helen/trainset/, ...
+    python examples/train_faces.py FOLDER BACKGROUND 2 60    # two rounds, 60 photographs: minutes
 
-FOLDER is any folder that ``annealed faces train`` takes. Photographs in a folder "testset" are held
-out for the test; without one, every fifth is. BACKGROUND has photographs without faces, such as
-those of BSDS500. Writes faces.safetensors.
+FOLDER is any folder that ``annealed faces train`` takes; photographs in folders "testset", or every
+fifth, are held out. BACKGROUND has photographs without faces. Writes faces.safetensors.
 """
 
 import sys
@@ -22,44 +18,27 @@ from annealed.pipelines.keypoints.faces import ANCHORS
 from annealed.pipelines.keypoints.training.stages import DetectorSettings, train_detector
 
 
-def main(
-    folder: str,
-    background: str,
-    rounds: str = "",
-    photographs: str = "",
-    keypoints: str = ",".join(ANCHORS),
-) -> None:
+def main(folder: str, background: str, rounds="", photographs="", keypoints=""):
     """Train classifiers of all windows (mode "scan"), save them, and evaluate."""
     images = read_annotations(folder)
-    named = any(image.path.parent.name == "testset" for image in images)
-    test = [
-        image
-        for i, image in enumerate(images)
-        if (image.path.parent.name == "testset" if named else i % 5 == 0)
-    ]
+    names = keypoints.split(",") if keypoints else ANCHORS
+    test = [image for image in images if image.path.parent.name == "testset"] or images[::5]
     held_out = {image.path for image in test}
     train = [image for image in images if image.path not in held_out]
     if photographs:
-        train, test = (
-            part[:: max(1, len(part) // int(photographs))][: int(photographs)]
-            for part in (train, test)
-        )
+        n = int(photographs)
+        train, test = (part[:: max(1, len(part) // n)][:n] for part in (train, test))
     print(f"{len(train)} photographs to train on, {len(test)} to test")
 
     settings = DetectorSettings()
     if rounds:
         settings = replace(settings, scan=replace(settings.scan, rounds=int(rounds)))
-    names = keypoints.split(",")
-    detector = train_detector(
-        train, list_images(background), Path("faces.safetensors"), settings, names, mode="scan"
-    )
-
+    out = Path("faces.safetensors")
+    detector = train_detector(train, list_images(background), out, settings, names, mode="scan")
     for row in evaluate_detector(detector, test, names).rows:
         if row["source"] == "all":
-            print(
-                f"{row['keypoint']:12} within {row['tolerance']:.2f} of the eyes' distance: "
-                f"AP {row['ap']:.3f}"
-            )
+            within = f"within {row['tolerance']:.2f} of the eyes' distance"
+            print(f"{row['keypoint']:12} {within}: AP {row['ap']:.3f}")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ TERMS = {
     "requested, selected": r"\bask(s|ed|ing)? for\b",
     "maximum, minimum, largest, smallest": r"\bgreatest\b|(?<!at )(?<!At )\bleast\b(?![- ](squares|angle|absolute))",
     "synthetic, simulated": r"\bmade (pictures?|scenes?|tables?|sets?|videos?|images?|photographs?|tracks|data|text)\b",
-    "is not a valid X": r"\b(is|are|was) no (number|date|time|class|direction|column|table|picture|image|video|file|folder|"
+    "is not a valid X": r"\b(is|are|was) no (number|date|time|class|direction|column|table|"
+    r"picture|image|video|file|folder|"
     r"text|name|model|group|integer|keypoint|instance|option|size|weight|annotation|archive|address|word|probability)s?\b",
     "resume, continue": r"\b(go(es)?|going|went|gone) on\b",
     "detect, determine": r"\b(find|finds|found|finding) out\b",

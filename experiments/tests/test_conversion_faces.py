@@ -37,7 +37,8 @@ def write_aflw(folder, faces):
     database = sqlite3.connect(folder / "data" / "aflw.sqlite")
     database.executescript(
         """CREATE TABLE Faces (face_id INTEGER, file_id TEXT, db_id TEXT);
-        CREATE TABLE FaceImages (image_id INTEGER, db_id TEXT, file_id TEXT, filepath TEXT, bw INTEGER,
+        CREATE TABLE FaceImages (image_id INTEGER, db_id TEXT, file_id TEXT, filepath TEXT,
+            bw INTEGER,
   width INTEGER);
         CREATE TABLE FaceRect (face_id INTEGER, x REAL, y REAL, w REAL, h REAL,
   annot_type_id INTEGER);

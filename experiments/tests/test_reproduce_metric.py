@@ -82,7 +82,7 @@ def test_online_rows(data_dir, monkeypatch):
 def test_every_table_is_there():
     for name in TABLES:
         assert callable(table(name))
-    with pytest.raises(ValueError, match="no table"):
+    with pytest.raises(ValueError, match="is not a table"):
         reproduce("table-0")
     with pytest.raises(ValueError, match="runs=0"):
         reproduce("sdist-real", 0)

@@ -184,8 +184,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities: those of the model for logistic losses, squashed scores for
-        others.
+        """Predict probabilities; for losses other than the logistic ones squashed scores.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
         flip) / (1 + exp(-score)).

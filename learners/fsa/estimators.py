@@ -327,8 +327,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
     class_weight: ClassWeight = None
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
-        """Check the data of :meth:`fit`, encode the targets, and set the attributes known before
-        the fit.
+        """Check the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
@@ -408,8 +407,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     _momentum = 0.9
 
     def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
-        """Check the data of :meth:`fit`, encode the targets, and set the attributes known before
-        the fit.
+        """Check the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------

@@ -115,8 +115,7 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> FitProblem:
-        """Check the data of :meth:`fit`, encode the targets, and set the attributes known before
-        the fit.
+        """Check the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------

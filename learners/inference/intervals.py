@@ -25,8 +25,7 @@ _ROWS_PER_COLUMN = 3  # minimum rows of a half for each fitted column: a choice
 
 
 class FSAInference(MetaEstimatorMixin, BaseEstimator):
-    """Coefficients of the selected columns with confidence intervals that account for the
-    selection.
+    """Coefficients of selected columns with confidence intervals that allow for the selection.
 
     The rows are split at random. Columns are selected on one half; on the other the coefficients of
     these and of the columns that all rows select minimise the loss without a ridge; then the halves

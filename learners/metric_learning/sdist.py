@@ -422,8 +422,9 @@ class SDist(
         )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probability of each class: its share of the votes, or the value implied by the
-        exponential loss.
+        """Probability of each class.
+
+        Its share of the votes, or the value implied by the exponential loss.
 
         Parameters
         ----------

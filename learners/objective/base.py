@@ -267,9 +267,7 @@ class Loss(BaseEstimator):
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Number of informative rows: all, or only events if times are censored. Weights are as
-        given. See :class:`Loss`.
-        """
+        """Number of informative rows: with censored times, of events. See :class:`Loss`."""
         return float(weight.sum())
 
     def charges(
@@ -308,8 +306,7 @@ class Loss(BaseEstimator):
     # -- fixed step lengths ------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        """Loss minimised by annealing: the loss itself, or a safe approximation. See
-        :class:`Loss`."""
+        """The loss that annealing minimises: itself, or an approximation. See :class:`Loss`."""
         return self
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:

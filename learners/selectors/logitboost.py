@@ -274,8 +274,7 @@ def boost(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost on single features, until k different ones are selected (Friedman et al. (2000)
-    [1]_).
+    """LogitBoost on single features until k are selected (Friedman et al. (2000) [1]_).
 
     It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
 

@@ -37,8 +37,8 @@ CHEAP: dict[str, Any] = {
 _N_WORST, _N_FEATURES, _N_WINDOWS, _N_TILES = 6, 6, 40, 8
 _SIDE = 144  # pixels of a window in the page
 _RIGHT = (
-    "A point is correct within a tenth of the box&rsquo;s size; the threshold is the probability of "
-    "the object."
+    "A point is correct within a tenth of the box&rsquo;s size; the threshold is the probability "
+    "of the object."
 )
 
 

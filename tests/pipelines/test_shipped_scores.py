@@ -80,7 +80,10 @@ def test_the_shipped_motion_model_on_perspective_sequences():
     """The line of the card that is of the shipped file: sequences that it did not learn from, and
     their best candidates."""
     card = (CARDS / "motion.md").read_text()
-    pattern = r"^\| this file on (\d+) other synthetic sequences \(best candidate: ([\d.]+)%\) \| ([\d.]+)% \|$"
+    pattern = (
+        r"^\| this file on (\d+) other synthetic sequences "
+        r"\(best candidate: ([\d.]+)%\) \| ([\d.]+)% \|$"
+    )
     line = re.search(pattern, card, re.MULTILINE)
     assert line is not None and int(line[1]) == len(TEST_SEEDS)
     ranker = load_model("motion")

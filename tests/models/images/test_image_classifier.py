@@ -130,7 +130,7 @@ def test_temperature():
 
 def test_unusable_training(trained):
     items, labels = photographs(4)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         ImageClassifier().fit(items, ["cat"] * 4)
     with pytest.raises(ValueError, match="has one photograph"):
         ImageClassifier().fit(items, ["cat", "cat", "cat", "dog"])

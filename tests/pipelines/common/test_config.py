@@ -55,7 +55,9 @@ def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
     )
     plain = DetectorSettings()
     wanted = replace(
-        plain, classifier=replace(plain.classifier, rounds=1), guide=replace(plain.guide, n_offsets=9),
+        plain,
+        classifier=replace(plain.classifier, rounds=1),
+        guide=replace(plain.guide, n_offsets=9),
         face_cascade=replace(plain.face_cascade, lost_fraction=0.02),
     )  # fmt: skip
     assert read_config(path, plain) == wanted

@@ -226,14 +226,14 @@ def test_few_pictures(tmp_path):
         (["--rotation", "sideways"], "sideways"),
         (["--anchor", "nose"], "nose"),
         (["--anchor", "left_end"], "expected two or more, or none"),
-        (["--window", "0"], "--window 0.0: expected a number of at least 0.1"),
-        (["--features", "0"], "--features 0: expected a number of at least 1"),
-        (["--rounds", "-1"], "--rounds -1: expected a number of at least 0"),
+        (["--window", "0"], "--window 0.0: expected at least 0.1"),
+        (["--features", "0"], "--features 0: expected at least 1"),
+        (["--rounds", "-1"], "--rounds -1: expected at least 0"),
         (["--category", "screw"], "categories bar; expected one of them, not 'screw'"),
         (["--schema", "gone.toml"], "gone.toml"),
         (["--background", "gone"], "gone: no such folder"),
         (["--dask", "tcp://127.0.0.1:9"], "--dask tcp://127.0.0.1:9: no scheduler answers"),
-        (["--dask", "tcp://x:1", "--jobs", "2"], "--jobs 2: with --dask"),
+        (["--dask", "tcp://x:1", "--jobs", "2"], "--jobs 2: not available with --dask"),
     ],
 )
 def test_bad_options(tmp_path, options, message):

@@ -118,7 +118,7 @@ def test_points_in_boxes_of_known_faces(tmp_path):
         boxes.write_text(f"image,x0,y0,x1,y1\n{text}\n")
         result = run("faces", "detect", picture, "--boxes", boxes)
         assert result.exit_code == 2 and message in " ".join(result.stderr.split())
-    assert "expected photographs of different names" in " ".join(
+    assert "expected photographs with distinct names" in " ".join(
         run("faces", "detect", "--boxes", boxes).stderr.split()
     )
 
@@ -333,7 +333,7 @@ def test_train_complains_early(pixels, tmp_path):
         ),
         (
             ("--out", tmp_path / "m.safetensors", "--dask", "tcp://x:1", "--jobs", 2),
-            "--jobs 2: with --dask",
+            "--jobs 2: not available with --dask",
         ),
         (("--out", tmp_path / "m.safetensors"), "too few"),
     ):

@@ -142,7 +142,7 @@ def test_a_folder_of_something_else_is_refused(reported, tmp_path):
     made = CliRunner().invoke(app, ["keypoints", "train", *options])
     assert (
         made.exit_code == 2
-        and "of no report of this command" in made.stderr
+        and "not part of a report of this command" in made.stderr
         and made.stderr.count("\n") == 1
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == [REPORT_FILES[0]]

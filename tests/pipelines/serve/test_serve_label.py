@@ -236,7 +236,7 @@ def test_a_training_in_the_background(tmp_path, monkeypatch):
     while labelling.training()["line"] != "half done":
         time.sleep(0.05)
     assert labelling.training()["state"] == "running"
-    with pytest.raises(RequestError, match="a training is running"):
+    with pytest.raises(RequestError, match="a training is already running"):
         labelling.train()
     labelling.stop()
     asked = (tmp_path / "asked").read_text().split()

@@ -53,13 +53,13 @@ def test_objects_are_found(trained):
     assert made.schema.anchors == GIVEN["anchors"] and made.category == "fish"
 
 
-def test_the_time_left_is_said(trained):
-    said = [line for line in trained[3] if "min left" in line]
+def test_the_time_left_is_reported(trained):
+    said = [line for line in trained[3] if "fits left" in line]
     # of three points with two fits each, of which the second is spared: nothing was mined
     assert [line.split("scan: ")[1].split(",")[0] for line in said] == [
-        "5 fits",
-        "3 fits",
-        "1 fits",
+        "5 fits left",
+        "3 fits left",
+        "1 fits left",
     ]
 
 

@@ -310,12 +310,13 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     # The same training again, from nothing and from the checkpoints of every stage: the same bytes.
     again = tmp_path / "again.safetensors"
     train_detector(photographs[:14], [], again, WHOLE, n_jobs=2, **options)
-    assert again.read_bytes() == out.read_bytes() and not any("before" in line for line in said)
+    assert again.read_bytes() == out.read_bytes() and not any("already" in line for line in said)
     again.unlink()
     said.clear()
     train_detector(photographs[:14], [], again, WHOLE, resume=True, **options)
     assert (
-        again.read_bytes() == out.read_bytes() and sum("done before" in line for line in said) == 10
+        again.read_bytes() == out.read_bytes()
+        and sum("already done" in line for line in said) == 10
     )
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
     with pytest.raises(ValueError, match=r"left_eye\.guide\.safetensors: made from other settings"):

@@ -1,9 +1,7 @@
 """Train on photographs of cats and dogs, measure the error on others, and draw the evidence.
 
-    python examples/train_cats_and_dogs.py FOLDER           # Kaggle's "Dogs vs. Cats": cat.0.jpg
-    ... in FOLDER or FOLDER/train
-    python examples/train_cats_and_dogs.py FOLDER 1000      # number of words: fewer for a few
-    hundred photographs
+    python examples/train_cats_and_dogs.py FOLDER           # Kaggle's "Dogs vs. Cats"
+    python examples/train_cats_and_dogs.py FOLDER 1000      # 1,000 words, for a few photographs
 
 FOLDER is any folder that ``annealed pets train`` takes: also the Oxford-IIIT tree, or one subfolder
 per class. Writes cats_and_dogs.safetensors and evidence.png.

@@ -269,7 +269,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
           bounds or directions;
         * ``Schedule("inverse", mu=..., n_steps=...)``: a larger mu drops features sooner;
         * a function of (n_features, k, n_steps) that returns the non-increasing numbers, ending
-        with k.
+          with k.
     learning_rate : float or "auto", default "auto"
         Step size > 0 on standardised columns and mean gradients. "auto" is the loss'
         ``default_step_size``, or the inverse Lipschitz constant of the gradient, by power iteration
@@ -363,7 +363,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     loss : str or Loss, default "auto"
         * "auto", "squared": on targets of mean 0 and variance 1;
         * "huber" (robust to outliers), "quantile" (the median; ``QuantileLoss(0.9)`` for another
-        quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
+          quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
         * "poisson": counts;
         * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two

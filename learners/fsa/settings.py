@@ -76,14 +76,15 @@ class Refinement(BaseEstimator):
         Whether selected features are exchanged for others while the objective falls:
 
         * "auto": if it takes at most about a second and there are enough rows: per coefficient ten
-        rows of the rarest class, or five for numeric targets. With fewer than 1,000 numeric targets
-        exchanges must also gain more than a multiple of the extended Bayesian information
-        criterion's penalty of a support: 2.6 sqrt(k / rows) for a weak signal; for a strong one 1,
-        below 150 rows and ten per coefficient. With fewer rows annealing uses a ridge instead
-        (0.01, or 0.1 for the squared loss), which selects the common signal of correlated columns;
+          rows of the rarest class, or five for numeric targets. With fewer than 1,000 numeric
+          targets exchanges must also gain more than a multiple of the extended Bayesian information
+          criterion's penalty of a support: 2.6 sqrt(k / rows) for a weak signal; for a strong one
+          1, below 150 rows and ten per coefficient. With fewer rows annealing uses a ridge instead
+          (0.01, or 0.1 for the squared loss), which selects the common signal of correlated
+          columns;
         * True, False: always, never;
         * "cv": as "auto", but up to 1,000 rows three-fold cross-validation chooses between
-        exchanges and shrinkage.
+          exchanges and shrinkage.
     ridge : float or "auto", default "auto"
         s >= 0 of the penalty ``s * ||theta||^2`` of the final fit, on standardised coefficients.
         "auto" minimises generalised cross-validation for the squared loss, else the approximate

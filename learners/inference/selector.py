@@ -59,9 +59,10 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
           larger fit, with the step-up procedure of Benjamini and Hochberg over all columns. It can
           select a single column.
         * "knockoffs": Model-X knockoffs+ [2]_. It selects at least 1 / fdr columns, or none. With
-        many relevant columns and few rows it selects more than the test. * "auto": knockoffs with
-        at least 100 / fdr rows, no common factor of the columns, and no correlation of two columns
-        above 0.7, as knockoffs of an estimated covariance may otherwise be invalid; else the test.
+          many relevant columns and few rows it selects more than the test.
+        * "auto": knockoffs with at least 100 / fdr rows, no common factor of the columns, and no
+          correlation of two columns above 0.7, as knockoffs of an estimated covariance may
+          otherwise be invalid; else the test.
     knockoffs : "second_order" or function, default "second_order"
         Gaussian knockoffs with the estimated mean and covariance, or a function of (X, RandomState)
         that returns an array of the shape of X.

@@ -173,7 +173,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Which features a stage drops:
 
         * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
-        many as ``schedule`` determines;
+          many as ``schedule`` determines;
         * "threshold": those below ``threshold``, the printed algorithm; the result is the last
           mean.
     threshold : float, default 0.7

@@ -206,7 +206,7 @@ class FSACRF(SelectingCRF):
 
         * "norm": those with the smallest coefficients in units of their columns;
         * "objective": those whose removal raises the objective by the smallest amount; one pass
-        over the data for every unit and cut.
+          over the data for every unit and cut.
     schedule : str, Schedule or function, default "linear"
         Number of units after each cut, see :class:`Schedule`; "linear" drops the same
         number each time.

@@ -10,7 +10,7 @@ GATE = bool(os.environ.get("ANNEALED_GATE"))
 # What the extra `test` does not bring. Any other skip hides a test, and fails the gate.
 # SCIPY_ARRAY_API: scikit-learn skips a check of its own without it.
 MAY_SKIP = re.compile(
-    r"real data not found|needs annealed\[(torch|bench|integrations)\]|needs a (CUDA device|browser)|SCIPY_ARRAY_API"
+    r"real data not found|needs annealed\[(torch|bench|integrations)\]|needs a (CUDA device|browser|server)|SCIPY_ARRAY_API"
 )
 # The inner loop, below a minute: pytest -m quick
 QUICK = (

@@ -12,7 +12,7 @@ GATE = bool(os.environ.get("ANNEALED_GATE"))
 MAY_SKIP = re.compile(
     r"real data not found|needs annealed\[(torch|bench|integrations)\]|needs a (CUDA device|browser|server)|SCIPY_ARRAY_API"
 )
-# The inner loop, below a minute: pytest -m quick
+# The inner loop, about a minute: pytest -m quick
 QUICK = (
     "learners/common",
     "learners/model_selection",

@@ -12,6 +12,7 @@ import numpy as np
 from ...vision.tracks.candidates import (
     ALL_FAMILIES,
     Candidate,
+    DominantFamily,
     Family,
     MergedFamily,
     NeighbourFamily,
@@ -22,8 +23,9 @@ from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
+from ...vision.tracks.pairs.dominant import MODELS
 from ...vision.tracks.pairs.frame_pairs import KERNELS
-from ...vision.tracks.pairs.measures import own_residuals
+from ...vision.tracks.pairs.measures import CRITERIA, own_residuals
 from ...vision.tracks.tracks import (
     MIN_POINTS_PER_MOTION,
     REPRESENTATIONS,
@@ -49,6 +51,16 @@ _FAMILIES: dict[str, Any] = {
     "neighbours": NeighbourFamily,
     "pairs": PairFamily,
     "merged": MergedFamily,
+    "dominant": DominantFamily,
+}
+# Settings of merged families that are absent in older files.
+_LATER_SETTINGS = {"clusters": 0, "criterion": CRITERIA[0]}
+# Valid values of the settings of families that are names.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "representation": tuple(REPRESENTATIONS),
+    "kernel": (*KERNELS, "neighbours"),
+    "criterion": CRITERIA,
+    "model": MODELS,
 }
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {
     "subspace": SegmentationFeatures,
@@ -169,7 +181,11 @@ class SegmentationRanker(ModelFile):
         return self
 
     def candidate_set(
-        self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        n_motions: int,
+        sequence: TrackSequence | None = None,
+        columns: np.ndarray | None = None,
     ) -> CandidateSet:
         """Compute candidates and features of this ranker.
 
@@ -183,16 +199,21 @@ class SegmentationRanker(ModelFile):
             Number of motions K.
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
+        columns : ndarray of int or None, default None
+            Columns of the features to compute; others may be left zero. None means all.
 
         Returns
         -------
         CandidateSet
             Candidates with their features, and errors where the truth is known.
         """
-        return candidate_set(tracks, n_motions, self.families, self.features, sequence)
+        return candidate_set(tracks, n_motions, self.families, self.features, sequence, columns)
 
     def sets_by_number(
-        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        sequence: TrackSequence | None = None,
+        columns: np.ndarray | None = None,
     ) -> dict[int, CandidateSet]:
         """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
 
@@ -204,6 +225,8 @@ class SegmentationRanker(ModelFile):
             Tracks in pixels.
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
+        columns : ndarray of int or None, default None
+            As in :meth:`candidate_set`.
 
         Returns
         -------
@@ -211,7 +234,7 @@ class SegmentationRanker(ModelFile):
             Candidates by number of motions.
         """
         tracks = as_tracks(tracks)
-        return {k: self.candidate_set(tracks, k, sequence) for k in _numbers(tracks)}
+        return {k: self.candidate_set(tracks, k, sequence, columns) for k in _numbers(tracks)}
 
     def mixed_set(
         self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
@@ -423,13 +446,14 @@ def read_families(listed: Any) -> tuple[Family, ...]:
 
 def _read_family(record: Any) -> Family:
     family = _FAMILIES[record["kind"]]
-    settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
-    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get(
-        "lowest", 0
-    ) > settings.get("highest", 0):
-        raise ValueError(f"family {record}: expected a known representation, and lowest <= highest")
-    if settings.get("kernel", KERNELS[0]) not in KERNELS:
-        raise ValueError(f"family {record}: expected a kernel of {', '.join(KERNELS)}")
+    defaults = asdict(family())
+    later = _LATER_SETTINGS if family is MergedFamily else {}
+    settings = check_settings({**later, **_without_kind(record)}, defaults, LIMITS)
+    if settings.get("lowest", 0) > settings.get("highest", 0):
+        raise ValueError(f"family {record}: expected lowest <= highest")
+    for name, known in _NAMES.items():
+        if settings.get(name, known[0]) not in known:
+            raise ValueError(f"family {record}: expected {name} of {', '.join(known)}")
     return family(**settings)
 
 

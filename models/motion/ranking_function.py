@@ -23,6 +23,8 @@ LIMITS: dict[str, tuple[float, float]] = {
         ("neighbours", "powers", "span", "n_thresholds", "n_smallest", "n_bins"), (1, 1000)
     ),
     "extra": (1, 10),
+    "levels": (1, 100),
+    **dict.fromkeys(("clusters", "nearest"), (0, 1000)),
 }
 
 

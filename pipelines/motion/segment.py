@@ -11,7 +11,7 @@ import numpy as np
 
 from ...models.files import replacing
 from ...models.messages import first_of
-from ...models.motion.candidate_set import joined
+from ...models.motion.candidate_set import CandidateSet, joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import SHIPPED_FAMILIES
@@ -23,6 +23,7 @@ from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
+from .benchmark import shuffled_tracks
 
 Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
@@ -31,6 +32,7 @@ MAX_FEW = 4
 # Weight of a user's sequence relative to a synthetic one; chosen with the settings of the ranker
 # (methods.SHIPPED)
 OWN_WEIGHT = 3
+MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
 # The longest tracks of a video; a choice, since affinities of all pairs are held in memory
 MAX_TRACKS = 1500
 
@@ -238,6 +240,22 @@ def shipped_columns(features: Features) -> np.ndarray:
     return np.flatnonzero(features.is_prior() | ~np.array(slow))
 
 
+def training_sets(
+    ranker: SegmentationRanker,
+    sequence: TrackSequence,
+    number: int,
+    every: bool,
+    columns: np.ndarray,
+) -> tuple[CandidateSet, list[CandidateSet]]:
+    """Candidates of a sequence, shuffled by its number, for its number of motions; with ``every``
+    also those of all numbers, as a list of one set."""
+    n_motions = sequence.n_motions
+    tracks, shuffled = shuffled_tracks(sequence, number)
+    sets = ranker.sets_by_number(tracks, shuffled, columns) if every else {}
+    one = sets.get(n_motions) or ranker.candidate_set(tracks, n_motions, shuffled, columns)
+    return one, [joined(list(sets.values()))] if sets else []
+
+
 def train_ranker(
     sequences: Sequence[TrackSequence],
     min_motion_size: int = 0,
@@ -253,8 +271,7 @@ def train_ranker(
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered.
     synthetic : int, default 0
-        Number of synthetic perspective sequences, by the first training seeds; they train the
-        ranking but not the choice of the number of motions.
+        Number of synthetic perspective sequences, by the first training seeds.
     driving : int, default 0
         The same for synthetic driving scenes: their number per training kind.
     progress : function
@@ -269,32 +286,27 @@ def train_ranker(
     ValueError
         If a sequence has no labels or cannot be segmented; names it.
     """
-    from .benchmark import shuffled_tracks
     from .driving import TRAINING_KINDS, driving_sequence
     from .synthetic import TRAINING_SEEDS, perspective_sequence
 
     ranker = shipped_settings(min_motion_size)
-    sets, mixed = [], []
+    columns = shipped_columns(ranker.features)
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
     made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(driving)]
+    sets, mixed = [], []
     for number, sequence in enumerate(progress([*sequences, *made])):
-        n_motions = sequence.n_motions
+        # The choice of the number of motions learns from every third synthetic scene.
+        every = number < len(sequences) or (number - len(sequences)) % MIXED_STEP == 0
         try:
-            tracks, shuffled = shuffled_tracks(sequence, number)
-            by_number = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
-            if by_number:
-                mixed.append(joined(list(by_number.values())))
-            sets.append(
-                by_number[n_motions]
-                if n_motions in by_number
-                else ranker.candidate_set(tracks, n_motions, shuffled)
-            )
+            one, of_all_numbers = training_sets(ranker, sequence, number, every, columns)
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
+        sets.append(one)
+        mixed += of_all_numbers
     ranker.fit(
         sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :],
         mixed,
-        shipped_columns(ranker.features),
+        columns,
     )
     ranker.training = {
         "sequences": len(sequences),

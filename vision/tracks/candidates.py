@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
+from .dominant import dominant_and_moving
 from .labels import canonical_labels
 from .merging import merged
 from .pairs.frame_pairs import KERNELS
-from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions, positions
+from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions
 
 
 @dataclass(frozen=True)
@@ -143,23 +143,7 @@ class NeighbourFamily:
         -------
         ndarray of shape (P, P)
         """
-        coordinates = tracks.in_canonical_order
-        n_frames, n_points, _ = coordinates.shape
-        span = min(self.span, n_frames - 1)
-        displacements = positions(coordinates[span:] - coordinates[:-span]) / np.sqrt(
-            n_frames - span
-        )
-        difference = cdist(displacements, displacements)
-        place = positions(coordinates)
-        near = np.argsort(cdist(place, place), axis=1, kind="stable")
-        joined = np.zeros((n_points, n_points), bool)
-        np.put_along_axis(joined, near[:, : dimension + 1], True, axis=1)
-        joined |= joined.T
-        np.fill_diagonal(joined, False)
-        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected, or it forms a
-        # separate cluster.
-        scale = max(float(np.median(difference[joined])), self.floor)
-        return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
+        return tracks.neighbour_affinity(dimension, self.span, self.floor)
 
 
 @dataclass(frozen=True)
@@ -239,18 +223,80 @@ class MergedFamily(PairFamily):
         As in :class:`PairFamily`; one candidate for each (its "dimension").
     extra : int, default 4
         Number of clusters beyond the number of motions.
+    clusters : int, default 0
+        Total number of clusters, so that all numbers of motions share one order of merging; 0 means
+        ``extra`` more than motions.
+    criterion : {"gric", "fundamental"}, default "gric"
+        As in :func:`.merging.merged`.
     """
 
     powers: tuple[int, ...] = (25,)
     extra: int = 4
+    clusters: int = 0
+    criterion: str = "gric"
 
     @property
     def name(self) -> str:
         """Name in lists of candidates."""
-        return f"merged, {self.kernel}"
+        return f"merged, {self.kernel}" + (", F" if self.criterion == "fundamental" else "")
+
+    def over_segmentation(self) -> PairFamily | NeighbourFamily:
+        """Recipe of the clusters that are merged."""
+        if self.kernel == "neighbours":
+            return _SURROUNDINGS
+        return PairFamily(self.kernel)
 
 
-Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily
+@dataclass(frozen=True)
+class DominantFamily:
+    """Recipe for scenes in which one motion dominates, such as a street seen from a car.
+
+    The tracks that deviate from the dominant motion (:class:`.DominantMotion`) are clustered by
+    place and displacement. If too few deviate, the remaining motions are the clusters of neighbours
+    that are nearest compared with their surroundings: an oncoming car on the camera's axis looks
+    like a nearer part of the static scene, but nothing connects it with the ground.
+
+    Parameters
+    ----------
+    model : {"essential", "homography"}, default "essential"
+        Model of the dominant motion.
+    levels : tuple of int, default (40,)
+        Points that deviate in more than this percentage of the pairs of frames move; one candidate
+        for each (its "dimension").
+    nearest : int, default 0
+        Minimum number of motions that are clusters of neighbours.
+    clusters : int, default 30
+        Number of clusters of neighbours.
+    """
+
+    model: str = "essential"
+    levels: tuple[int, ...] = (40,)
+    nearest: int = 0
+    clusters: int = 30
+
+    @property
+    def name(self) -> str:
+        """Name in lists of candidates."""
+        return f"dominant, {self.model}"
+
+    def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
+        """Percentages.
+
+        Parameters
+        ----------
+        tracks : Tracks
+            Ignored.
+        n_motions : int
+            Number of motions K; ignored.
+
+        Returns
+        -------
+        list of int
+        """
+        return list(self.levels)
+
+
+Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily | DominantFamily
 PAPER_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 2.0),)
 JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), SubspaceFamily("raw", 3.0))
 VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
@@ -258,6 +304,12 @@ PAIR_FAMILIES: tuple[Family, ...] = tuple(PairFamily(kernel) for kernel in KERNE
 ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
 MERGED_FAMILIES: tuple[Family, ...] = tuple(
     MergedFamily(kernel) for kernel in ("all", "epipolar", "fundamental", "affinity")
+)
+DOMINANT_FAMILIES: tuple[Family, ...] = (
+    DominantFamily("essential", (25, 60)),
+    DominantFamily("essential", (25, 60), nearest=1),
+    DominantFamily("homography", (40,)),
+    MergedFamily("all", clusters=20, criterion="fundamental"),
 )
 # Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes;
 # without the others a fit ranks better in half the time (experiments/notebook/motion.md).
@@ -267,7 +319,9 @@ SHIPPED_FAMILIES: tuple[Family, ...] = (
     *(PairFamily(kernel, (25,)) for kernel in ("homography", "epipolar", "all")),
     PairFamily("fundamental", (5,)),
     *MERGED_FAMILIES,
+    *DOMINANT_FAMILIES,
 )
+_SURROUNDINGS = NeighbourFamily((14,))
 # eigenvectors of each affinity: enough for every number of motions that a ranker considers
 _N_VECTORS = 9
 
@@ -357,16 +411,23 @@ def _clusters(
     tracks: Tracks, family: Family, dimension: int, n_motions: int, n_runs: int
 ) -> np.ndarray:
     """Labels (P,) of the points in their canonical order."""
+    most = tracks.n_points // MIN_POINTS_PER_MOTION
+    if isinstance(family, DominantFamily):
+        few = max(n_motions, min(family.clusters, most))
+        near = _clusters(tracks, _SURROUNDINGS, _SURROUNDINGS.neighbours[0], few, n_runs)
+        n_groups = max(0, n_motions - 1 - family.nearest)
+        return dominant_and_moving(
+            tracks, family.model, dimension / 100.0, n_groups, near, n_motions
+        )
     if isinstance(family, MergedFamily):
-        n_clusters = max(
-            n_motions, min(n_motions + family.extra, tracks.n_points // MIN_POINTS_PER_MOTION)
-        )
-        return merged(
-            tracks,
-            _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs),
-            n_motions,
-        )
-    return embedded_clusters(_eigenvectors(tracks, family, dimension, n_motions), n_motions, n_runs)
+        n_clusters = max(n_motions, min(family.clusters or n_motions + family.extra, most))
+        parts = _clusters(tracks, family.over_segmentation(), dimension, n_clusters, n_runs)
+        return merged(tracks, parts, n_motions, family.criterion)
+    key = family, dimension, n_motions, n_runs
+    if key not in tracks.clusters:
+        vectors = _eigenvectors(tracks, family, dimension, n_motions)
+        tracks.clusters[key] = embedded_clusters(vectors, n_motions, n_runs)
+    return tracks.clusters[key]
 
 
 def _eigenvectors(

@@ -7,13 +7,14 @@ from functools import cache, partial
 
 import numpy as np
 
+from .dominant import MEASURES, dominant_measures
 from .features import Feature, FeatureSet, SegmentationFeatures, evaluated
 from .pairs.frame_pairs import KERNELS
 from .pairs.geometry import GEOMETRIES
 from .pairs.measures import CUTS, RANGES, RESIDUALS, RIVALS, cut_measures, fit_measures
 from .tracks import Tracks, as_tracks
 
-PARTS = ("residuals", "rivals", "gric", "cuts")
+PARTS = ("residuals", "rivals", "gric", "cuts", "dominant")
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,13 @@ class PairFeatures(FeatureSet):
 
     Parameters
     ----------
-    parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
+    parts : tuple of str, default ("residuals", "rivals", "gric", "cuts", "dominant")
         "residuals": distances of the points to the model of their own motion. "rivals": points that
         another motion's model fits better. "gric": the robust information criterion of Torr [2]_,
         for each model and with the best of each motion; these three are likelihoods. "cuts": how
-        much the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
+        much the segmentation cuts the kernels of shared hypotheses [1]_, a prior. "dominant": how
+        the segmentation agrees with what deviates from the dominant motion, a likelihood, and how
+        much it cuts neighbours of similar motion, a prior.
 
     Raises
     ------
@@ -49,7 +52,7 @@ class PairFeatures(FeatureSet):
     Examples
     --------
     >>> len(PairFeatures().get_feature_names_out())
-    213
+    239
     >>> PairFeatures(("cuts",)).get_feature_names_out()[0]
     'affinity: prior, normalised cut'
     """
@@ -91,6 +94,9 @@ class PairFeatures(FeatureSet):
             ]
         if "cuts" in self.parts:
             listed += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
+        if "dominant" in self.parts:
+            listed += [Feature("likelihood", "dominant motion", name) for name in MEASURES]
+            listed += [Feature("prior", "neighbours", cut) for cut in CUTS]
         return listed
 
     def compute(
@@ -139,6 +145,12 @@ class PairFeatures(FeatureSet):
                 )
                 for name in KERNELS
             ]
+        if "dominant" in self.parts:
+            near = partial(tracks.neighbour_affinity, 14)
+            blocks += [
+                (len(MEASURES), lambda: dominant_measures(tracks, labels)),
+                (len(CUTS), lambda: cut_measures(near(), labels)),
+            ]
         return evaluated(blocks, len(labels), columns)
 
 
@@ -154,7 +166,7 @@ class JoinedFeatures(FeatureSet):
     Examples
     --------
     >>> len(JoinedFeatures().get_feature_names_out())
-    709
+    735
     """
 
     parts: tuple[SegmentationFeatures | PairFeatures, ...] = (

@@ -7,8 +7,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 from .completion import check_shape, complete_tracks
+from .pairs.dominant import DominantMotion
 from .pairs.frame_pairs import FramePairs
 
 MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
@@ -85,7 +87,11 @@ class Tracks:
         Cache of leading eigenvectors of affinities by recipe, filled by
         :func:`.candidates.candidates`, for every number of motions.
     motion_costs : dict
-        Cache of costs of motions by their points, filled by :func:`.merging.merged`.
+        Cache of costs of motions by criterion and points, filled by :func:`.merging.merged`.
+    merges : dict
+        Cache of merged motions by criterion and initial labels, then by their number.
+    clusters : dict
+        Cache of labels by recipe, dimension and number of clusters.
 
     Raises
     ------
@@ -109,7 +115,10 @@ class Tracks:
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
         self.eigenvectors: dict[Hashable, np.ndarray] = {}
-        self.motion_costs: dict[bytes, float] = {}
+        self.motion_costs: dict[tuple[str, bytes], float] = {}
+        self.merges: dict[tuple[str, bytes], dict[int, np.ndarray]] = {}
+        self.clusters: dict[Hashable, np.ndarray] = {}
+        self._displacements_apart: dict[int, np.ndarray] = {}
         self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     @classmethod
@@ -174,6 +183,72 @@ class Tracks:
                 REPRESENTATIONS[representation](self.in_canonical_order)
             )
         return self._right_vectors[representation]
+
+    @cached_property
+    def places_apart(self) -> np.ndarray:
+        """Root mean squared distances (P, P) of the points over the frames, in pixels, in
+        :attr:`canonical_order`."""
+        place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
+        return cdist(place, place)
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """All points (P, P) by :attr:`places_apart` of each; the first is the point itself."""
+        return np.argsort(self.places_apart, axis=1, kind="stable")
+
+    def displacements_apart(self, span: int = 5) -> np.ndarray:
+        """Root mean squared differences between displacements, computed once for each span.
+
+        Parameters
+        ----------
+        span : int, default 5
+            Frames over which displacements are taken.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
+            Pixels, in :attr:`canonical_order`.
+        """
+        span = min(span, self.n_frames - 1)
+        if span not in self._displacements_apart:
+            moved = self.in_canonical_order[span:] - self.in_canonical_order[:-span]
+            rows = positions(moved) / np.sqrt(len(moved))
+            self._displacements_apart[span] = cdist(rows, rows)
+        return self._displacements_apart[span]
+
+    def neighbour_affinity(
+        self, n_neighbours: int, span: int = 5, floor: float = 0.3
+    ) -> np.ndarray:
+        """Affinity (P, P) of nearest neighbours by their displacements, in :attr:`canonical_order`.
+
+        Parameters
+        ----------
+        n_neighbours : int
+            Each point is connected to so many.
+        span : int, default 5
+            Frames over which displacements are taken.
+        floor : float, default 0.3
+            Differences of displacement below this many pixels are noise.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
+            Zero diagonal.
+        """
+        difference = self.displacements_apart(span)
+        joined = np.zeros(difference.shape, bool)
+        np.put_along_axis(joined, self.nearest[:, : n_neighbours + 1], True, axis=1)
+        joined |= joined.T
+        np.fill_diagonal(joined, False)
+        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected, or it forms a
+        # separate cluster.
+        scale = max(float(np.median(difference[joined])), floor)
+        return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
+
+    @cached_property
+    def dominant(self) -> DominantMotion:
+        """What deviates from the dominant motion, with the points in :attr:`canonical_order`."""
+        return DominantMotion.of(self.pairs, self.in_canonical_order)
 
     @cached_property
     def pairs(self) -> FramePairs:

@@ -25,10 +25,12 @@ RIVALS = (
 )
 NEIGHBOURS = (3, 5, 10, 15, 20, 30)
 CUTS = ("normalised cut", *(f"cut, {k} neighbours" for k in NEIGHBOURS))
+CRITERIA = ("gric", "fundamental")  # costs of a motion
 SIGMA = 0.5  # pixels: noise of tracks, for GRIC; a choice
 _FLOOR = 0.01  # pixels: finite logarithms of perfect fits
 _FAR = 10.0  # pixels: margins are clipped there, so that no single point dominates
 _MAX_CORRECTION = 4.0
+_LIMIT = 4.0  # of a squared residual in "fundamental", in units of SIGMA; a choice
 
 
 def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -121,7 +123,9 @@ def fit_measures(
     return measures, _gric(costs, rows, counts, ranges)
 
 
-def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
+def moment_sums(
+    pairs: FramePairs, members: np.ndarray, criterion: str = "gric"
+) -> dict[str, np.ndarray]:
     """Sums of the moments of motions in each pair of frames; those of a union are the sum of its
     parts'.
 
@@ -129,6 +133,8 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
     ----------
     pairs : FramePairs
     members : ndarray of shape (n_motions, P), bool
+    criterion : str, default "gric"
+        A name in ``CRITERIA``: only the sums that it needs are computed.
 
     Returns
     -------
@@ -136,18 +142,24 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
         Sums by model name.
     """
     weights = [members[:, pair.points].astype(float) for pair in pairs.pairs]
+    names = [g.name for g in GEOMETRIES[:3]] if criterion == "gric" else ["fundamental"]
     sums = {
-        g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)]
-        for g in GEOMETRIES[:3]
+        name: [np.tensordot(w, pair.moments[name], 1) for w, pair in zip(weights, pairs.pairs)]
+        for name in names
     }
     stacked = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
-    return stacked | {"epipolar": stacked["affinity"]}
+    return stacked | ({"epipolar": stacked["affinity"]} if criterion == "gric" else {})
 
 
-def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """GRIC of motions, each with its best model in each pair of frames, summed over the pairs.
+def motion_costs(
+    pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray], criterion: str = "gric"
+) -> np.ndarray:
+    """Costs of motions, summed over the pairs of frames.
 
-    A model whose parameters alone cost more than the best model so far is not fitted.
+    "gric" is GRIC with the best model of each motion in each pair; a model whose parameters alone
+    cost more than the best model so far is not fitted. "fundamental" considers fundamental matrices
+    alone and charges nothing per point: GRIC explains a deep static scene more cheaply by several
+    planes.
 
     Parameters
     ----------
@@ -155,6 +167,8 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     members : ndarray of shape (n_motions, P), bool
     sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
         From :func:`moment_sums`.
+    criterion : str, default "gric"
+        A name in ``CRITERIA``.
 
     Returns
     -------
@@ -165,11 +179,10 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     which = motion * n_pairs + pairs.pair_of_row[row]  # motion and pair of frames of each distance
     sizes = np.bincount(which, minlength=len(members) * n_pairs)
     best = np.where(sizes > 0, np.inf, 0.0)
-    for geometry in (
-        GEOMETRIES[0],
-        *GEOMETRIES[:0:-1],
-    ):  # affine models first: their eigenproblems are small
-        known = _parameters_cost(geometry, sizes)
+    is_gric = criterion == "gric"
+    # affine models first: their eigenproblems are small
+    for geometry in (GEOMETRIES[0], *GEOMETRIES[:0:-1]) if is_gric else (GEOMETRIES[2],):
+        known = _parameters_cost(geometry, sizes, float(is_gric))
         fitted = np.flatnonzero(known < best)
         moments = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
         few = sizes[fitted] < geometry.n_minimal + 2
@@ -182,9 +195,8 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
             own_distances(geometry.name, fit(geometry.name, moments)[model], pairs.rows[place])
             * pairs.scale_of_row[place]
         )
-        robust = np.bincount(
-            model, np.minimum(np.square(apart / SIGMA), _limit(geometry)), len(fitted)
-        )
+        limit = _limit(geometry) if is_gric else _LIMIT
+        robust = np.bincount(model, np.minimum(np.square(apart / SIGMA), limit), len(fitted))
         best[fitted] = np.minimum(best[fitted], robust + known[fitted])
     return best.reshape(len(members), n_pairs).sum(axis=1)
 
@@ -193,10 +205,10 @@ def _limit(geometry: Geometry) -> float:
     return 2.0 * (4 - geometry.dimension)
 
 
-def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
-    """GRIC's penalty for the parameters of the points and of the model."""
+def _parameters_cost(geometry: Geometry, sizes: np.ndarray, per_point: float = 1.0) -> np.ndarray:
+    """GRIC's penalty for the parameters of the points (times ``per_point``) and of the model."""
     return (
-        np.log(4.0) * geometry.dimension * sizes
+        per_point * np.log(4.0) * geometry.dimension * sizes
         + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
     )
 

@@ -85,8 +85,9 @@ class Segmentation:
         All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, falling.
-    probability_of_motions : float
-        Probability of the number of motions; 1 if it was given.
+    probabilities : dict of int to float
+        Probability of each compared number of motions, the most probable first; of the given number
+        1.
     unseen : ndarray of shape (n,), int
         Points never seen in both frames of a comparison; they are assigned to the largest motion.
     """
@@ -95,8 +96,13 @@ class Segmentation:
     n_motions: int
     candidates: list[Candidate]
     scores: np.ndarray
-    probability_of_motions: float = 1.0
+    probabilities: dict[int, float]
     unseen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def probability_of_motions(self) -> float:
+        """Probability of the number of motions."""
+        return self.probabilities[self.n_motions]
 
 
 @dataclass
@@ -285,14 +291,13 @@ class SegmentationRanker(ModelFile):
             raise ValueError("this ranker is not trained; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
         if n_motions is None:
-            n_motions, probability, chosen = self._choose(seen)
+            probabilities, chosen = self._choose(seen)
+            n_motions = next(iter(probabilities))
         else:
-            chosen, probability = (
-                self._compared(seen, n_motions, self.function.selected).without_small(
-                    self.min_motion_size
-                ),
-                1.0,
+            chosen = self._compared(seen, n_motions, self.function.selected).without_small(
+                self.min_motion_size
             )
+            probabilities = {n_motions: 1.0}
         _warn_of_ambiguous_tracks(seen.coordinates, n_motions)
         scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
@@ -304,15 +309,15 @@ class SegmentationRanker(ModelFile):
         if outliers:
             labels[np.flatnonzero(known)[outlying(seen, labels[known])]] = -1
         return Segmentation(
-            labels, n_motions, best, scores[order], probability, np.flatnonzero(~known)
+            labels, n_motions, best, scores[order], probabilities, np.flatnonzero(~known)
         )
 
     def _compared(self, tracks: Tracks, n_motions: int, columns: np.ndarray) -> CandidateSet:
         """Candidates with the features in ``columns`` alone."""
         return candidate_set(tracks, n_motions, self.families, self.features, columns=columns)
 
-    def _choose(self, tracks: Tracks) -> tuple[int, float, CandidateSet]:
-        """Number of motions, its probability and the candidates with that number."""
+    def _choose(self, tracks: Tracks) -> tuple[dict[int, float], CandidateSet]:
+        """Probabilities of the numbers of motions, and the candidates with the most probable."""
         if self.function is None or self.chooser is None:
             raise ValueError(
                 "this model was not trained to choose the number of motions; "
@@ -322,8 +327,8 @@ class SegmentationRanker(ModelFile):
         mixed = joined(
             [self._compared(tracks, k, columns) for k in _numbers(tracks)]
         ).without_small(self.min_motion_size)
-        number, probability = self.chooser.choose(mixed, self.function)
-        return number, probability, mixed.only(mixed.n_motions == number)
+        probabilities = self.chooser.probabilities(mixed, self.function)
+        return probabilities, mixed.only(mixed.n_motions == next(iter(probabilities)))
 
     def selected_names(self) -> list[str]:
         """Names of the features that the ranking uses, the strongest first.

@@ -260,12 +260,13 @@ class MotionChooser:
             learn_certainty(finals, columns),
         )
 
-    def choose(self, mixed: CandidateSet, ranking: RankingFunction) -> tuple[int, float]:
-        """Number of motions of the best candidate, and its probability."""
+    def probabilities(self, mixed: CandidateSet, ranking: RankingFunction) -> dict[int, float]:
+        """Probability of each number of motions, the most probable first."""
         compared = finalists(mixed, ranking) if self.best_only else mixed
         numbers, best = best_by_number(compared, self.function.scores(compared.features))
         chances = np.exp(self.certainty * (best - best.max()))
-        return int(numbers[np.argmax(best)]), float(chances.max() / chances.sum())
+        order = np.argsort(-best, kind="stable")
+        return dict(zip(numbers[order].tolist(), (chances / chances.sum())[order].tolist()))
 
     def record(self) -> dict[str, Any]:
         """Header entry of a model file."""

@@ -17,8 +17,9 @@ from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import SHIPPED_FAMILIES
 from ...vision.tracks.completion import thin_tracks
 from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
+from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
-from ...vision.tracks.pair_features import Features, JoinedFeatures
+from ...vision.tracks.pair_features import ALL_PARTS, Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
@@ -32,6 +33,7 @@ MAX_FEW = 4
 # Weight of a user's sequence relative to a synthetic one; chosen with the settings of the ranker
 # (methods.SHIPPED)
 OWN_WEIGHT = 3
+UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
 MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
 # The longest tracks of a video; a choice, since affinities of all pairs are held in memory
 MAX_TRACKS = 1500
@@ -62,6 +64,10 @@ class FileSegmentation:
             "sequence": self.sequence,
             "motions": result.n_motions,
             "probability_of_motions": result.probability_of_motions,
+            "numbers": [
+                {"motions": number, "probability": probability}
+                for number, probability in result.probabilities.items()
+            ],
             "labels": self.labels.tolist(),
             "unseen": self.unseen.tolist(),
             "candidates": [
@@ -79,6 +85,9 @@ class FileSegmentation:
         )
         if self.segmentation.probability_of_motions < 1.0:
             text += f"; probability of this number {self.segmentation.probability_of_motions:.2f}"
+        numbers = list(self.segmentation.probabilities.items())
+        if numbers[0][1] < UNCLEAR and len(numbers) > 1:
+            text += f", of {numbers[1][0]} motions {numbers[1][1]:.2f}"
         if len(self.unseen):
             text += (
                 f"; {len(self.unseen)} hardly visible, assigned to the largest motion: "
@@ -227,7 +236,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The untrained ranker with the settings of the shipped model."""
     from .methods import SHIPPED
 
-    return SegmentationRanker(SHIPPED_FAMILIES, JoinedFeatures(), SHIPPED, min_motion_size)
+    features = JoinedFeatures((SegmentationFeatures(), PairFeatures(ALL_PARTS)))
+    return SegmentationRanker(SHIPPED_FAMILIES, features, SHIPPED, min_motion_size)
 
 
 def shipped_columns(features: Features) -> np.ndarray:

@@ -14,7 +14,8 @@ from .pairs.geometry import GEOMETRIES
 from .pairs.measures import CUTS, RANGES, RESIDUALS, RIVALS, cut_measures, fit_measures
 from .tracks import Tracks, as_tracks
 
-PARTS = ("residuals", "rivals", "gric", "cuts", "dominant")
+PARTS = ("residuals", "rivals", "gric", "cuts")
+ALL_PARTS = (*PARTS, "dominant")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class PairFeatures(FeatureSet):
 
     Parameters
     ----------
-    parts : tuple of str, default ("residuals", "rivals", "gric", "cuts", "dominant")
+    parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
         "residuals": distances of the points to the model of their own motion. "rivals": points that
         another motion's model fits better. "gric": the robust information criterion of Torr [2]_,
         for each model and with the best of each motion; these three are likelihoods. "cuts": how
@@ -52,7 +53,7 @@ class PairFeatures(FeatureSet):
     Examples
     --------
     >>> len(PairFeatures().get_feature_names_out())
-    239
+    213
     >>> PairFeatures(("cuts",)).get_feature_names_out()[0]
     'affinity: prior, normalised cut'
     """
@@ -61,9 +62,10 @@ class PairFeatures(FeatureSet):
 
     def __post_init__(self) -> None:
         for part in self.parts:
-            if part not in PARTS:
+            if part not in ALL_PARTS:
                 raise ValueError(
-                    f"part {part!r} of the features is unknown; expected one of {', '.join(PARTS)}"
+                    f"part {part!r} of the features is unknown; expected one of "
+                    f"{', '.join(ALL_PARTS)}"
                 )
 
     def features(self) -> list[Feature]:
@@ -166,7 +168,7 @@ class JoinedFeatures(FeatureSet):
     Examples
     --------
     >>> len(JoinedFeatures().get_feature_names_out())
-    735
+    709
     """
 
     parts: tuple[SegmentationFeatures | PairFeatures, ...] = (

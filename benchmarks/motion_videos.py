@@ -20,7 +20,7 @@ import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion.segment import segment_file
-from annealed.vision import misclassification
+from annealed.vision import Tracker, misclassification
 from common import new_parser, print_head, print_line
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
@@ -39,6 +39,16 @@ def truth_of(tracks, labels):
             )
         )
     return np.argmax(votes, axis=1)
+
+
+def rendered_tracks(kind, seed):
+    """Tracks of a rendered video, and the body that each shows."""
+    frames, labels = render(kind, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        video = Path(folder) / "scene.avi"
+        write_video(video, frames, 25.0)
+        tracks = Tracker().track(video)
+    return tracks, truth_of(tracks, labels)
 
 
 def main(argv=None):

@@ -301,27 +301,26 @@ def train_ranker(
 
     ranker = shipped_settings(min_motion_size)
     columns = shipped_columns(ranker.features)
-    made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
-    made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(driving)]
+    made = [(perspective_sequence(seed), seed) for seed in TRAINING_SEEDS[:synthetic]]
+    made += [
+        (driving_sequence(kind, seed), seed) for seed in range(driving) for kind in TRAINING_KINDS
+    ]
+    seeds = [*np.zeros(len(sequences), int), *(seed for _, seed in made)]
     sets, mixed = [], []
-    for number, sequence in enumerate(progress([*sequences, *made])):
-        # The choice of the number of motions learns from every third synthetic scene.
-        every = number < len(sequences) or (number - len(sequences)) % MIXED_STEP == 0
+    for number, sequence in enumerate(progress([*sequences, *(one for one, _ in made)])):
+        every = seeds[number] % MIXED_STEP == 0
         try:
             one, of_all_numbers = training_sets(ranker, sequence, number, every, columns)
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
         sets.append(one)
         mixed += of_all_numbers
-    ranker.fit(
-        sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :],
-        mixed,
-        columns,
-    )
+    n = len(sequences)
+    ranker.fit(sets[:n] * OWN_WEIGHT + sets[n:], mixed, columns)
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),
         "names": [s.name for s in sequences],
-        "synthetic": [s.name for s in made],
+        "synthetic": [s.name for s, _ in made],
     }
     return ranker

@@ -40,6 +40,9 @@ from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunc
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
 _MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
+_ALIKE = 0.01  # share of outliers of one plane's motion below which nothing else moves; a choice
+_MANY = 3000  # tracks, above which the memory is reported; a choice
+_BYTES_PER_PAIR = 200  # of tracks, measured with 1000 and 2000
 OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
 OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
 # Version of the features in a model file: 1 had only those of subspaces; increment it when a
@@ -290,6 +293,13 @@ class SegmentationRanker(ModelFile):
         if self.function is None:
             raise ValueError("this ranker is not trained; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
+        if seen.n_points > _MANY:
+            memory = _BYTES_PER_PAIR * seen.n_points**2 / 1e9
+            warnings.warn(
+                f"{seen.n_points} tracks need about {memory:.0f} GB of memory for affinities of all "
+                f"pairs, {_MANY} tracks {_BYTES_PER_PAIR * _MANY**2 / 1e9:.0f} GB",
+                stacklevel=2,
+            )
         if n_motions is None:
             probabilities, chosen = self._choose(seen)
             n_motions = next(iter(probabilities))
@@ -298,7 +308,7 @@ class SegmentationRanker(ModelFile):
                 self.min_motion_size
             )
             probabilities = {n_motions: 1.0}
-        _warn_of_ambiguous_tracks(seen.coordinates, n_motions)
+        _warn_of_ambiguous_tracks(seen, n_motions)
         scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
         best = [
@@ -394,18 +404,25 @@ def _numbers(tracks: Tracks) -> list[int]:
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
-def _warn_of_ambiguous_tracks(tracks: np.ndarray, n_motions: int) -> None:
-    """Warn if any segmentation of the tracks (F, P, 2) is arbitrary."""
-    if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _MIN_MOTION:
-        warnings.warn(
-            f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless",
-            stacklevel=3,
+def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
+    """Warn if any segmentation of the tracks is arbitrary."""
+    if n_motions == 1:
+        return
+    coordinates = tracks.coordinates
+    n_distinct = np.unique(coordinates, axis=1).shape[1]
+    if np.abs(coordinates - coordinates[0]).max() < _MIN_MOTION:
+        message = f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless"
+    elif n_distinct < 2 * n_motions:
+        message = (
+            f"only {n_distinct} of {tracks.n_points} tracks differ: the labels are meaningless"
         )
-    elif (n_distinct := np.unique(tracks, axis=1).shape[1]) < 2 * n_motions:
-        warnings.warn(
-            f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels are meaningless",
-            stacklevel=3,
+    elif tracks.dominant.outlying["homography"].mean() < _ALIKE:
+        message = (
+            "the motion of one plane explains all tracks within a pixel: there may be no other"
         )
+    else:
+        return
+    warnings.warn(message, stacklevel=3)
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:

@@ -131,7 +131,7 @@ def train(
         int,
         typer.Option(
             metavar="N",
-            help="Number of additional synthetic scenes of each of six kinds of cameras and errors.",
+            help="Number of additional synthetic scenes of each of six kinds (camera, errors).",
         ),
     ] = 24,
     quiet: Quiet = False,

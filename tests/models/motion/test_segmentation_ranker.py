@@ -1,5 +1,6 @@
 """Ranking of candidate segmentations: learning, saving, the shipped model."""
 
+import annealed.models.motion.ranker as ranker_module
 import numpy as np
 import pytest
 from annealed.models import load_model
@@ -160,6 +161,9 @@ def test_tracks_that_say_nothing_are_said():
     one = np.random.default_rng(0).normal(size=(6, 1, 2)).cumsum(axis=0)
     with pytest.warns(UserWarning, match="only 1 of 24 tracks differ"):
         model.segment(np.repeat(one, 24, axis=1), 2)
+    corners = np.random.default_rng(1).uniform(0, 300, (1, 24, 2))
+    with pytest.warns(UserWarning, match="the motion of one plane explains all tracks"):
+        model.segment(corners + np.arange(9)[:, None, None] * [3.0, 1.0])
     tracks = np.random.default_rng(0).uniform(size=(6, 24, 2))
     for bad in (np.inf, -np.inf, 1e302):
         tracks[2, 3, 1] = bad
@@ -218,6 +222,13 @@ def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_pa
         ValueError, match="feature set 9, this version supports 1 to 2: update annealed or retrain"
     ):
         load_model(tmp_path / "later.safetensors")
+
+
+def test_the_memory_for_many_tracks_is_reported(ranker, monkeypatch):
+    monkeypatch.setattr(ranker_module, "_MANY", 20)
+    tracks, _ = rigid_motions(2, 14, 10)
+    with pytest.warns(UserWarning, match=r"28 tracks need about 0 GB of memory .* 20 tracks 0 GB"):
+        ranker.segment(tracks, 2)
 
 
 def test_points_of_which_nothing_is_known_get_the_largest_motion(ranker):

@@ -296,8 +296,8 @@ class SegmentationRanker(ModelFile):
         if seen.n_points > _MANY:
             memory = _BYTES_PER_PAIR * seen.n_points**2 / 1e9
             warnings.warn(
-                f"{seen.n_points} tracks need about {memory:.0f} GB of memory for affinities of all "
-                f"pairs, {_MANY} tracks {_BYTES_PER_PAIR * _MANY**2 / 1e9:.0f} GB",
+                f"{seen.n_points} tracks need about {memory:.0f} GB of memory for affinities of "
+                f"all pairs, {_MANY} tracks {_BYTES_PER_PAIR * _MANY**2 / 1e9:.0f} GB",
                 stacklevel=2,
             )
         if n_motions is None:

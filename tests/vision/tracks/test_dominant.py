@@ -3,6 +3,7 @@
 import annealed.vision.tracks.merging as merging_module
 import numpy as np
 import pytest
+from annealed.models import load_model
 from annealed.vision.tracks.candidates import DOMINANT_FAMILIES, DominantFamily, candidates
 from annealed.vision.tracks.dominant import MEASURES, dominant_measures
 from annealed.vision.tracks.labels import misclassification
@@ -78,6 +79,14 @@ def test_cars_on_the_axis_are_among_the_candidates(scene):
         for family in DOMINANT_FAMILIES[:2]
     }
     assert errors[1] < 0.02
+
+
+def test_the_shipped_model_segments_the_street(scene):
+    tracks, _, labels = scene
+    model = load_model("motion")
+    back = np.argsort(tracks.canonical_order)
+    answer = model.segment(tracks.in_canonical_order[:, back], 4)
+    assert misclassification(labels, answer.labels) < 0.03
 
 
 def test_a_static_camera_sees_bodies_deviate_from_a_plane():

@@ -177,7 +177,7 @@ def main(argv=None):
     columns, settings = cache.columns, cache.ranker.settings
     names = cache.ranker.features.get_feature_names_out()
     print_variants(groups, tests, columns, names, settings, args.folds)
-    every = {name: (lambda one=one: one) for name, one in own.items()} | {
+    every = {name: (lambda one=one: one) for name, one in list(own.items())[::MIXED_STEP]} | {
         name: make for name, make in training.items() if int(name.split("_")[-1]) % MIXED_STEP == 0
     }
     mixed = [cache(name, make, True) for name, make in every.items()]

@@ -34,7 +34,10 @@ MAX_FEW = 4
 # (methods.SHIPPED)
 OWN_WEIGHT = 3
 UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
-MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
+# Every third synthetic scene trains the choice of the number of motions, and every third sequence
+# of many; choices
+MIXED_STEP = 3
+MANY_SEQUENCES = 100
 # The longest tracks of a video; a choice, since affinities of all pairs are held in memory
 MAX_TRACKS = 1500
 
@@ -305,7 +308,8 @@ def train_ranker(
     made += [
         (driving_sequence(kind, seed), seed) for seed in range(driving) for kind in TRAINING_KINDS
     ]
-    seeds = [*np.zeros(len(sequences), int), *(seed for _, seed in made)]
+    many = len(sequences) > MANY_SEQUENCES
+    seeds = [*(i * many for i in range(len(sequences))), *(seed for _, seed in made)]
     sets, mixed = [], []
     for number, sequence in enumerate(progress([*sequences, *(one for one, _ in made)])):
         every = seeds[number] % MIXED_STEP == 0

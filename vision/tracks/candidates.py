@@ -280,12 +280,12 @@ class DominantFamily:
         return f"dominant, {self.model}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Percentages.
+        """Percentages; none if no motion dominates.
 
         Parameters
         ----------
         tracks : Tracks
-            Ignored.
+            Tracks of one sequence.
         n_motions : int
             Number of motions K; ignored.
 
@@ -293,7 +293,7 @@ class DominantFamily:
         -------
         list of int
         """
-        return list(self.levels)
+        return list(self.levels) if tracks.dominant.exists(self.model) else []
 
 
 Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily | DominantFamily
@@ -403,6 +403,8 @@ def candidates(
     for family in families:
         for dimension in family.dimensions(tracks, n_motions):
             labels = _clusters(tracks, family, dimension, n_motions, n_runs)
+            if isinstance(family, DominantFamily) and len(np.unique(labels)) < n_motions:
+                continue  # everything deviates
             result.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
     return list(distinct(result).values())
 

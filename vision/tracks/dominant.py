@@ -62,8 +62,7 @@ def dominant_and_moving(
     ndarray of shape (P,), int
         Labels in the canonical order; 0 is the dominant motion.
     """
-    dominant = tracks.dominant
-    deviating = dominant.outlying[model] + (dominant.behind if model == "essential" else 0.0)
+    deviating = tracks.dominant.deviating(model)
     groups = _groups(tracks, np.flatnonzero(deviating > level), n_groups)
     labels = np.zeros(tracks.n_points, np.int64)
     for number, members in enumerate(groups, 1):
@@ -126,8 +125,9 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
 def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np.ndarray:
     """``MEASURES`` of segmentations.
 
-    An obedient motion is one of the others whose points obey the dominant motion: it may be an
-    oncoming car, or a piece of the static scene.
+    Those of a model from which too many points deviate are zero. An obedient motion is one of the
+    others whose points obey the dominant motion: it may be an oncoming car, or a piece of the
+    static scene.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
     """
     dominant = tracks.dominant
     votes = np.array([*(dominant.outlying[model] for model in MODELS), dominant.behind])
-    deviating = votes[0] + votes[2]
+    deviating = dominant.deviating("essential")
     known = np.isfinite(dominant.depth)
     depth = np.where(known, dominant.depth, 0.0)
     members, rows = motions_of(segmentations)
@@ -178,6 +178,10 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
         cut = labels[near] != labels[:, None]
         if cut.any() and not cut.all():
             values[s, 18] = apart[cut].mean() - apart[~cut].mean()
+    essential, homography = (dominant.exists(model) for model in MODELS)
+    values[:, :5] *= essential
+    values[:, 5:10] *= homography
+    values[:, 10:18] *= essential
     return values
 
 

@@ -13,6 +13,9 @@ _N_ITERATIONS = 200  # of RANSAC in each pair of frames; a choice
 _LEVEL = 1.0  # pixels: larger distances from the essential matrix are outliers; a choice
 _MIN_PARALLAX = 1.0  # pixels: smaller ones have no reliable sign; a choice
 _RELIABLE = 0.25  # maximum share of deviating pairs of a point with a depth; a choice
+# Maximum mean share of deviating pairs of all points, where a motion dominates; by cross-validation
+# on the training sequences (experiments/notebook/motion.md)
+_MAX_DEVIATING = {"essential": 0.12, "homography": 0.3}
 MODELS = ("essential", "homography")
 
 
@@ -44,6 +47,15 @@ class DominantMotion:
     outlying: dict[str, np.ndarray]
     behind: np.ndarray
     depth: np.ndarray
+
+    def deviating(self, model: str) -> np.ndarray:
+        """Share of the pairs in which each point deviates from a model, (P,); for the essential
+        matrix also from behind the camera."""
+        return self.outlying[model] + (self.behind if model == "essential" else 0.0)
+
+    def exists(self, model: str) -> bool:
+        """Whether one motion dominates: few points deviate from the model."""
+        return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
     @classmethod
     def of(cls, pairs: FramePairs, coordinates: np.ndarray) -> DominantMotion:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
-from annealed.pipelines.console import text
+from annealed.models.messages import text
 from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file, shown
 from common import new_parser, print_head, print_line

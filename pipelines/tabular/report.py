@@ -9,10 +9,10 @@ import numpy as np
 
 from ... import __version__
 from ...learners.common.additive import AdditiveModel
+from ...models.files import write_texts
+from ...models.messages import text
 from ...models.tabular.encoding import DATE
-from ..common.outputs import write_texts
 from ..common.pages import html_page, small, table
-from ..console import text
 from .charts import curve_chart, effect_chart, level_chart, score_chart, short
 from .encoding import by_reason
 from .selection import N_HALVES, Selection, shown

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ....models.files import check_writable
+from ....models.files import check_writable, make_folder
 from ....models.keypoints.detector import KeypointDetector
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.file_map import Jobs
-from ...common.outputs import make_folder
 from ..data import AnnotatedImage
 from ..evaluate import evaluate_detector
 from ..objects import rotate_upright

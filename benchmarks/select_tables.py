@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 from annealed.models.messages import text
 from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import select_file, shown
+from annealed.pipelines.tabular.select import select_file
+from annealed.pipelines.tabular.selection import shown
 from common import new_parser, print_head, print_line
 
 SKLEARN = ("iris", "wine", "breast_cancer", "digits", "diabetes", "linnerud")

@@ -33,7 +33,7 @@ from annealed.learners import (
     Refinement,
 )
 from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import select_file
+from annealed.pipelines.tabular.select import select_file
 from common import new_parser
 
 NUMBERS = (

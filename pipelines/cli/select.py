@@ -121,7 +121,7 @@ def select(
       annealed select table.csv --target price -k 5
       annealed select table.parquet --target price -k auto --response piecewise --report report
     """
-    from ..tabular.selection import select_file
+    from ..tabular.select import select_file
 
     request = replace(request, pvalues=report is not None)
     if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):

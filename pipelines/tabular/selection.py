@@ -1,37 +1,27 @@
-"""Selection of the columns of a table that predict its target (``annealed select``)."""
+"""Selection of the columns of a table that predict its target."""
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ...learners import Constraints, ScoreCardClassifier, on_dask, selection_stability
+from ...learners import Constraints, ScoreCardClassifier, selection_stability
 from ...learners.common.additive import AdditiveModel
 from ...learners.sources.matrix import Source
 from ...models.tabular.encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ...models.tabular.model import TabularModel
-from ..common.file_map import check_scheduler, running_on
-from ..console import number_or_auto
 from .encoding import Table
-from .leaks import leaks, test_rows_notes
-from .out_of_core import read_out_of_core
 from .request import Request
 from .settings import make_model, units_of
-from .tables import Note, check_table, read_table, read_test
 from .validation import (
-    HeldOut,
     Progress,
     Validation,
-    check_score,
     costs,
     fitted,
     folds,
     interaction,
-    measures,
     validate,
 )
 
@@ -176,109 +166,6 @@ class Selection:
         }
 
 
-def select_file(
-    path: Path | str,
-    request: Request,
-    progress: Progress = lambda iterable, what: iterable,
-    note: Note = lambda text: None,
-) -> Selection:
-    """Read a table and select the columns that predict its target.
-
-    Parameters
-    ----------
-    path : Path, or str of a URL
-    request : Request
-    progress : function
-        Wraps an iterable; called with it and a label.
-    note : function
-        Called with each line about dropped or imputed columns, before the long work.
-
-    Returns
-    -------
-    Selection
-        The selection, with the options in its settings.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read or does not fit the options.
-    """
-    request.check()
-    size = None if request.k is None else number_or_auto("-k", request.k)
-    table, task = _read_rows(path, request)
-    check_score(request.score, task)
-    sample = table.sampled(task, request.seed, request.split_duplicates)
-    table.notes = [*sample.notes, *leaks(sample, task)]
-    test = None
-    if request.test is not None:
-        test = read_test(request.test, table, request)
-        compared = sample if isinstance(table.X, Source) else table
-        table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
-    n_columns, splits = len(table.names), folds(sample, task, request.seed)
-    size_of_table = f"{len(table.y)} rows, {n_columns} usable column{'s' * (n_columns != 1)}"
-    note(f"reading {Path(path).name}: {size_of_table}; {len(splits)} folds")
-    for text in table.notes:
-        note(text)
-    units = units_of(table, request.group)
-    n_units = int(units.max()) + 1
-    if size is not None and size > n_units and not request.card:
-        warnings.warn(
-            f"-k {request.k}: only {n_units} usable columns; all are selected", stacklevel=2
-        )
-        size = n_units
-    discoveries, certainty = None, dict[str, Any]()
-    if request.fdr is not None:
-        from .inference import fdr_columns
-
-        discoveries, certainty = fdr_columns(
-            table, make_model(request, table, task, 1), request.fdr
-        )
-        size = len(np.unique(units[table.columns_of(discoveries)]))
-    selection = select_columns(table, task, size, request, progress, discoveries, sample)
-    selection.settings = {"table": str(path), **request.record()}
-    if request.needs_inference:
-        from .inference import add_certainty
-
-        rows = sample.with_logarithms(selection.logarithms)
-        notes = [
-            *certainty.get("notes", ()),
-            *add_certainty(selection.columns, rows, selection.model, request.intervals),
-        ]
-        selection.certainty = {**certainty, "notes": notes}
-        for text in notes:
-            note(text)
-    if test is not None and selection.validation.scores:
-        predicted = HeldOut.of(selection.model, test.with_logarithms(selection.logarithms))
-        selection.validation.scores["test"] = measures(task, predicted, request.score)
-    return selection
-
-
-def _read_rows(path: Path | str, request: Request) -> tuple[Table, str]:
-    """Read a table, in memory or out of core, and determine its task; drop classes of one row."""
-    if request.test is not None:
-        check_table(request.test)
-    out_of_core = isinstance(path, str) or path.is_dir() or request.memory_limit is not None
-    if request.dask is not None:
-        if not out_of_core:
-            raise ValueError(
-                f"--dask {request.dask}: {path} is read into memory; expected a folder of "
-                ".parquet files, or --memory-limit"
-            )
-        check_scheduler(request.dask)
-    table = (read_out_of_core if out_of_core else read_table)(path, request)
-    task: str = request.task
-    if task == "auto":
-        task = guess_task(table.y)
-        table.notes += task_note(table.y, task)
-    check_target(table.y, task)
-    if task == "classification":
-        single = classes_of_one_row(table.y)
-        if len(single) and not request.keep_rare:
-            table = table.drop_rows(single)
-        table.y = table.y.astype(np.int64) if table.y.dtype.kind == "f" else table.y
-    return table, task
-
-
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
     numbers, else "regression".
@@ -364,6 +251,7 @@ def select_columns(
     progress: Progress = lambda iterable, what: iterable,
     only: Sequence[str] | None = None,
     sample: Table | None = None,
+    fit: Callable[[Any, int, Table], Any] = fitted,
 ) -> Selection:
     """Select k columns with FSA, or as many as cross-validation chooses.
 
@@ -382,6 +270,8 @@ def select_columns(
         that are selected again.
     sample : Table or None, default None
         The rows that choose and score the size, and measure stability; None: all.
+    fit : function
+        Fits the final model; called with the estimator, the size and the table.
 
     Raises
     ------
@@ -395,7 +285,7 @@ def select_columns(
         raise ValueError(f"-k {k}: --include names {n_required} columns; expected at most {k}")
     model = make_model(request, table, task, k or max(n_required, 1))
     if only is not None and not only:
-        return Selection(task, table, fitted(model, 0, table), [], Validation(0), None, False)
+        return Selection(task, table, fit(model, 0, table), [], Validation(0), None, False)
     splits = folds(sample, task, request.seed)
     if k is None and not splits:
         labels, counts = np.unique(sample.y, return_counts=True)
@@ -424,11 +314,7 @@ def select_columns(
     if only is not None:
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
-    if request.dask is None:
-        model = fitted(model, validation.size, table)
-    else:
-        with running_on(request.dask):
-            model = fitted(model, validation.size, replace(table, X=on_dask(table.X)))
+    model = fit(model, validation.size, table)
     # out of core: effects and distributions are those of the sample rows
     columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
     selection = Selection(task, table, model, columns, validation, kappa, k is None)

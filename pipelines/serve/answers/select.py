@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from ...tabular.report import page
 from ...tabular.request import Request, Response, Task
-from ...tabular.selection import select_file
+from ...tabular.select import select_file
 from .fields import Fields
 
 FIELDS = (

@@ -11,7 +11,8 @@ from annealed.pipelines.tabular import validation
 from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.report import page
 from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import check_target, select_columns, select_file
+from annealed.pipelines.tabular.select import select_file
+from annealed.pipelines.tabular.selection import check_target, select_columns
 from annealed.pipelines.tabular.validation import HeldOut, errors, folds, measures
 
 X = np.random.default_rng(0).standard_normal((200, 12))

@@ -13,7 +13,7 @@ from annealed.pipelines.tabular import encoding as tables_encoding
 from annealed.pipelines.tabular import tables
 from annealed.pipelines.tabular.encoding import Table
 from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import select_file
+from annealed.pipelines.tabular.select import select_file
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...models.tabular.fitting.options import Encoding, Request, Separator
 from ..common.config import read_tables
 from ..console import log, one_line_errors, print_json, print_table, progress, with_options
-from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
-    from ..tabular.selection import Selection
+    from ...models.tabular.fitting.selection import Selection
 
 Table = Annotated[
     Path,
@@ -121,14 +121,14 @@ def select(
       annealed select table.csv --target price -k 5
       annealed select table.parquet --target price -k auto --response piecewise --report report
     """
-    from ..tabular.select import select_file
+    from ..tabular.selection import select_file
 
     request = replace(request, pvalues=report is not None)
     if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--out {out}: not available for out-of-core tables; use --save")
     if out or save or report:
+        from ...models.tabular.report import REPORT_FILES, write_report
         from ..common.outputs import check_outputs
-        from ..tabular.report import REPORT_FILES, write_report
         from ..tabular.tables import check_out, write_columns
 
         check_out(out, table)
@@ -155,7 +155,7 @@ def select(
 
 def _print_selection(selection: Selection, quiet: bool) -> None:
     """Print the selected columns and their cross-validated scores as tables."""
-    from ..tabular.selection import shown
+    from ...models.tabular.fitting.selection import shown
 
     heads = {
         "name": "column",

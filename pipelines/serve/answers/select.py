@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from ...tabular.report import page
-from ...tabular.request import Request, Response, Task
-from ...tabular.select import select_file
+from ....models.tabular.fitting.options import Request, Response, Task
+from ....models.tabular.report import page
+from ...tabular.selection import select_file
 from .fields import Fields
 
 FIELDS = (

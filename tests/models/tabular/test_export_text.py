@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.models import TabularModel
+from annealed.models.tabular.fitting.options import Request
 from annealed.pipelines.tabular.prediction import predict_table
-from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.select import select_file
+from annealed.pipelines.tabular.selection import select_file
 
 N = 300
 SEEDS = range(int(os.environ.get("ANNEALED_FUZZ", 4)))

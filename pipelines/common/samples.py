@@ -8,8 +8,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ....vision.images import read_image
-from ...common.video import write_video
+from ...vision.images import read_image
+from .video import write_video
 
 NAMES = ("astronaut.png", "cat.png", "moving.avi", "breast_cancer.csv")
 _SIZE = (480, 320)  # width and height of the video

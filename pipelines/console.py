@@ -26,7 +26,6 @@ Model = Annotated[
     str, typer.Option(metavar="MODEL", help="Name of a shipped model, or a model file.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Sample = Annotated[bool, typer.Option("--sample", help="Use a sample file instead of your own.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress progress output.")]
 Dask = Annotated[
     str | None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import console
-from ..console import AsJson, Dask, Model, Quiet, Sample, command_of, new_app
+from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Segment point tracks by rigid motion.")
 
@@ -25,7 +25,7 @@ def segment(
         list[Path] | None,
         typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos."),
     ] = None,
-    sample: Sample = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Use a sample video.")] = False,
     motions: Annotated[
         str, typer.Option(metavar="N", help="Number of motions, or auto: 2 to 5.")
     ] = "auto",
@@ -62,8 +62,7 @@ def segment(
 
     \b
     Examples:
-      annealed motion segment --sample --overlay motions.avi
-      annealed motion segment tracks.npz --motions 3 --json
+      annealed motion segment --sample --motions 3 --overlay motions.avi
       annealed motion segment walk.mp4 --out tracks.csv --masks masks --overlay coloured.mp4
     """
     from functools import partial

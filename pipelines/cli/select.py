@@ -134,8 +134,7 @@ def select(
     \b
     Examples:
       annealed select --sample -k 5 --report report
-      annealed select table.csv --target price -k 5 --out model.safetensors
-      annealed select table.parquet --target price -k auto --response piecewise --report report
+      annealed select table.csv --target price -k auto --report report --out model.safetensors
     """
     from ..common.samples import TABLE, TARGET
     from ..tabular.selection import select_file

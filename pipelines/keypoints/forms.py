@@ -99,7 +99,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
     Returns
     -------
     pandas.DataFrame
-        The columns of ``annealed faces detect --table``: source, frame, time (seconds), person,
+        The columns of ``annealed faces detect --out``: source, frame, time (seconds), person,
         probability, box and keypoints (pixels), yaw, pitch and roll (radians).
 
     Examples
@@ -262,7 +262,7 @@ class Forms:
             If the package that writes .parquet is missing.
         """
         for name, path, endings in (
-            ("table", self.table, (".csv", ".parquet")),
+            ("out", self.table, (".csv", ".parquet")),
             ("coco", self.coco, (".json",)),
         ):
             if path is not None and path.suffix.lower() not in endings:

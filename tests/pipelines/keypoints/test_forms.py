@@ -391,7 +391,7 @@ def test_a_file_of_somebody_else_is_kept(content, folder, tmp_path):
     result = run("faces", "detect", folder, "--out", tmp_path / "t.csv", "--resume")
     assert (
         result.exit_code == 2
-        and "expected a file of an unfinished run" in result.stderr
+        and "expected a checkpoint of this program" in result.stderr
         and foreign.read_bytes() == content
     )
 

@@ -325,10 +325,8 @@ def temporary_folder(context: typer.Context) -> Path:
     return Path(context.with_resource(tempfile.TemporaryDirectory()))
 
 
-def renamed(new: Path | None, option: str, old: Path | None, name: str) -> Path | None:
-    """Return the value of an option, or that of its former name, with a warning."""
-    if old is None:
-        return new
+def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
+    """Return the value of an option that was given by its former name, with a warning."""
     if new is not None:
         raise ValueError(f"{name} {old}: the former name of {option}; expected one of the two")
     print_error(f"{name} is now {option}; {name} will be removed in 0.4")

@@ -405,7 +405,9 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
         raise ValueError(f"--every {request.every}: expected a whole number of at least 1")
-    table = console.renamed(request.out, "--out", request.table, "--table")
+    table = request.out
+    if request.table is not None:
+        table = console.renamed(request.table, "--table", table, "--out")
     if request.resume and (source is not None or not (table or request.coco)):
         raise ValueError("--resume: expected photographs, and --out or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)

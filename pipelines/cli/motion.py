@@ -74,7 +74,8 @@ def segment(
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
-    out = console.renamed(out, "--out", tracks, "--tracks")
+    if tracks is not None:
+        out = console.renamed(tracks, "--tracks", out, "--out")
     if sample:
         files = [console.sample_file(context, VIDEO, files)]
     if not files:

@@ -79,10 +79,8 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def _on_disk(context: typer.Context, table: Any) -> Any:
-    """The table as a file: stdin, "-", is copied to a temporary one."""
-    if str(table) != "-":
-        return table
+def _stdin_file(context: typer.Context) -> Path:
+    """Copy stdin to a temporary file."""
     path = temporary_folder(context) / "stdin.csv"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -141,8 +139,9 @@ def select(
     from ..tabular.tables import FRAMES
 
     if out is not None and out.name.lower().endswith((*FRAMES, ".npz")):
-        out, columns = None, renamed(columns, "--table", out, "--out with the name of a table")
-    out = renamed(out, "--out", save, "--save")
+        columns, out = renamed(out, "--out with the name of a table", columns, "--table"), None
+    if save is not None:
+        out = renamed(save, "--save", out, "--out")
     if sample:
         table = sample_file(context, TABLE, table)
         k = request.k or ("auto" if request.fdr is None else None)
@@ -163,7 +162,7 @@ def select(
     def bar(iterable: Iterable[Any], what: str) -> Iterable[Any]:
         return progress(iterable, quiet, what, wait=10.0)
 
-    path = _on_disk(context, table)
+    path = _stdin_file(context) if str(table) == "-" else table
     selection = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
     if out is not None:
         selection.to_model(request.target).save(out)
@@ -275,7 +274,7 @@ def predict(
     check_out("--out", out, Path("table.csv"))
     check_outputs([model, table], [out])
     notes: list[str] = []
-    path = _on_disk(context, table)
+    path = _stdin_file(context) if str(table) == "-" else table
     predictions = predict_table(
         model, path, sep, encoding, notes.append, contributions, allow_empty
     )

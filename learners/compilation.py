@@ -50,12 +50,16 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
     """Context of one computation on ``n_values`` values, such as a fit.
 
     Code is chosen by this size, and keeps to it while features are dropped. Compiled loops use
-    ``n_threads`` threads (None: the limit outside), and so does BLAS: its threads spin while they
-    wait, and a fit takes ten times as long where other processes use the cores.
+    ``n_threads`` threads (None: the limit outside), BLAS uses one: more would change the rounding
+    with their number, and they spin while they wait, so that a fit takes ten times as long where
+    other processes use the cores (benchmarks/busy_cores.py).
     """
-    with _inside(_size, n_values), _inside(_limit, n_threads or _limit.get()):
-        with _blas.limited(n_threads or 1):
-            yield
+    with (
+        _inside(_size, n_values),
+        _inside(_limit, n_threads or _limit.get()),
+        _blas.one_thread(),
+    ):
+        yield
 
 
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
@@ -383,7 +387,7 @@ def thread_limit() -> int:
 
 
 class _Blas:
-    """Limits the threads of the BLAS libraries. They have one setting for the whole process: of
+    """Limits the BLAS libraries to one thread. Their setting is one for the whole process: of
     nested or concurrent computations, the first one sets it and the last one restores it.
     """
 
@@ -391,12 +395,12 @@ class _Blas:
     limiter: Any = None
 
     @contextmanager
-    def limited(self, n_threads: int) -> Iterator[None]:
-        """Context in which BLAS uses at most ``n_threads`` threads."""
+    def one_thread(self) -> Iterator[None]:
+        """Context in which BLAS uses one thread."""
         with _lock:
             self.active += 1
             if self.active == 1:
-                self.limiter = _libraries().limit(limits=n_threads, user_api="blas")
+                self.limiter = _libraries().limit(limits=1, user_api="blas")
         try:
             yield
         finally:

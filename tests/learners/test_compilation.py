@@ -354,7 +354,7 @@ def test_blas_is_limited_in_a_fit_and_restored():
         X, f = table(50, 3)
         with compilation.problem_size(10):
             inside.append(blas_threads())
-            with compilation.problem_size(10, 2):  # the outer computation decides
+            with compilation.problem_size(10, 2):  # of compiled loops
                 inside.append(blas_threads())
         learners.FSAClassifier(2).fit(X, f > 0)
         assert inside == [{1}, {1}]

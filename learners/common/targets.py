@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..designs.factory import rowwise
 from ..objective.losses import (
@@ -52,6 +52,33 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
             f"y holds only one class ({classes.tolist()[0]!r}); a classifier needs at least two"
         )
     return classes, codes
+
+
+def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.ndarray:
+    """Index of the class of each row of a batch; the first batch sets ``classes_``.
+
+    Raises
+    ------
+    ValueError
+        If the first batch has no ``classes``, others are given later, or y holds others.
+    """
+    check_classification_targets(y)
+    if not hasattr(estimator, "classes_"):
+        if classes is None:
+            raise ValueError("classes=None; expected all labels in the first call of partial_fit")
+        estimator.classes_, _ = class_codes(classes)
+    elif classes is not None and not np.array_equal(estimator.classes_, unique_labels(classes)):
+        raise ValueError(
+            f"classes={np.asarray(classes).tolist()} are not those of the first call, "
+            f"{estimator.classes_.tolist()}"
+        )
+    unknown = np.setdiff1d(y, estimator.classes_)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {unknown.tolist()[0]!r}; "
+            f"expected only the classes {estimator.classes_.tolist()}"
+        )
+    return np.searchsorted(estimator.classes_, y)
 
 
 def check_two_classes(

@@ -44,6 +44,7 @@ class _SizeParameters:
 class _SizeChoice(FSAEstimator, _SizeParameters):
     """Mixin that chooses the size along paths before the estimator is fitted."""
 
+    _learns_from_batches = False
     # Set by ``fit``, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 

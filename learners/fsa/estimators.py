@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
-from ..common.mixins import SupportMixin
-from ..common.targets import SparseClassifierMixin, scaled_targets
-from ..common.validation import check_sample_weight, rollback_on_error
+from ..common.mixins import SupportMixin, available_where
+from ..common.targets import SparseClassifierMixin, encode_classes, scaled_targets, stream_codes
+from ..common.validation import (
+    check_finite,
+    check_real,
+    check_sample_weight,
+    resolve_n_features,
+    rollback_on_error,
+)
 from ..designs.base import warn_if_constant
 from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
-from ..objective.losses import Loss, regression_loss
+from ..objective.losses import Loss, SquaredLoss, regression_loss
 from ..objective.priors import Prior
 from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
@@ -25,7 +32,8 @@ from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
 from .fit import Start, solve
-from .problem import FitProblem, check_data, fitted_attributes
+from .moments import Moments, moments_of
+from .problem import FINITE, FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 
@@ -157,6 +165,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
+            self.__dict__.pop("_moments", None)  # partial_fit does not continue a fit
             return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
@@ -179,6 +188,11 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
         self.__dict__.update(fitted_attributes(problem, solution, why))
         return self
+
+    def _constrained(self, problem: FitProblem) -> FitProblem:
+        if self.constraints is None:
+            return problem
+        return problem.constrained(self.constraints, self._is_piecewise)
 
     # -- scikit-learn's interface ------------------------------------------------------------------
 
@@ -223,8 +237,93 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         return model.scores(X)
 
 
+class BatchEstimator(FSAEstimator):
+    """Base of the FSA estimators that also learn from batches of rows, with the squared loss and
+    linear responses ([2]_).
+
+    The moments of the columns and targets are kept, 8 M^2 bytes for M columns, and the fit is that
+    of all rows.
+
+    References
+    ----------
+    .. [2] L. Sun, M. Wang, S. Zhu, A. Barbu, "A Novel Framework for Online Supervised Learning with
+           Feature Selection", arXiv:1803.11521 (2018).
+    """
+
+    _learns_from_batches: bool = True
+    _moments: Moments | None = None
+    _target_shape: tuple[int, ...] = ()  # of one row
+    _by_moments: Callable[..., FitProblem]  # the problem of rows that have the same moments
+
+    def _takes_batches(self) -> bool:
+        """Whether the parameters allow ``partial_fit``; otherwise the attribute does not exist."""
+        loss = "squared" if isinstance(self, RegressorMixin) and self.loss == "auto" else self.loss
+        needs = f"partial_fit of {type(self).__name__} needs "
+        if not self._learns_from_batches:
+            raise AttributeError(f"{needs}all rows; expected FSAClassifier or FSARegressor")
+        if not (loss == "squared" or isinstance(loss, SquaredLoss)):
+            raise AttributeError(f"{needs}the squared loss; expected loss='squared', not {loss!r}")
+        if self._is_piecewise:
+            raise AttributeError(f"{needs}response='linear', not {self.response!r}")
+        return True
+
+    def _first_batch(self) -> bool:
+        first = self._moments is None
+        if first and hasattr(self, "support_"):
+            raise ValueError(
+                "the rows of fit are unknown to partial_fit; expected an estimator that is not "
+                "fitted, see sklearn.base.clone"
+            )
+        return first
+
+    def _add_batch(
+        self, X: Any, targets: np.ndarray, weight: np.ndarray, forgetting: float, refresh: bool
+    ) -> Self:
+        check_real("forgetting", forgetting, 0.0, 1.0, above=True)
+        batch = moments_of(X, targets, weight)
+        if not np.isfinite(batch.scatter).all():
+            check_finite(X, getattr(self, "feature_names_in_", None), FINITE)
+            raise ValueError("squares of X or y overflow; expected smaller numbers")
+        before = self._moments
+        self._moments = batch if before is None else before.faded(forgetting) + batch
+        return self.refresh() if refresh else self
+
+    def refresh(self) -> Self:
+        """Select features and fit, from the batches of ``partial_fit`` so far.
+
+        The parameters may have changed: ``set_params(n_features_to_select=5).refresh()``.
+
+        Returns
+        -------
+        FSAClassifier or FSARegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            Without rows, and with fewer rows than features to select.
+        """
+        moments, settings = self._moments, self.fit_settings()
+        if moments is None or not moments.n_rows > 0:
+            raise ValueError("there are no rows to fit; expected a call of partial_fit before")
+        m = self.n_features_in_
+        k = 1 if isinstance(settings.size, str) else min(m, resolve_n_features(settings.size, m))
+        if moments.n_samples < k:
+            raise ValueError(
+                f"partial_fit has had {moments.n_samples} rows; expected at least "
+                f"n_features_to_select={k}, or refresh=False until then"
+            )
+        with rollback_on_error(self):
+            rows = moments.equivalent_rows()
+            weight = np.full(len(rows), moments.n_rows / len(rows))
+            problem = self._by_moments(rows[:, :m], rows[:, m:], weight)
+            # folds of these rows mean nothing
+            problem.facts = replace(problem.facts, out_of_core=True)
+            return self._solve(problem, settings)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class FSAClassifier(SparseClassifierMixin, FSAEstimator):
+class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
@@ -342,15 +441,69 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        return self._constrained(problem)
+
+    @available_where(BatchEstimator._takes_batches)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        forgetting: float = 1.0,
+        refresh: bool = True,
+    ) -> Self:
+        """Add a batch of rows, and fit all rows so far; as :meth:`FSARegressor.partial_fit`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array or None, default None
+            All labels of the stream; required in the first call.
+        sample_weight : array of shape (n_samples,) or None, default None
+        forgetting : float, default 1.0
+            In (0, 1]: factor for the weight of all earlier rows.
+        refresh : bool, default True
+            False: only add the rows; :meth:`refresh` fits.
+
+        Returns
+        -------
+        FSAClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, for new columns, and for labels that are not in ``classes``.
+        """
+        with rollback_on_error(self):
+            first = self._first_batch()
+            X, y = check_data(self, X, y, piecewise=False, reset=first)
+            codes = stream_codes(self, y, classes)
+            weight = check_sample_weight(sample_weight, X.shape[0])
+            if self.class_weight is not None:
+                if not isinstance(self.class_weight, dict):
+                    raise ValueError(
+                        f"class_weight={self.class_weight!r} needs all rows; "
+                        "expected a dict or None for partial_fit"
+                    )
+                weight = weight * compute_sample_weight(self.class_weight, y)
+            _, targets, self.loss_ = encode_classes(self.classes_, "squared")
+            return self._add_batch(X, targets[codes], weight, forgetting, refresh)
+
+    def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
+        names = getattr(self, "feature_names_in_", None)
+        problem = FitProblem(X, y, self.loss_, weight, classification=True, names=names)
+        positive = 0.5 * (weight @ (1.0 + y))  # targets are -1 and +1
+        rarest = float(min(positive.min(), weight.sum() - positive.max()))
+        problem.facts = replace(problem.facts, n_rarest=rarest)
+        return self._constrained(problem)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
-class FSARegressor(RegressorMixin, FSAEstimator):
+class FSARegressor(RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
@@ -430,18 +583,72 @@ class FSARegressor(RegressorMixin, FSAEstimator):
             y_numeric=True,
         )
         weight = check_sample_weight(sample_weight, len(y))
-        targets, shift, scale = scaled_targets(
-            y, weight / max(weight.sum(), 1e-300), loss.target_scaling
-        )
-        self.loss_, names = loss, getattr(self, "feature_names_in_", None)
+        self.loss_ = loss
+        return self._problem(X, y, weight, y.ndim == 1)
+
+    @available_where(BatchEstimator._takes_batches)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        forgetting: float = 1.0,
+        refresh: bool = True,
+    ) -> Self:
+        """Add a batch of rows, and fit all rows so far.
+
+        The fit is that of :meth:`fit` on these rows, up to rounding.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+            Up to 10,000 columns.
+        y : array of shape (n_samples,), or (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,) or None, default None
+        forgetting : float, default 1.0
+            In (0, 1]: factor for the weight of all earlier rows, for data that drift.
+        refresh : bool, default True
+            False: only add the rows; :meth:`refresh` fits.
+
+        Returns
+        -------
+        FSARegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, for new columns, and after ``fit``.
+        """
+        with rollback_on_error(self):
+            first = self._first_batch()
+            X, y = check_data(
+                self, X, y, piecewise=False, reset=first, multi_output=True, y_numeric=True
+            )
+            targets = np.asarray(y, np.float64)
+            if not first and targets.shape[1:] != self._target_shape:
+                raise ValueError(
+                    f"y has shape {targets.shape}; "
+                    f"expected {(len(targets), *self._target_shape)} as in the first batch"
+                )
+            self.loss_, self._target_shape = regression_loss("squared"), targets.shape[1:]
+            weight = check_sample_weight(sample_weight, len(targets))
+            return self._add_batch(
+                X, targets.reshape(len(targets), -1), weight, forgetting, refresh
+            )
+
+    def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
+        return self._problem(X, y, weight, self._target_shape == ())
+
+    def _problem(self, X: Any, y: np.ndarray, weight: np.ndarray, flat: bool) -> FitProblem:
+        share = weight / max(weight.sum(), 1e-300)
+        targets, shift, scale = scaled_targets(y, share, self.loss_.target_scaling)
+        names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(
-            X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
+            X, targets, self.loss_, weight, shift=shift, scale=scale, flat=flat, names=names
         )
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        return self._constrained(problem)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets.

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..models.messages import short
+from ..models.messages import plain, short, text
 
 USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
 SOME_FAILED = 1  # exit code of a command with several inputs
@@ -228,20 +228,6 @@ def print_json(record: Any) -> None:
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
-def plain(value: Any) -> Any:
-    """Return a value in the types of JSON: arrays become lists; NaN and infinity, which JSON lacks,
-    become None."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not (abs(value) < float("inf")):
-        return None
-    return value
-
-
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table on the terminal: numbers right-aligned, cells formatted by :func:`text`."""
     from rich.console import Console
@@ -270,13 +256,6 @@ def print_answer(
     rows = record["rows"] if isinstance(record, dict) else record
     heads = list(columns.values()) if isinstance(columns, Mapping) else columns
     print_table(title, heads, [[row.get(column) for column in columns] for row in rows])
-
-
-def text(value: Any) -> str:
-    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.3f}"
-    return "-" if value is None else str(value)
 
 
 def markdown_table(

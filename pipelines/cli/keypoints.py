@@ -269,9 +269,10 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     """
     from dataclasses import replace
 
+    from ...models.files import make_folder
     from ..common.config import check_names
     from ..common.file_map import resolve_jobs
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..keypoints.data import schema_of
     from ..keypoints.objects import check_number, read_objects
     from ..keypoints.report import REPORT_FILES, write_report
@@ -462,7 +463,8 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
     """The overlay images to write; checks their names, or that of the video, before any
     detection."""
-    from ..common.outputs import check_outputs, make_folder, overlay_paths
+    from ...models.files import make_folder
+    from ..common.outputs import check_outputs, overlay_paths
     from ..common.video import check_video_name
     from ..keypoints.detect import SAMPLE
     from ..keypoints.drawing import check_image_name
@@ -632,9 +634,10 @@ def run_evaluation(
     request: Evaluation, group: str, background: list[Path], as_json: bool, quiet: bool
 ) -> None:
     """Evaluate a model against annotations, print the result, and write a report."""
+    from ...models.files import make_folder
     from ...models.keypoints.detections import DetectionOptions
     from ..common.config import check_names
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..keypoints.data import read_annotations
     from ..keypoints.evaluate import COLUMNS, evaluate_detector
     from ..keypoints.faces import FACES

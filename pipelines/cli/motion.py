@@ -67,9 +67,10 @@ def segment(
     """
     from functools import partial
 
+    from ...models.files import make_folder
     from ...vision.tracks.io import check_tracks_name
     from ..common.file_map import make_file_map, try_file
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..common.samples import VIDEO
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
@@ -235,9 +236,10 @@ def evaluate(
     """
     import numpy as np
 
+    from ...models.files import make_folder
     from ...vision.tracks.io import read_sequences
     from ..common.checkpoints import Checkpoint
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..motion import evaluate as protocol
     from ..motion.benchmark import POOLS, prepare
     from ..motion.methods import METHODS, check_methods, has_lightgbm

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...models.tabular.fitting.options import Encoding, Request, Separator
 from ..common.config import read_tables
 from ..console import (
     log,
@@ -25,10 +26,9 @@ from ..console import (
     temporary_folder,
     with_options,
 )
-from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
-    from ..tabular.selection import Selection
+    from ...models.tabular.fitting.selection import Selection
 
 Table = Annotated[
     Path,
@@ -152,8 +152,8 @@ def select(
     if columns and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")
     if out or columns or report:
+        from ...models.tabular.report import REPORT_FILES, write_report
         from ..common.outputs import check_outputs
-        from ..tabular.report import REPORT_FILES, write_report
         from ..tabular.tables import check_out, write_columns
 
         check_out("--table", columns, table)
@@ -180,7 +180,7 @@ def select(
 
 def _print_selection(selection: Selection, quiet: bool) -> None:
     """Print the selected columns and their cross-validated scores as tables."""
-    from ..tabular.selection import shown
+    from ...models.tabular.fitting.selection import shown
 
     heads = {
         "name": "column",

@@ -14,14 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...models.files import replacing
+from ...models.files import make_folder, replacing
 from ...models.keypoints.detections import DetectionOptions
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.face_alignment import align_face, check_size
 from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.schema import Schema
 from ..common.checkpoints import check_header, header_line, open_locked, whole_lines
-from ..common.outputs import check_outputs, make_folder
+from ..common.outputs import check_outputs
 from .detect import FileDetections
 from .drawing import write_image
 

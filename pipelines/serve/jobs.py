@@ -20,9 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ...models.messages import short
+from ...models.messages import plain, short
 from ..common.samples import sample
-from ..console import plain
 from .answers.fields import Fields
 from .answers.limits import LIMITS, MAX_WAITING, MEMORY, PREPARE_SECONDS, WAIT_SECONDS, RequestError
 from .uploads import Upload

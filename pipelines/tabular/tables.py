@@ -14,7 +14,9 @@ import pandas as pd
 from ...models.files import replacing
 from ...models.messages import first_of, suggestion
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
-from .encoding import (
+from ...models.tabular.fitting.leaks import gap_leaks
+from ...models.tabular.fitting.options import Request
+from ...models.tabular.fitting.table import (
     KINDS,
     Table,
     encode_frame,
@@ -24,8 +26,6 @@ from .encoding import (
     read_target,
     skewed_columns,
 )
-from .leaks import gap_leaks
-from .request import Request
 
 Note = Callable[[str], object]  # receives a line to print
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from annealed.models.files import read_model, write_model
 from annealed.models.tabular.encoding import TableEncoding
-from annealed.pipelines.tabular.encoding import Table
-from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import guess_task
+from annealed.models.tabular.fitting.options import Request
+from annealed.models.tabular.fitting.selection import guess_task
+from annealed.models.tabular.fitting.table import Table
+from annealed.models.tabular.fitting.validation import HeldOut, folds, measures
 from annealed.pipelines.tabular.tables import read_table
-from annealed.pipelines.tabular.validation import HeldOut, folds, measures
 from helpers import run
 
 HEIGHT = list(range(58, 73))  # of women, and their weight: McNeil, Interactive Data Analysis, 1977

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from annealed.learners import Constraints, FSAClassifier, FSARegressor, ScoreCardClassifier
 from annealed.learners.objective.losses import get_loss
+from annealed.models.tabular.fitting.settings import _PARTS, NOT_SET, Request, _with_params
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.tabular import selection
-from annealed.pipelines.tabular.settings import _PARTS, NOT_SET, Request, _with_params
 from helpers import run
 from typer.main import get_command
 from typer.testing import CliRunner

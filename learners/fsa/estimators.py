@@ -32,7 +32,7 @@ from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
 from .fit import Start, solve
-from .moments import Moments, moments_of
+from .moments import Moments, condensed, moments_of, with_class_counts
 from .problem import FINITE, FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
@@ -172,6 +172,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         """Choose the automatic settings, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
             settings, why = resolve_size(problem, settings)
+        problem = condensed(problem, settings)
         reported = (
             reported_steps(self, problem)
             if getattr(self, "_skl_callbacks", None)
@@ -496,10 +497,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, y, self.loss_, weight, classification=True, names=names)
-        positive = 0.5 * (weight @ (1.0 + y))  # targets are -1 and +1
-        rarest = float(min(positive.min(), weight.sum() - positive.max()))
-        problem.facts = replace(problem.facts, n_rarest=rarest)
-        return self._constrained(problem)
+        return with_class_counts(self._constrained(problem))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it

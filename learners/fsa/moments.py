@@ -9,6 +9,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,7 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dpstrf
 
+from ..compilation import n_values, problem_size
 from ..sources.matrix import OutOfCoreMatrix
+from .policy import condenses
+from .problem import FitProblem
+from .settings import FitSettings
 
 MAX_COLUMNS = 10_000  # columns and targets up to which moments are kept: 800 MB of sums, a choice
 _BLOCK_BYTES = 32 << 20  # of a batch in double precision at a time
@@ -121,12 +126,60 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
         )
     total = Moments.empty(m + q)
     height = max(1, _BLOCK_BYTES // (8 * (m + q)))
-    for start in range(0, n, height):
-        rows = slice(start, min(start + height, n))
-        if isinstance(X, OutOfCoreMatrix):
-            part = X[rows, np.arange(m)]
-        else:
-            part = X[rows].toarray() if sp.issparse(X) else X[rows]
-        values = np.hstack([np.asarray(part, np.float64), targets[rows]])
-        total += Moments.of(values, weight[rows])
+    with problem_size(n_values(X)):
+        for start in range(0, n, height):
+            rows = slice(start, min(start + height, n))
+            if isinstance(X, OutOfCoreMatrix):
+                part = X[rows, np.arange(m)]
+            else:
+                part = X[rows].toarray() if sp.issparse(X) else X[rows]
+            values = np.hstack([np.asarray(part, np.float64), targets[rows]])
+            total += Moments.of(values, weight[rows])
     return total
+
+
+def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
+    """The problem on equivalent rows where these are far fewer, else the problem itself."""
+    if not condenses(problem.facts, settings):
+        return problem
+    moments = moments_of(problem.X, problem.y, problem.weight)
+    # rows that are not finite get their error from the fit
+    return _on(moments, problem) if np.isfinite(moments.scatter).all() else problem
+
+
+def training_problems(
+    problem: FitProblem, settings: FitSettings, splits: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> Iterator[FitProblem]:
+    """The problem of the training rows of each split. Moments of folds add up: all splits together
+    read the rows once."""
+    tests = [test for _, test in splits]
+    everything = np.sort(np.concatenate(tests))
+    folds = all(
+        np.array_equal(np.sort(np.concatenate(split)), everything) for split in splits
+    ) and condenses(problem.facts, settings)
+    parts = []
+    for test in tests if folds else ():
+        parts.append(moments_of(problem.X[test], problem.y[test], problem.weight[test]))
+    finite = bool(parts) and all(np.isfinite(part.scatter).all() for part in parts)
+    for i, (train, _) in enumerate(splits):
+        if finite:
+            others = parts[:i] + parts[i + 1 :]
+            yield _on(sum(others[1:], others[0]), problem)
+        else:
+            yield problem.rows(train)
+
+
+def _on(moments: Moments, problem: FitProblem) -> FitProblem:
+    """The same problem on the equivalent rows of ``moments``."""
+    m, rows = problem.X.shape[1], moments.equivalent_rows()
+    weight = np.full(len(rows), moments.n_rows / len(rows))
+    return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))
+
+
+def with_class_counts(problem: FitProblem) -> FitProblem:
+    """Set the number of rows of the rarest class, from the means of targets -1 and +1."""
+    if problem.classification:
+        positive = 0.5 * (problem.weight @ (1.0 + problem.y))
+        rarest = float(min(positive.min(), problem.n_rows - positive.max()))
+        problem.facts = replace(problem.facts, n_rarest=rarest)
+    return problem

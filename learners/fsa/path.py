@@ -16,6 +16,7 @@ from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
 from .fit import solve_path
+from .moments import condensed
 from .problem import fitted_attributes
 
 
@@ -128,6 +129,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         def record(step: int, state: Annealed) -> None:
             self.trajectory_.append((state.kept.copy(), state.coef.copy()))
 
+        problem = condensed(problem, settings)
         solutions = solve_path(
             problem, settings, self.sizes_, callbacks=[record] if self.trajectory else []
         )

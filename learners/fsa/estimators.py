@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -271,9 +272,8 @@ class BatchEstimator(FSAEstimator):
     def _first_batch(self) -> bool:
         first = self._moments is None
         if first and hasattr(self, "support_"):
-            raise ValueError(
-                "the rows of fit are unknown to partial_fit; expected an estimator that is not "
-                "fitted, see sklearn.base.clone"
+            warnings.warn(
+                "partial_fit starts anew: it does not know the rows of fit", UserWarning, 3
             )
         return first
 
@@ -477,7 +477,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            As :meth:`fit`, for new columns, and for labels that are not in ``classes``.
+            As :meth:`fit`, for other columns than before, and labels that are not in ``classes``.
         """
         with rollback_on_error(self):
             first = self._first_batch()
@@ -617,7 +617,7 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            As :meth:`fit`, for new columns, and after ``fit``.
+            As :meth:`fit`, and for other columns than before.
         """
         with rollback_on_error(self):
             first = self._first_batch()

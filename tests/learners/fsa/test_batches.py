@@ -180,7 +180,6 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "needs the squared loss"),
         (lambda: FSARegressor(2, response="piecewise").partial_fit(X, Y), "response='linear'"),
         (lambda: FSARegressorCV().partial_fit(X, Y), "needs all rows"),
-        (lambda: FSARegressor(2).fit(X, Y).partial_fit(X, Y), "rows of fit are unknown"),
         (lambda: FSARegressor(2).refresh(), "a call of partial_fit before"),
         (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has had 3 rows"),
         (lambda: FSARegressor(2).partial_fit(X, Y).partial_fit(X[:, 1:], Y), "X has 8 features"),
@@ -221,6 +220,31 @@ def test_a_failed_batch_changes_nothing():
         model.partial_fit(np.full_like(X, np.nan), Y)
     assert_same_model(clone(model).partial_fit(X, Y), model.refresh())
     assert np.array_equal(model.coef_, before)
+
+
+def test_batches_after_a_fit_start_anew():
+    model = FSARegressor(2).fit(X[:30], Y[:30])
+    with pytest.warns(UserWarning, match="does not know the rows of fit"):
+        model.partial_fit(X, Y)
+    assert_same_model(FSARegressor(2).fit(X, Y), model)
+
+
+def test_a_fit_ends_the_batches():
+    model = FSARegressor(2).partial_fit(X, Y).fit(X[:30], Y[:30])
+    with pytest.warns(UserWarning, match="starts anew"):
+        model.partial_fit(X, Y)
+    assert_same_model(FSARegressor(2).fit(X, Y), model)
+
+
+@pytest.mark.parametrize("estimator", [FSARegressorCV([1, 2, 3, 4]), FSARegressor(3)])
+def test_moments_give_the_fit_of_the_rows(estimator, monkeypatch):
+    X, y = table(n=1000)
+    by_moments = clone(estimator).fit(X, y)
+    monkeypatch.setattr("annealed.learners.fsa.policy.MAX_CONDENSED", 0)
+    by_rows = clone(estimator).fit(X, y)
+    assert_same_model(by_rows, by_moments)
+    if isinstance(estimator, FSARegressorCV):
+        np.testing.assert_allclose(by_rows.cv_scores_, by_moments.cv_scores_, rtol=1e-8)
 
 
 def test_a_ranker_has_no_batches():

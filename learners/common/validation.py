@@ -290,16 +290,14 @@ def _require(good: bool, name: str, value: Any, expected: str) -> None:
         raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
 
 
-def check_offset(offset: ArrayLike | None, n_samples: int, n_outputs: int) -> np.ndarray | None:
-    """Offsets (n_samples, n_outputs) of the scores as float64, or None.
+def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:
+    """Offsets (n_samples, n_outputs) of the scores as float64.
 
     Raises
     ------
     ValueError
         For a wrong shape, NaN or infinity.
     """
-    if offset is None:
-        return None
     values = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
     if values.shape not in ((n_samples, n_outputs), (n_samples,) if n_outputs == 1 else ()):
         raise ValueError(

@@ -226,13 +226,13 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         if offset is None and self._has_offset:
             raise ValueError("the model was fitted with an offset; expected offset=... here too")
         model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
-        offset = check_offset(local(offset), X.shape[0], n_outputs)
-        scores = (
-            X.scores(model.scores_of_selected, model.selected, n_outputs)
-            if isinstance(X, OutOfCoreMatrix)
-            else model.scores(X)
-        )
-        return scores if offset is None else scores + offset
+        if isinstance(X, OutOfCoreMatrix):
+            scores = X.scores(model.scores_of_selected, model.selected, n_outputs)
+        else:
+            scores = model.scores(X)
+        if offset is not None:
+            scores = scores + check_offset(local(offset), X.shape[0], n_outputs)
+        return scores
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -355,10 +355,10 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
-        offset = check_offset(local(offset), *targets.shape)
-        self._has_offset = offset is not None
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
-        problem = problem.with_offset(offset)
+        self._has_offset = offset is not None
+        if offset is not None:
+            problem = problem.with_offset(offset)
         return (
             problem
             if self.constraints is None
@@ -497,17 +497,19 @@ class FSARegressor(RegressorMixin, FSAEstimator):
             y_numeric=True,
         )
         weight = check_sample_weight(sample_weight, len(y))
-        offset = check_offset(local(offset), len(y), y.size // max(len(y), 1))
         self._has_offset = offset is not None
         if offset is not None and loss.target_scaling is not None:
-            y, offset = y - offset.reshape(y.shape), None
+            y = y - check_offset(local(offset), len(y), y[0].size).reshape(y.shape)
+            offset = None
         targets, shift, scale = scaled_targets(
             y, weight / max(weight.sum(), 1e-300), loss.target_scaling
         )
         self.loss_, names = loss, getattr(self, "feature_names_in_", None)
         problem = FitProblem(
             X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
-        ).with_offset(offset)
+        )
+        if offset is not None:
+            problem = problem.with_offset(offset)
         return (
             problem
             if self.constraints is None

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_finite, validated
+from ..common.validation import check_finite, check_offset, validated
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
 from ..objective.base import OffsetLoss, effective_rows
@@ -138,10 +138,9 @@ class FitProblem:
         copies."""
         return effective_rows(self.weight)
 
-    def with_offset(self, offset: np.ndarray | None) -> Self:
-        """The problem with an offset (n_samples, n_outputs) of the scores."""
-        if offset is None:
-            return self
+    def with_offset(self, offset: Any) -> Self:
+        """The problem with an offset (n_samples,) or (n_samples, n_outputs) of the scores."""
+        offset = check_offset(local(offset), *self.y.shape)
         return replace(self, y=self.y + 1j * offset, loss=OffsetLoss(self.loss))
 
     def columns(self, kept: np.ndarray) -> np.ndarray:

@@ -152,8 +152,10 @@ class Loss(BaseEstimator):
     flip: float = 0.0
     is_log_likelihood: bool = False
     unknown_dispersion: bool = False
-    # Second derivatives, for Newton's method; follows from the methods of the class
+    # Second derivatives, for Newton's method; these three follow from the methods of the class
     has_curvature: bool = False
+    has_surrogate: bool = False
+    bounds_rows: bool = False
     # Code for the compiled loops, see margin_kernels, valid only if the class itself sets it, and
     # the attribute that is its parameter
     kernel: int
@@ -165,6 +167,8 @@ class Loss(BaseEstimator):
             cls.has_curvature = (
                 cls.curvature is not Loss.curvature or cls.second_order is not Loss.second_order
             )
+        cls.has_surrogate = cls.surrogate is not Loss.surrogate
+        cls.bounds_rows = cls.curvature_bound is not Loss.curvature_bound
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
@@ -314,8 +318,7 @@ class Loss(BaseEstimator):
         By default a loss whose curvature is unbounded is continued by parabolas beyond scores near
         the best constant.
         """
-        fixed_step = np.isfinite(self.max_curvature) or self.default_step_size is not None
-        if fixed_step or not (self.pointwise and self.has_curvature):
+        if np.isfinite(self.max_curvature) or not (self.pointwise and self.has_curvature):
             return self
         return BandedLoss(self, self.best_constant(y, sample_weight))
 
@@ -392,6 +395,7 @@ class OffsetLoss(Loss):
         "several_classes",
         "redundant_outputs",
         "has_curvature",
+        "bounds_rows",
         "is_log_likelihood",
         "unknown_dispersion",
     )

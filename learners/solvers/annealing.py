@@ -266,8 +266,9 @@ def anneal(
     if coef is None:
         coef = np.zeros((m, design.width, y.shape[1]))
     # The intercept's column is constant: the loss' curvature alone bounds the curvature along it.
-    bound = loss.curvature_bound(y)
-    intercept_curvature = loss.max_curvature if bound is None else sample_weight @ bound
+    intercept_curvature = (
+        sample_weight @ loss.curvature_bound(y) if loss.bounds_rows else loss.max_curvature
+    )
     if intercept is None:
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
     state = Annealed(

@@ -8,16 +8,15 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...models.tabular.fitting.options import Encoding, Request, Separator
 from ..common.config import read_tables
 from ..console import log, one_line_errors, print_json, print_table, progress, with_options
+from ..tabular.request import Encoding, Request, Separator
 
 if TYPE_CHECKING:
     from ...models.tabular.fitting.selection import Selection
@@ -123,7 +122,6 @@ def select(
     """
     from ..tabular.selection import select_file
 
-    request = replace(request, pvalues=report is not None)
     if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--out {out}: not available for out-of-core tables; use --save")
     if out or save or report:
@@ -137,8 +135,11 @@ def select(
     def bar(iterable: Iterable[Any], what: str) -> Iterable[Any]:
         return progress(iterable, quiet, what, wait=10.0)
 
+    def note(line: str) -> None:
+        log(f"annealed: {line}", quiet)
+
     with _on_disk(table) as path:
-        selection = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
+        selection = select_file(path, request, bar, note, details=report is not None)
         if save is not None:
             selection.to_model(request.target).save(save)
         if out is not None:

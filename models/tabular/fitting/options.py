@@ -1,32 +1,28 @@
-"""The options of ``annealed select``: each one once, with its help text."""
+"""The options of a selection: each one once, with the help text of ``annealed select``."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from typer import Option
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 Words = Sequence[str]
+Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
 Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
 SizeRule = Literal["explained", "best", "one-se"]
 Dates = Literal["dayfirst", "monthfirst"]
-# panels of the help
-_Task = partial(Option, rich_help_panel="Target and task")
-_Columns = partial(Option, rich_help_panel="Columns")
-_Rows = partial(Option, rich_help_panel="Rows")
-_Certainty = partial(Option, rich_help_panel="Certainty")
-_Input = partial(Option, rich_help_panel="Input")
-Separator = Annotated[
-    str | None,
-    _Input(metavar="CHARACTER", help="Column separator of a text file (default: detected)."),
-]
-Encoding = Annotated[
-    str | None,
-    _Input(metavar="NAME", help="Encoding of a text file, such as latin-1 (default: UTF-8)."),
-]
+
+
+def option(panel: str, *flags: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the arguments of an option of the command line, in a panel of its help."""
+    return flags, {"rich_help_panel": panel, **settings}
+
+
+_Task = partial(option, "Target and task")
+_Columns = partial(option, "Columns")
+_Rows = partial(option, "Rows")
+_Certainty = partial(option, "Certainty")
 _MAX_WEIGHT = 1e100  # sums of larger ones overflow
 
 
@@ -45,77 +41,11 @@ def parse_number(option: str, given: str, text: str | None = None) -> float:
         raise ValueError(f"{option} {given}: {text!r} is not a number") from None
 
 
-@dataclass(frozen=True)
-class Request:
-    """Settings of a selection: the options of ``annealed select`` by their names.
+@dataclass(eq=False, repr=False, kw_only=True)
+class SelectionOptions:
+    """Options of a selection, by the names of ``annealed select``; described in
+    :class:`.TabularSelector`."""
 
-    Attributes
-    ----------
-    target : str or None
-        Column to predict; npz and svmlight files bring their own.
-    k : str or None
-        A positive integer, or "auto"; more than the number of columns keeps all, with a warning.
-        None with ``fdr``.
-    size_rule : {"explained", "best", "one-se"}
-        How "auto" chooses, see :func:`annealed.learners.model_selection.size.choose_size`.
-    task : {"auto", "classification", "regression"}
-    response : {"linear", "piecewise"}
-    loss : str
-        Name of a loss that the estimator of the task accepts.
-    class_weight : sequence of str
-        "balanced", or "CLASS=NUMBER" each.
-    param : sequence of str
-        "NAME=VALUE": other parameters of the estimator, nested ones as "prior.shrinkage=1".
-    score : str or None
-        Name in :data:`.validation.SCORES`: chooses the size, and is reported first.
-    include, exclude : sequence of str
-        Columns that are always selected, and columns that are never selected.
-    monotone : sequence of str
-        "COLUMN=+" or "COLUMN=-": columns with an increasing or decreasing effect on the score.
-    bounds : sequence of str
-        "COLUMN=LOW:HIGH", either of which may be empty: bounds of coefficients.
-    group : sequence of str
-        Prefixes of the names of columns that are selected together, and count as one.
-    kinds : sequence of str
-        "COLUMN=KIND", number, category, date or low<medium<high: overrides the detected kind of a
-        column.
-    card : bool
-        Fit a score card of k rules instead of k columns: two classes.
-    keep_rare : bool
-        Keep classes with a single row, which makes cross-validation impossible.
-    weight, row_groups, time : str or None
-        Columns of the sample weights; of the groups of rows that stay together in
-        cross-validation; and of the order of the rows, so that each fold is predicted from earlier
-        ones.
-    split_duplicates : bool
-        Allow identical rows in different folds.
-    boosting : bool
-        Also score gradient boosting on all columns.
-    test : path or None
-        Another table whose rows score the model.
-    fdr : float or None
-        False discovery rate to control, instead of ``k``.
-    intervals, pvalues : bool
-        Whether coefficients get confidence intervals, and columns p-values; both with ``fdr``.
-    seed : int
-        Random seed of folds, halves and sampled rows.
-    memory_limit : str or None
-        Memory, such as "2GB", for a table in Parquet files; None: read into memory, except for
-        folders.
-    dask : str or None
-        Address of a Dask scheduler whose workers fit a table in Parquet files.
-    sep, encoding, dates : str or None
-        See :func:`.tables.read_frame` and :func:`.encoding.encode_frame`.
-    """
-
-    target: Annotated[
-        str | None,
-        _Task(metavar="COLUMN", help="Column to predict (npz and svmlight files bring their own)."),
-    ] = None
-    k: Annotated[
-        str | None,
-        _Task("-k", metavar="N", help="Number of columns to select, or auto: by cross-validation."),
-    ] = None
     size_rule: Annotated[
         SizeRule,
         _Task(
@@ -134,10 +64,10 @@ class Request:
         _Task(metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."),
     ] = "auto"
     class_weight: Annotated[
-        Words, _Task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable.")
+        Pairs, _Task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable.")
     ] = ()
     param: Annotated[
-        Words,
+        Pairs,
         _Task(
             metavar="NAME=VALUE",
             help="Other parameter of the estimator, such as schedule.mu=20; repeatable.",
@@ -157,14 +87,14 @@ class Request:
         Words, _Columns(metavar="COLUMN", help="Column that is never selected; repeatable.")
     ] = ()
     monotone: Annotated[
-        Words,
+        Pairs,
         _Columns(
             metavar="COLUMN=+|-",
             help="Column with an increasing (+) or decreasing (-) effect; repeatable.",
         ),
     ] = ()
     bounds: Annotated[
-        Words,
+        Pairs,
         _Columns(
             metavar="COLUMN=LOW:HIGH",
             help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
@@ -175,7 +105,7 @@ class Request:
         _Columns(metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."),
     ] = ()
     kinds: Annotated[
-        Words,
+        Pairs,
         _Columns(
             "--as",
             metavar="COLUMN=KIND",
@@ -204,9 +134,6 @@ class Request:
     boosting: Annotated[
         bool, _Certainty("--boosting", help="Also score gradient boosting on all columns.")
     ] = False
-    test: Annotated[
-        Path | None, _Rows(metavar="TABLE", help="Another table, whose rows score the model.")
-    ] = None
     fdr: Annotated[
         float | None,
         _Certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
@@ -214,43 +141,26 @@ class Request:
     intervals: Annotated[
         bool, _Certainty("--intervals", help="95% confidence intervals of the coefficients.")
     ] = False
-    pvalues: bool = False
     seed: Annotated[int, _Certainty(min=0, max=2**32 - 1, help="Random seed.")] = 0
-    memory_limit: Annotated[
-        str | None,
-        _Input(
-            metavar="SIZE",
-            help="Memory for .parquet, such as 2GB (default: 2GiB for folders, else no limit).",
-        ),
-    ] = None
-    dask: Annotated[
-        str | None,
-        _Input(
-            metavar="ADDRESS",
-            help="Dask scheduler whose workers fit .parquet files, such as tcp://host:8786.",
-        ),
-    ] = None
-    sep: Separator = None
-    encoding: Encoding = None
     dates: Annotated[
-        Dates | None, _Input(help="Order of dates such as 31/12/2019 (default: detected).")
+        Dates | None, option("Input", help="Order of dates such as 31/12/2019 (default: detected).")
     ] = None
 
-    def check(self) -> None:
-        """Check that no options exclude each other.
+    def check(self, k: Any) -> None:
+        """Check that no options exclude each other; ``k`` is a number, "auto", or None.
 
         Raises
         ------
         ValueError
             If two of them do.
         """
-        if (self.k is None) == (self.fdr is None):
+        if (k is None) == (self.fdr is None):
             raise ValueError("expected either -k or --fdr")
-        if self.size_rule != "explained" and self.k != "auto":
+        if self.size_rule != "explained" and k != "auto":
             raise ValueError(
                 f"--size-rule {self.size_rule}: needs -k auto, not a given number of columns"
             )
-        if self.card and self.k == "auto":
+        if self.card and k == "auto":
             raise ValueError("-k auto: not available for a score card; expected a number of rules")
         tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
         not_for_cards = {
@@ -298,21 +208,48 @@ class Request:
         if self.row_groups is not None and self.time is not None:
             raise ValueError("--time: not available with --row-groups; expected one of the two")
 
-    @property
-    def needs_inference(self) -> bool:
+    def needs_inference(self, details: bool) -> bool:
         """Whether the selected columns get p-values or intervals: never with weights or in a score
         card."""
-        return (
-            not self.card
-            and self.weight is None
-            and (self.fdr is not None or self.intervals or self.pvalues)
-        )
+        wanted = details or self.fdr is not None or self.intervals
+        return wanted and not self.card and self.weight is None
 
     def record(self) -> dict[str, Any]:
         """The options for JSON; None for those that are not set."""
-        unset = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
-        options = {name: value or None for name, value in asdict(self).items() if name not in unset}
         return {
-            name: list(v) if isinstance(v, tuple) else v if v is None else getattr(v, "name", v)
-            for name, v in options.items()
+            name: list(value) if isinstance(value, tuple) and value else value or None
+            for name, value in asdict(self).items()
         }
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """Return the options of an estimator, mappings in the notation of the command line:
+        ``{"age": (0, None)}`` is ``age=0:``.
+
+        Examples
+        --------
+        >>> given = SelectionOptions(bounds={"age": (0, None)}, monotone={"dose": -1})
+        >>> options = SelectionOptions.of(given)
+        >>> options.bounds, options.monotone
+        (('age=0:',), ('dose=-',))
+        """
+        given = {field.name: getattr(estimator, field.name) for field in fields(cls)}
+        for field in fields(cls):
+            value = given[field.name]
+            if isinstance(value, Mapping):
+                signs = {1: "+", -1: "-"} if field.name == "monotone" else {}
+                given[field.name] = tuple(
+                    f"{name}={signs.get(one) or _notation(one)}" for name, one in value.items()
+                )
+            elif field.default == ():
+                given[field.name] = (value,) if isinstance(value, str) else tuple(value or ())
+        return cls(**given)
+
+
+def _notation(value: Any) -> str:
+    """A value as on the command line: bounds joined by a colon, names as they are, else JSON."""
+    if isinstance(value, tuple | list):
+        return ":".join("" if end is None else _notation(end) for end in value)
+    return (
+        str(value) if isinstance(value, str) or value is None else json.dumps(value, default=float)
+    )

@@ -40,7 +40,7 @@ from ..encoding import (
     ranks,
     to_numbers,
 )
-from .options import Request
+from .options import SelectionOptions
 
 MAX_MISSING = 0.5  # columns with a larger fraction of missing values are dropped
 # the most frequent levels of a category that get a column each: a choice
@@ -449,7 +449,7 @@ def _some(names: list[str], n_max: int = 40) -> str:
 def encode_frame(
     frame: pd.DataFrame,
     keep_missing: bool,
-    request: Request,
+    request: SelectionOptions,
     ids: Collection[str],
     kinds: Mapping[str, str],
 ) -> tuple[Any, _Decisions]:
@@ -461,7 +461,7 @@ def encode_frame(
         The table without the target.
     keep_missing : bool
         Whether missing numbers stay NaN instead of being imputed with the median.
-    request : Request
+    request : SelectionOptions
         Columns that are required, and the order of dates such as 31/12/2019; detected if it is not
         given.
     ids : collection of str

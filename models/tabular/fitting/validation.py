@@ -15,7 +15,7 @@ from scipy.special import expit, softmax
 from ....learners import FSAPath, ScoreCardClassifier
 from ....learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
 from ..encoding import CATEGORY, ColumnEncoding, TableEncoding
-from .options import Request
+from .options import SelectionOptions
 from .settings import make_model
 from .table import Table
 
@@ -336,7 +336,7 @@ def validate(
     sizes: np.ndarray,
     splits: Splits,
     progress: Progress,
-    request: Request,
+    request: SelectionOptions,
 ) -> Validation:
     """Score the sizes along paths, choose one if ``size`` is None, and score it with all columns
     and a baseline.
@@ -393,7 +393,7 @@ def validate(
 
 
 def _competitors(
-    task: str, request: Request, class_weight: Any
+    task: str, request: SelectionOptions, class_weight: Any
 ) -> dict[str, Callable[[Table], Any]]:
     """Functions that fit the models to compare with to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -448,7 +448,12 @@ def errors(held: HeldOut) -> dict[str, Any]:
 
 
 def costs(
-    table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress
+    table: Table,
+    task: str,
+    request: SelectionOptions,
+    names: list[str],
+    splits: Splits,
+    progress: Progress,
 ) -> dict[str, float]:
     """Return the loss of the main measure without each of the first ``_MAX_COSTS`` columns, with
     the others refitted.
@@ -471,7 +476,7 @@ def costs(
 
 
 def interaction(
-    table: Table, task: str, request: Request, names: list[str], splits: Splits
+    table: Table, task: str, request: SelectionOptions, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
     """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of
     the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
@@ -526,7 +531,7 @@ def _part(table: Table, names: list[str]) -> Table:
 
 
 def _refitted(
-    part: Table, task: str, request: Request, splits: Splits, columns: bool = True
+    part: Table, task: str, request: SelectionOptions, splits: Splits, columns: bool = True
 ) -> HeldOut:
     """Held-out rows, predicted by models of all columns of a table, or by constants."""
     limits = [
@@ -579,14 +584,16 @@ def _rows_of_folds(
     )
 
 
-def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: Request) -> int:
+def chosen_size(
+    sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: SelectionOptions
+) -> int:
     """Choose a size by the requested rule, see :func:`.choose_size`; 0, the first of the sizes,
     unless the best beats a constant (:func:`.beats_constant`) or columns are included.
 
     Examples
     --------
     >>> rows = RowLosses(np.array([[3.0, 3.1], [2.9, 2.9], [1.0, 1.0]]))
-    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, Request())
+    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, SelectionOptions())
     2
     """
     best = 1 + choose_size(losses[:, 1:], "best")

@@ -126,18 +126,18 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
 def with_options(of: type, **defaults: Any) -> Callable:
     """Decorate a command whose first parameter is a dataclass: its fields become options.
 
-    Fields carry ``Annotated[..., typer.Option(...)]``, or the arguments of that as a tuple; an
-    option whose default is () is repeatable.
-    ``defaults`` replace those of the fields.
+    Fields carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata; an option
+    whose default is () is repeatable. ``defaults`` replace those of the fields.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     for entry in fields(of):
         hint, default = hints[entry.name], defaults.get(entry.name, entry.default)
+        if entry.metadata:  # of a lower layer
+            settings = dict(entry.metadata)
+            hint = Annotated[hint, typer.Option(*settings.pop("flags"), **settings)]
         if default == ():
             hint, default = Annotated[list[str] | None, *hint.__metadata__], None
         if hasattr(hint, "__metadata__"):
-            if isinstance(settings := hint.__metadata__[0], tuple):  # of a lower layer
-                hint = Annotated[hint.__origin__, typer.Option(*settings[0], **settings[1])]
             default = Parameter.empty if default is MISSING else default
             options.append(
                 Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)

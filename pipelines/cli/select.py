@@ -16,7 +16,7 @@ import typer
 
 from ..common.config import read_tables
 from ..console import log, one_line_errors, print_json, print_table, progress, with_options
-from ..tabular.request import Encoding, Request, Separator
+from ..tabular.request import ENCODING, SEPARATOR, Request
 
 if TYPE_CHECKING:
     from ...models.tabular.fitting.selection import Selection
@@ -39,6 +39,9 @@ TableOrUrl = Annotated[
     ),
 ]
 _Output = partial(typer.Option, rich_help_panel="Output")
+_Input = partial(typer.Option, rich_help_panel="Input")
+Separator = Annotated[str | None, _Input(**SEPARATOR)]
+Encoding = Annotated[str | None, _Input(**ENCODING)]
 AsJson = Annotated[bool, _Output("--json", help="Print JSON instead of tables.")]
 
 

@@ -1,44 +1,45 @@
 """The options of ``annealed select``: those of a selection, and those of files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ...models.tabular.fitting.options import SelectionOptions, option
 
-_Input = partial(option, "Input")
-Separator = Annotated[
-    str | None,
-    _Input(metavar="CHARACTER", help="Column separator of a text file (default: detected)."),
-]
-Encoding = Annotated[
-    str | None,
-    _Input(metavar="NAME", help="Encoding of a text file, such as latin-1 (default: UTF-8)."),
-]
+_input = partial(option, "Input")
+# also of other commands that read tables
+SEPARATOR = {
+    "metavar": "CHARACTER",
+    "help": "Column separator of a text file (default: detected).",
+}
+ENCODING = {
+    "metavar": "NAME",
+    "help": "Encoding of a text file, such as latin-1 (default: UTF-8).",
+}
 
 
 @dataclass(eq=False, repr=False)
 class _Target:
     """The first options of the help."""
 
-    target: Annotated[
-        str | None,
-        option(
+    target: str | None = field(
+        default=None,
+        metadata=option(
             "Target and task",
             metavar="COLUMN",
             help="Column to predict (npz and svmlight files bring their own).",
         ),
-    ] = None
-    k: Annotated[
-        str | None,
-        option(
+    )
+    k: str | None = field(
+        default=None,
+        metadata=option(
             "Target and task",
             "-k",
             metavar="N",
             help="Number of columns to select, or auto: by cross-validation.",
         ),
-    ] = None
+    )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -65,26 +66,26 @@ class Request(SelectionOptions, _Target):
     The others are described in :class:`annealed.models.TabularSelector`.
     """
 
-    test: Annotated[
-        Path | None,
-        option("Rows", metavar="TABLE", help="Another table, whose rows score the model."),
-    ] = None
-    memory_limit: Annotated[
-        str | None,
-        _Input(
+    test: Path | None = field(
+        default=None,
+        metadata=option("Rows", metavar="TABLE", help="Another table, whose rows score the model."),
+    )
+    memory_limit: str | None = field(
+        default=None,
+        metadata=_input(
             metavar="SIZE",
             help="Memory for .parquet, such as 2GB (default: 2GiB for folders, else no limit).",
         ),
-    ] = None
-    dask: Annotated[
-        str | None,
-        _Input(
+    )
+    dask: str | None = field(
+        default=None,
+        metadata=_input(
             metavar="ADDRESS",
             help="Dask scheduler whose workers fit .parquet files, such as tcp://host:8786.",
         ),
-    ] = None
-    sep: Separator = None
-    encoding: Encoding = None
+    )
+    sep: str | None = field(default=None, metadata=_input(**SEPARATOR))
+    encoding: str | None = field(default=None, metadata=_input(**ENCODING))
 
     def record(self) -> dict[str, Any]:
         """The options for JSON; None for those that are not set."""

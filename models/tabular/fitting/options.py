@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 Words = Sequence[str]
 Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
@@ -14,15 +14,16 @@ SizeRule = Literal["explained", "best", "one-se"]
 Dates = Literal["dayfirst", "monthfirst"]
 
 
-def option(panel: str, *flags: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the arguments of an option of the command line, in a panel of its help."""
-    return flags, {"rich_help_panel": panel, **settings}
+def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
+    """Return the metadata of a field: the arguments of its option of the command line, in a panel
+    of the help."""
+    return {"flags": flags, "rich_help_panel": panel, **settings}
 
 
-_Task = partial(option, "Target and task")
-_Columns = partial(option, "Columns")
-_Rows = partial(option, "Rows")
-_Certainty = partial(option, "Certainty")
+_task = partial(option, "Target and task")
+_columns = partial(option, "Columns")
+_rows = partial(option, "Rows")
+_certainty = partial(option, "Certainty")
 _MAX_WEIGHT = 1e100  # sums of larger ones overflow
 
 
@@ -46,105 +47,127 @@ class SelectionOptions:
     """Options of a selection, by the names of ``annealed select``; described in
     :class:`.TabularSelector`."""
 
-    size_rule: Annotated[
-        SizeRule,
-        _Task(
+    size_rule: SizeRule = field(
+        default="explained",
+        metadata=_task(
             help="With -k auto. explained: the smallest size with 97% of the gain of the best one; "
             "best: the lowest loss; one-se: the smallest within one standard error."
         ),
-    ] = "explained"
-    task: Annotated[
-        Task, _Task(help="auto: text, booleans and few distinct whole numbers are classes.")
-    ] = "auto"
-    response: Annotated[
-        Response, _Task(help="piecewise: a response curve for each column instead of a line.")
-    ] = "linear"
-    loss: Annotated[
-        str,
-        _Task(metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."),
-    ] = "auto"
-    class_weight: Annotated[
-        Pairs, _Task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable.")
-    ] = ()
-    param: Annotated[
-        Pairs,
-        _Task(
+    )
+    task: Task = field(
+        default="auto",
+        metadata=_task(help="auto: text, booleans and few distinct whole numbers are classes."),
+    )
+    response: Response = field(
+        default="linear",
+        metadata=_task(help="piecewise: a response curve for each column instead of a line."),
+    )
+    loss: str = field(
+        default="auto",
+        metadata=_task(
+            metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."
+        ),
+    )
+    class_weight: Pairs = field(
+        default=(),
+        metadata=_task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable."),
+    )
+    param: Pairs = field(
+        default=(),
+        metadata=_task(
             metavar="NAME=VALUE",
             help="Other parameter of the estimator, such as schedule.mu=20; repeatable.",
         ),
-    ] = ()
-    score: Annotated[
-        str | None,
-        _Task(
+    )
+    score: str | None = field(
+        default=None,
+        metadata=_task(
             metavar="NAME",
             help="Score that chooses the size and is reported first: roc_auc, log_loss, r2, ...",
         ),
-    ] = None
-    include: Annotated[
-        Words, _Columns(metavar="COLUMN", help="Column that is always selected; repeatable.")
-    ] = ()
-    exclude: Annotated[
-        Words, _Columns(metavar="COLUMN", help="Column that is never selected; repeatable.")
-    ] = ()
-    monotone: Annotated[
-        Pairs,
-        _Columns(
+    )
+    include: Words = field(
+        default=(),
+        metadata=_columns(metavar="COLUMN", help="Column that is always selected; repeatable."),
+    )
+    exclude: Words = field(
+        default=(),
+        metadata=_columns(metavar="COLUMN", help="Column that is never selected; repeatable."),
+    )
+    monotone: Pairs = field(
+        default=(),
+        metadata=_columns(
             metavar="COLUMN=+|-",
             help="Column with an increasing (+) or decreasing (-) effect; repeatable.",
         ),
-    ] = ()
-    bounds: Annotated[
-        Pairs,
-        _Columns(
+    )
+    bounds: Pairs = field(
+        default=(),
+        metadata=_columns(
             metavar="COLUMN=LOW:HIGH",
             help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
         ),
-    ] = ()
-    group: Annotated[
-        Words,
-        _Columns(metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."),
-    ] = ()
-    kinds: Annotated[
-        Pairs,
-        _Columns(
+    )
+    group: Words = field(
+        default=(),
+        metadata=_columns(
+            metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."
+        ),
+    )
+    kinds: Pairs = field(
+        default=(),
+        metadata=_columns(
             "--as",
             metavar="COLUMN=KIND",
             help="Read a column as number, category, date or low<medium<high; repeatable.",
         ),
-    ] = ()
-    card: Annotated[
-        bool,
-        _Columns("--card", help="Fit a score card: k rules with integer points (binary targets)."),
-    ] = False
-    keep_rare: Annotated[
-        bool,
-        _Rows("--keep-rare", help="Keep classes with a single row; disables cross-validation."),
-    ] = False
-    weight: Annotated[str | None, _Rows(metavar="COLUMN", help="Column of sample weights.")] = None
-    row_groups: Annotated[
-        str | None,
-        _Rows(metavar="COLUMN", help="Column of groups of rows that stay in the same fold."),
-    ] = None
-    time: Annotated[
-        str | None, _Rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation.")
-    ] = None
-    split_duplicates: Annotated[
-        bool, _Rows("--split-duplicates", help="Allow identical rows in different folds.")
-    ] = False
-    boosting: Annotated[
-        bool, _Certainty("--boosting", help="Also score gradient boosting on all columns.")
-    ] = False
-    fdr: Annotated[
-        float | None,
-        _Certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
-    ] = None
-    intervals: Annotated[
-        bool, _Certainty("--intervals", help="95% confidence intervals of the coefficients.")
-    ] = False
-    seed: Annotated[int, _Certainty(min=0, max=2**32 - 1, help="Random seed.")] = 0
-    dates: Annotated[
-        Dates | None, option("Input", help="Order of dates such as 31/12/2019 (default: detected).")
-    ] = None
+    )
+    card: bool = field(
+        default=False,
+        metadata=_columns(
+            "--card", help="Fit a score card: k rules with integer points (binary targets)."
+        ),
+    )
+    keep_rare: bool = field(
+        default=False,
+        metadata=_rows(
+            "--keep-rare", help="Keep classes with a single row; disables cross-validation."
+        ),
+    )
+    weight: str | None = field(
+        default=None, metadata=_rows(metavar="COLUMN", help="Column of sample weights.")
+    )
+    row_groups: str | None = field(
+        default=None,
+        metadata=_rows(
+            metavar="COLUMN", help="Column of groups of rows that stay in the same fold."
+        ),
+    )
+    time: str | None = field(
+        default=None,
+        metadata=_rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation."),
+    )
+    split_duplicates: bool = field(
+        default=False,
+        metadata=_rows("--split-duplicates", help="Allow identical rows in different folds."),
+    )
+    boosting: bool = field(
+        default=False,
+        metadata=_certainty("--boosting", help="Also score gradient boosting on all columns."),
+    )
+    fdr: float | None = field(
+        default=None,
+        metadata=_certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
+    )
+    intervals: bool = field(
+        default=False,
+        metadata=_certainty("--intervals", help="95% confidence intervals of the coefficients."),
+    )
+    seed: int = field(default=0, metadata=_certainty(min=0, max=2**32 - 1, help="Random seed."))
+    dates: Dates | None = field(
+        default=None,
+        metadata=option("Input", help="Order of dates such as 31/12/2019 (default: detected)."),
+    )
 
     def check(self, k: Any) -> None:
         """Check that no options exclude each other; ``k`` is a number, "auto", or None.
@@ -233,16 +256,15 @@ class SelectionOptions:
         >>> options.bounds, options.monotone
         (('age=0:',), ('dose=-',))
         """
-        given = {field.name: getattr(estimator, field.name) for field in fields(cls)}
-        for field in fields(cls):
-            value = given[field.name]
+        given = {}
+        for entry in fields(cls):
+            value = getattr(estimator, entry.name)
             if isinstance(value, Mapping):
-                signs = {1: "+", -1: "-"} if field.name == "monotone" else {}
-                given[field.name] = tuple(
-                    f"{name}={signs.get(one) or _notation(one)}" for name, one in value.items()
-                )
-            elif field.default == ():
-                given[field.name] = (value,) if isinstance(value, str) else tuple(value or ())
+                signs = {1: "+", -1: "-"} if entry.name == "monotone" else {}
+                value = tuple(f"{name}={signs.get(v) or _notation(v)}" for name, v in value.items())
+            elif entry.default == ():
+                value = (value,) if isinstance(value, str) else tuple(value or ())
+            given[entry.name] = value
         return cls(**given)
 
 

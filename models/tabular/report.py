@@ -129,7 +129,7 @@ def _scores(selection: Selection) -> str:
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
     words = "Score against the number of columns, one path per fold; bars show one standard error."
     if selection.size_chosen:
-        score = selection.settings.get("score")
+        score = selection.settings.get("scoring")
         loss = (
             score.replace("_", " ")
             if score

@@ -96,12 +96,9 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     names = _checked_names(parts)
     n = sum(part.file.metadata.num_rows for part in parts)
     n_drawn = min(MAX_ROWS, max(_MIN_SAMPLE, limit // (_SHARE * 8 * len(names))))
-    keep_missing = request.response == "piecewise"
     some = _frame(path, parts, names, -(-n // n_drawn))
     check_target_name(path, some, request.target)
-    to_table = partial(
-        table_from_frame, target=request.target, keep_missing=keep_missing, logarithms=False
-    )
+    to_table = partial(table_from_frame, target=request.target, logarithms=False)
     with in_file(path):
         decided = to_table(some, request=request, notes=[])
     whole = decided

@@ -74,7 +74,6 @@ def read_table(path: str | Path, request: Request) -> Table:
         If the file cannot be read, lacks a named column, or has no usable column.
     """
     path = Path(path)
-    keep_missing = request.card or request.response == "piecewise"
     if brings_its_target(path):
         if request.target is not None:
             raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
@@ -83,13 +82,13 @@ def read_table(path: str | Path, request: Request) -> Table:
                 raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
         matrix = read_matrix(path)
         with in_file(path):
-            table = _from_matrix(matrix, request, keep_missing)
+            table = _from_matrix(matrix, request)
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
         check_target_name(path, frame, request.target)
         with in_file(path):
-            table = table_from_frame(frame, str(request.target), request, keep_missing, notes)
+            table = table_from_frame(frame, str(request.target), request, notes)
         del frame
         if "pyarrow" in sys.modules:  # its pool holds as much memory as the table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
@@ -191,7 +190,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     )
 
 
-def _from_matrix(matrix: Matrix, request: Request, keep_missing: bool) -> Table:
+def _from_matrix(matrix: Matrix, request: Request) -> Table:
     y, X, names, include, exclude = (
         matrix.y,
         matrix.X,
@@ -208,7 +207,7 @@ def _from_matrix(matrix: Matrix, request: Request, keep_missing: bool) -> Table:
     used = [j for j, name in enumerate(names) if name not in set(exclude)]
     if len(used) < len(names):
         X, names = X[:, used], [names[j] for j in used]
-    X, decisions = encode_matrix(X, names, keep_missing, include)
+    X, decisions = encode_matrix(X, names, request.keep_missing, include)
     return Table(
         X,
         y,

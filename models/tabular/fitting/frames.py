@@ -16,7 +16,6 @@ def table_from_frame(
     frame: pd.DataFrame,
     target: str | pd.Series,
     request: SelectionOptions,
-    keep_missing: bool,
     notes: list[str],
     logarithms: bool = True,
 ) -> Table:
@@ -29,8 +28,6 @@ def table_from_frame(
         A column of the frame, or the target itself.
     request : SelectionOptions
         Names of special columns, and how columns are read.
-    keep_missing : bool
-        Whether missing numbers stay NaN instead of being imputed with the median.
     notes : list of str
         Lines that precede those on the columns.
     logarithms : bool
@@ -59,7 +56,7 @@ def table_from_frame(
         columns = columns.iloc[rows]
     kinds, first_name = _kinds(list(columns), request.kinds), frame.columns[0]
     row_numbers = [name for name in columns if numbers_rows(frame[name], first=name == first_name)]
-    X, decisions = encode_frame(columns, keep_missing, request, row_numbers, kinds)
+    X, decisions = encode_frame(columns, request, row_numbers, kinds)
 
     encoding = TableEncoding(tuple(decisions.columns))
     y = labels_of(y, rows)
@@ -70,7 +67,7 @@ def table_from_frame(
     ]
     leak_notes = gap_leaks(((name, columns[name].isna().to_numpy()) for name in incomplete), y)
     skewed: tuple[str, ...] = ()
-    if logarithms and not keep_missing and request.fdr is None and not request.intervals:
+    if logarithms and not request.keep_missing and request.fdr is None and not request.intervals:
         unchanged = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
         skewed = tuple(name for name in skewed_columns(X, encoding) if name not in unchanged)
     if skewed:

@@ -79,9 +79,10 @@ class SelectionOptions:
             help="Other parameter of the estimator, such as schedule.mu=20; repeatable.",
         ),
     )
-    score: str | None = field(
+    scoring: str | None = field(
         default=None,
         metadata=_task(
+            "--score",
             metavar="NAME",
             help="Score that chooses the size and is reported first: roc_auc, log_loss, r2, ...",
         ),
@@ -231,11 +232,10 @@ class SelectionOptions:
         if self.row_groups is not None and self.time is not None:
             raise ValueError("--time: not available with --row-groups; expected one of the two")
 
-    def needs_inference(self, details: bool) -> bool:
-        """Whether the selected columns get p-values or intervals: never with weights or in a score
-        card."""
-        wanted = details or self.fdr is not None or self.intervals
-        return wanted and not self.card and self.weight is None
+    @property
+    def keep_missing(self) -> bool:
+        """Whether missing numbers have a response instead of being imputed with the median."""
+        return self.card or self.response == "piecewise"
 
     def record(self) -> dict[str, Any]:
         """The options for JSON; None for those that are not set."""

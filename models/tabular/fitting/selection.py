@@ -244,7 +244,7 @@ def select_table(
         If the table does not fit the options.
     """
     table, task = _with_task(table, request)
-    check_score(request.score, task)
+    check_score(request.scoring, task)
     sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
     if test is not None:
@@ -274,7 +274,7 @@ def select_table(
         selection.add_certainty()
     if test is not None and selection.validation.scores:
         predicted = HeldOut.of(selection.model, test.with_logarithms(selection.logarithms))
-        selection.validation.scores["test"] = measures(task, predicted, request.score)
+        selection.validation.scores["test"] = measures(task, predicted, request.scoring)
     return selection
 
 
@@ -355,7 +355,7 @@ def check_target(y: np.ndarray, task: str) -> None:
         fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(fractional):
             raise ValueError(
-                f"the target holds numbers such as {fractional[0]:g}: expected labels for "
+                f"the target holds numbers such as {fractional[0]:g}: a continuous target; expected labels for "
                 "--task classification"
             )
         n_classes = len(np.unique(y))

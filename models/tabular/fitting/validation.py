@@ -358,11 +358,11 @@ def validate(
         for name, fit in competitors.items():
             held_out[name].append(HeldOut.of(fit(rows), new_rows))
     tests = [test for _, test in splits]
-    losses = np.array([[_loss(one, request.score) for one in fold] for fold in by_fold])
-    if task == "regression" and request.score is None:
+    losses = np.array([[_loss(one, request.scoring) for one in fold] for fold in by_fold])
+    if task == "regression" and request.scoring is None:
         scores = 1.0 - losses / _variance(np.concatenate(tests), table)
     else:
-        measure = first_measure(task, request.score)[1]
+        measure = first_measure(task, request.scoring)[1]
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
@@ -385,7 +385,7 @@ def validate(
         sizes.tolist(),
         path=scores,
         losses=losses,
-        scores={name: measures(task, one, request.score) for name, one in joined.items()},
+        scores={name: measures(task, one, request.scoring) for name, one in joined.items()},
         nested=nested,
         held_out=[len(test) for test in tests],
         errors=errors(joined["selected"]),
@@ -460,7 +460,7 @@ def costs(
 
     All models use the same folds. The columns are given, not selected again.
     """
-    sign, measure = first_measure(task, request.score)
+    sign, measure = first_measure(task, request.scoring)
 
     def score(without: str | None = None) -> float:
         kept = [name for name in table.names if name in names and name != without]
@@ -483,7 +483,7 @@ def interaction(
 
     The rows that score the pair also choose it: a hint, not a test.
     """
-    whole, (sign, measure) = _part(table, names), first_measure(task, request.score)
+    whole, (sign, measure) = _part(table, names), first_measure(task, request.scoring)
     numbers = [
         name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY
     ][:_MAX_PAIRED]

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -288,6 +289,19 @@ def log(message: str, quiet: bool) -> None:
     """Print one line about the state of long work on stderr, unless ``quiet``."""
     if not quiet:
         typer.echo(message, err=True)
+
+
+def temporary_folder(context: typer.Context) -> Path:
+    """Create a temporary folder, which exists until the command ends."""
+    return Path(context.with_resource(tempfile.TemporaryDirectory()))
+
+
+def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
+    """Return the value of an option that was given by its former name, with a warning."""
+    if new is not None:
+        raise ValueError(f"{name} {old}: the former name of {option}; expected one of the two")
+    print_error(f"{name} is now {option}; {name} will be removed in 0.4")
+    return old
 
 
 def number_or_auto(option: str, text: str) -> int | None:

@@ -302,7 +302,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         export(self.model_, path, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write a model file, as ``annealed select --save``.
+        """Write a model file, as ``annealed select --out``.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a model file of :meth:`save` or ``annealed select --save``.
+        """Read a model file of :meth:`save` or ``annealed select --out``.
 
         Parameters
         ----------

@@ -110,10 +110,16 @@ class Detection:
         Option(metavar="N", help="Number of parallel processes (0: one per core)."),
     ] = 1
     dask: Dask = None
-    table: Annotated[
+    out: Annotated[
         Path | None,
-        _OUTPUT(metavar="FILE", help="Table to write, .csv or .parquet, one row per object."),
+        _OUTPUT(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Table to write, .csv or .parquet, one row per object.",
+        ),
     ] = None
+    table: Annotated[Path | None, Option(hidden=True)] = None
     coco: Annotated[
         Path | None, _OUTPUT(metavar="FILE", help="COCO keypoint file to write, .json.")
     ] = None
@@ -400,14 +406,17 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
         raise ValueError(f"--every {request.every}: expected a whole number of at least 1")
-    if request.resume and (source is not None or not (request.table or request.coco)):
-        raise ValueError("--resume: expected photographs, and --table or --coco")
+    table = request.out
+    if request.table is not None:
+        table = console.renamed(request.table, "--table", table, "--out")
+    if request.resume and (source is not None or not (table or request.coco)):
+        raise ValueError("--resume: expected photographs, and --out or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms = finished = None
-    if request.table or request.coco or crops or request.size != Detection.size:
+    if table or request.coco or crops or request.size != Detection.size:
         from ..keypoints.forms import Finished, Forms
 
-        forms = Forms(request.table, request.coco, crops, request.size, request.landmarks)
+        forms = Forms(table, request.coco, crops, request.size, request.landmarks)
         forms.check([*images, model], options)
     output = _Output(
         forms, request.landmarks, options.assembly != "none", as_json, quiet, images, pictures

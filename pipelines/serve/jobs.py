@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ...models.messages import plain, short
+from ..common.samples import sample
 from .answers.fields import Fields
 from .answers.limits import LIMITS, MAX_WAITING, MEMORY, PREPARE_SECONDS, WAIT_SECONDS, RequestError
-from .answers.samples import sample
 from .uploads import Upload
 
 TABS = ("faces", "camera", "motion", "pets", "select")

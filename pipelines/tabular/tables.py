@@ -556,8 +556,8 @@ def write_frame(frame: pd.DataFrame, out: Path) -> None:
             frame.to_csv(temporary, index=False, sep="\t" if out.suffix.lower() == ".tsv" else ",")
 
 
-def check_out(path: Path | None, source: Path) -> None:
-    """Check that a table can be written under a name.
+def check_out(option: str, path: Path | None, source: Path) -> None:
+    """Check that a table can be written under the name given by an option.
 
     Raises
     ------
@@ -566,7 +566,7 @@ def check_out(path: Path | None, source: Path) -> None:
     """
     endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):
-        raise ValueError(f"--out {path}: expected a name that ends with {', '.join(endings)}")
+        raise ValueError(f"{option} {path}: expected a name that ends with {', '.join(endings)}")
 
 
 def _free(name: str, names: Sequence[str]) -> str:

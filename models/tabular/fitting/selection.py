@@ -355,8 +355,8 @@ def check_target(y: np.ndarray, task: str) -> None:
         fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(fractional):
             raise ValueError(
-                f"the target holds numbers such as {fractional[0]:g}: a continuous target; expected labels for "
-                "--task classification"
+                f"the target holds numbers such as {fractional[0]:g}, so it is continuous: "
+                "expected labels for --task classification"
             )
         n_classes = len(np.unique(y))
         if n_classes > max(2, len(y) / 2):

@@ -212,7 +212,7 @@ def test_the_rule_of_the_size_is_an_option():
     with pytest.raises(
         ValueError, match="--size-rule best: needs -k auto, not a given number of columns"
     ):
-        Request(target="y", k="3", size_rule="best").check()
+        Request(size_rule="best").check("3")
 
 
 def test_a_weak_target_of_few_groups_of_rows_needs_more():

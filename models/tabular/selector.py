@@ -329,7 +329,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Raises
         ------
         ValueError
-            If the file is no model of a data frame.
+            If the file does not hold a model of a data frame.
         """
         model = TabularModel.load(path)
         if model.encoding is None:

@@ -18,18 +18,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...learners.common.mixins import SupportMixin
 from ...learners.common.validation import check_container, check_integer, check_sample_weight
+from ...learners.plots import plot_bars, plot_scores
 from ...learners.sklearn_bases import BaseEstimator
 from .encoding import as_words
 from .explanation import Contributions, explain
 from .export.writers import export
 from .fitting.frames import table_from_frame, usable
-from .fitting.options import SelectionOptions
-from .fitting.selection import Selection, select_table
+from .fitting.options import SelectionOptions, SelectionParameters
+from .fitting.selection import Selection, select_table, shown
 from .model import TabularModel
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Parameters(SelectionOptions):
+class _Parameters(SelectionParameters):
     n_features_to_select: int | str = field(default="auto", kw_only=False)
 
 
@@ -287,6 +288,40 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         selection = self._selection()
         selection.add_details()
         write_report(Path(folder), selection)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the effects of the selected columns.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+        """
+        columns = self._selection().columns
+        effects = [column["effect"] for column in columns]
+        return plot_bars(list(map(shown, columns)), effects, "effect on the score", ax=ax)
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Plot the held-out scores against the number of columns.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+        """
+        v = self._selection().validation
+        label = next(iter(v.scores["selected"])) if v.scores else "score"
+        return plot_scores(v.sizes, v.path, selected=v.size, label=label, ax=ax)
 
     def export(self, path: str | Path, **options: Any) -> None:
         """Write the model as SQL, ONNX, C, JSON or a spreadsheet.

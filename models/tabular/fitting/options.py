@@ -43,9 +43,8 @@ def parse_number(option: str, given: str, text: str | None = None) -> float:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelectionOptions:
-    """Options of a selection, by the names of ``annealed select``; described in
-    :class:`.TabularSelector`."""
+class SelectionParameters:
+    """Parameters of a selection; described in :class:`.TabularSelector`."""
 
     size_rule: SizeRule = field(
         default="explained",
@@ -169,6 +168,11 @@ class SelectionOptions:
         default=None,
         metadata=option("Input", help="Order of dates such as 31/12/2019 (default: detected)."),
     )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SelectionOptions(SelectionParameters):
+    """The parameters of a selection in the notation of ``annealed select``."""
 
     def check(self, k: Any) -> None:
         """Check that no options exclude each other; ``k`` is a number, "auto", or None.

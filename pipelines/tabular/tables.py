@@ -506,7 +506,7 @@ def _read_svmlight(path: Path) -> Matrix:
     except (ValueError, OSError, OverflowError) as error:
         raise ValueError(f"{path}: not a readable svmlight file ({error})") from None
     if not X.shape[0]:
-        raise ValueError(f"{path}: holds no row")
+        raise ValueError(f"{path}: contains no rows")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
         raise ValueError(f"{path}: holds NaN or infinity, which a sparse table cannot have")
     table = Matrix(X.tocsr(), y, [str(j) for j in range(X.shape[1])])

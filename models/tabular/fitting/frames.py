@@ -177,7 +177,7 @@ def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
     """Return the rows that have a target, and note the others."""
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
-        raise ValueError("no row with a target")
+        raise ValueError("no rows with a target")
     if len(rows) < len(y):
         notes.append(f"{len(y) - len(rows)} rows dropped, their target is missing")
     return rows

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..models.messages import plain, short, text
+from ..models.messages import plain, short
 
 USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
 SOME_FAILED = 1  # exit code of a command with several inputs
@@ -259,6 +259,13 @@ def print_answer(
     rows = record["rows"] if isinstance(record, dict) else record
     heads = list(columns.values()) if isinstance(columns, Mapping) else columns
     print_table(title, heads, [[row.get(column) for column in columns] for row in rows])
+
+
+def text(value: Any) -> str:
+    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.3f}"
+    return "-" if value is None else str(value)
 
 
 def markdown_table(

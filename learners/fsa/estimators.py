@@ -17,16 +17,18 @@ from ..common.mixins import SupportMixin, available_where
 from ..common.targets import SparseClassifierMixin, encode_classes, scaled_targets, stream_codes
 from ..common.validation import (
     check_finite,
+    check_offset,
     check_real,
     check_sample_weight,
     resolve_n_features,
     rollback_on_error,
 )
 from ..designs.base import warn_if_constant
-from ..designs.factory import as_out_of_core
+from ..designs.factory import as_out_of_core, local, rowwise
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, SquaredLoss, regression_loss
 from ..objective.priors import Prior
+from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
@@ -122,10 +124,29 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     coef_: np.ndarray
     intercept_: Any
     _last: Start | None = None  # the previous solution, for ``warm_start``
+    _has_offset: bool = False  # whether the predictions need an offset
     loss_: Loss
     # Checks the data of ``fit``, encodes the targets, sets the attributes known before the fit
     encode: Callable[..., FitProblem]
     predict: Callable[..., np.ndarray]
+
+    def plot(self, **options: Any) -> Any:
+        """Plot the standardised coefficients, or the response curves.
+
+        Parameters
+        ----------
+        **options
+            Of :func:`annealed.learners.plots.plot_coefficients` or
+            :func:`annealed.learners.plots.plot_responses`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes, or ndarray of them
+            Where it was drawn.
+        """
+        return (plot_responses if hasattr(self, "responses_") else plot_coefficients)(
+            self, **options
+        )
 
     def fit_settings(self) -> FitSettings:
         """The validated parameters.
@@ -144,7 +165,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         )
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Select features and fit.
 
         Parameters
@@ -153,6 +174,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
             Labels of any type, two classes or more; in regression numbers.
         sample_weight : array of shape (n_samples,) or None, default None
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            Added to the scores, such as the logarithm of the exposure with a log link. The
+            predictions then need an offset too.
 
         Returns
         -------
@@ -167,7 +191,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         settings = self.fit_settings()
         with rollback_on_error(self):
             self.__dict__.pop("_moments", None)  # partial_fit does not continue a fit
-            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+            return self._solve(
+                self.encode(X, y, sample_weight=sample_weight, offset=offset), settings
+            )
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
         """Choose the automatic settings, anneal, refine, and set the fitted attributes."""
@@ -229,14 +255,20 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             np.flatnonzero(self.support_)
         )
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores (n_samples, n_outputs) of raw rows."""
         check_is_fitted(self)
         X = check_data(self, X, piecewise=self._is_piecewise, reset=False)
-        model = AdditiveModel.from_estimator(self)
+        if offset is None and self._has_offset:
+            raise ValueError("the model was fitted with an offset; expected offset=... here too")
+        model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
         if isinstance(X, OutOfCoreMatrix):
-            return X.scores(model.scores_of_selected, model.selected, np.size(self.intercept_))
-        return model.scores(X)
+            scores = X.scores(model.scores_of_selected, model.selected, n_outputs)
+        else:
+            scores = model.scores(X)
+        if offset is not None:
+            scores = scores + check_offset(local(offset), X.shape[0], n_outputs)
+        return scores
 
 
 class BatchEstimator(FSAEstimator):
@@ -426,12 +458,14 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
     class_weight: ClassWeight = None
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+    def encode(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
+    ) -> FitProblem:
         """Check the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
-        X, y, sample_weight : array
+        X, y, sample_weight, offset : array
             As for :meth:`fit`.
 
         Returns
@@ -442,6 +476,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
+        self._has_offset = offset is not None
+        if offset is not None:
+            problem = problem.with_offset(offset)
         return self._constrained(problem)
 
     @available_where(BatchEstimator._takes_batches)
@@ -499,6 +536,53 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         problem = FitProblem(X, y, self.loss_, weight, classification=True, names=names)
         return with_class_counts(self._constrained(problem))
 
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one score, positive for ``classes_[1]``; else one for each class.
+        """
+        return self._of_classes(self._scores(X, offset))
+
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
+
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Predict probabilities; for losses other than the logistic ones squashed scores.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return rowwise(self._probabilities, self.decision_function(X, offset), len(self.classes_))
+
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
 class FSARegressor(RegressorMixin, BatchEstimator):
@@ -516,7 +600,8 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         * "huber" (robust to outliers), "quantile" (the median; ``QuantileLoss(0.9)`` for another
           quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
-        * "poisson": counts;
+        * "poisson", "negative_binomial" (dispersion 1): counts;
+        * "gamma": amounts above 0; "tweedie" (power 1.5): amounts of which some are 0;
         * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two
           columns: the time, and 1 for an event or 0 where it is censored;
         * a :class:`Loss`.
@@ -557,12 +642,14 @@ class FSARegressor(RegressorMixin, BatchEstimator):
     _mu = 30.0
     _momentum = 0.9
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+    def encode(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
+    ) -> FitProblem:
         """Check the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
-        X, y, sample_weight : array
+        X, y, sample_weight, offset : array
             As for :meth:`fit`.
 
         Returns
@@ -581,8 +668,13 @@ class FSARegressor(RegressorMixin, BatchEstimator):
             y_numeric=True,
         )
         weight = check_sample_weight(sample_weight, len(y))
-        self.loss_ = loss
-        return self._problem(X, y, weight, y.ndim == 1)
+        self.loss_, self._has_offset = loss, offset is not None
+        flat = y.ndim == 1
+        if offset is not None and loss.target_scaling is not None:
+            y = y - check_offset(local(offset), len(y), y[0].size).reshape(y.shape)
+            offset = None
+        problem = self._problem(X, y, weight, flat)
+        return problem if offset is None else problem.with_offset(offset)
 
     @available_where(BatchEstimator._takes_batches)
     def partial_fit(
@@ -648,25 +740,27 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         )
         return self._constrained(problem)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict targets.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Shaped like the ``y`` of :meth:`fit`. The mean for the Poisson loss, the log relative
-            hazard for Cox's.
+            Shaped like the ``y`` of :meth:`fit`. The mean for the losses with a log link, the log
+            relative hazard for Cox's.
         """
-        scores = self._scores(X)
+        scores = self._scores(X, offset)
         predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score: R^2, the explained deviance (Poisson loss) or the concordance index (Cox's loss).
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Score: R^2, the explained deviance (losses with a log link) or the concordance index.
 
         Parameters
         ----------
@@ -674,13 +768,15 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         y : array
             As for :meth:`fit`.
         sample_weight : array of shape (n_samples,) or None, default None
+        offset : array or None, default None
+            As for :meth:`fit`.
 
         Returns
         -------
         float
             Higher is better.
         """
-        return self.loss_.quality(y, self.predict(X), sample_weight)
+        return self.loss_.quality(y, self.predict(X, offset), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

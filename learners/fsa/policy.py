@@ -30,7 +30,7 @@ from math import isfinite
 from typing import Literal
 
 from ..model_selection.size import support_price
-from ..objective.losses import Loss
+from ..objective.losses import Loss, SquaredLoss
 from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
@@ -344,7 +344,7 @@ def condenses(facts: Facts, settings: FitSettings) -> bool:
     same model, up to rounding.
     """
     return (
-        facts.loss.is_quadratic
+        isinstance(facts.loss, SquaredLoss)
         and settings.response is None
         and not (facts.sparse or facts.out_of_core)
         and facts.n_features <= MAX_CONDENSED

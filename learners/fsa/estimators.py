@@ -32,10 +32,10 @@ from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
+from ..sources.moments import Moments, moments_of
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
-from .fit import Start, solve
-from .moments import Moments, condensed, moments_of, with_class_counts
+from .fit import Start, condensed, solve, with_class_counts
 from .problem import FINITE, FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
@@ -305,7 +305,7 @@ class BatchEstimator(FSAEstimator):
         first = self._moments is None
         if first and hasattr(self, "support_"):
             warnings.warn(
-                "partial_fit starts anew: it does not know the rows of fit", UserWarning, 3
+                "partial_fit begins without rows: those of fit are not kept", UserWarning, 3
             )
         return first
 

@@ -16,8 +16,7 @@ from ..plots import plot_path
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
-from .fit import solve_path
-from .moments import condensed
+from .fit import condensed, solve_path
 from .problem import fitted_attributes
 
 

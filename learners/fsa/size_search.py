@@ -14,8 +14,7 @@ from ..model_selection.size import (
     ebic,
     folds_by_content,
 )
-from .fit import best_constant, size_of, solve_path, solving
-from .moments import condensed, training_problems
+from .fit import best_constant, condensed, size_of, solve_path, solving, training_problems
 from .policy import decide, treatments
 from .problem import FitProblem, Solution
 from .settings import FitSettings, Refinement

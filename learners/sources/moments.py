@@ -1,5 +1,5 @@
-"""FSA with the squared loss from running sums: the mean and the centred products of all columns and
-targets are all that the fit needs ([1]_).
+"""Moments of the rows: with the squared loss the mean and the centred products of all columns and
+targets are all that a fit needs ([1]_).
 
 References
 ----------
@@ -9,7 +9,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -18,12 +17,11 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpstrf
 
 from ..compilation import n_values, problem_size
-from ..sources.matrix import OutOfCoreMatrix
-from .policy import condenses
-from .problem import FitProblem
-from .settings import FitSettings
+from .matrix import OutOfCoreMatrix
 
 MAX_COLUMNS = 10_000  # columns and targets up to which moments are kept: 800 MB of sums, a choice
+# Standard deviation over the mean below which a column differs from a constant by rounding alone
+_ROUNDING = 8.0 * np.finfo(np.float64).eps
 _BLOCK_BYTES = 32 << 20  # of a batch in double precision at a time
 
 
@@ -95,7 +93,9 @@ class Moments:
         """
         p = len(self.mean)
         scale = np.sqrt(np.diagonal(self.scatter))
-        unit = np.where(scale > 0, scale, 1.0)
+        rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
+        scale = np.where(scale > rounding, scale, 0.0)  # constant columns
+        unit = np.where(scale > 0, scale, np.inf)
         factor, pivots, rank, _ = dpstrf(self.scatter / np.outer(unit, unit))
         n = rank + 1
         rows = np.zeros((n, p))
@@ -107,7 +107,7 @@ class Moments:
         length = normal @ normal
         if length > 0:
             rows -= np.outer(2.0 / length * normal, normal @ rows)
-        return self.mean + np.sqrt(n / self.n_rows) * rows * unit
+        return self.mean + np.sqrt(n / self.n_rows) * rows * scale
 
 
 def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
@@ -136,50 +136,3 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
             values = np.hstack([np.asarray(part, np.float64), targets[rows]])
             total += Moments.of(values, weight[rows])
     return total
-
-
-def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """The problem on equivalent rows where these are far fewer, else the problem itself."""
-    if not condenses(problem.facts, settings):
-        return problem
-    moments = moments_of(problem.X, problem.y, problem.weight)
-    # rows that are not finite get their error from the fit
-    return _on(moments, problem) if np.isfinite(moments.scatter).all() else problem
-
-
-def training_problems(
-    problem: FitProblem, settings: FitSettings, splits: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> Iterator[FitProblem]:
-    """The problem of the training rows of each split. Moments of folds add up: all splits together
-    read the rows once."""
-    tests = [test for _, test in splits]
-    everything = np.sort(np.concatenate(tests))
-    folds = all(
-        np.array_equal(np.sort(np.concatenate(split)), everything) for split in splits
-    ) and condenses(problem.facts, settings)
-    parts = []
-    for test in tests if folds else ():
-        parts.append(moments_of(problem.X[test], problem.y[test], problem.weight[test]))
-    finite = bool(parts) and all(np.isfinite(part.scatter).all() for part in parts)
-    for i, (train, _) in enumerate(splits):
-        if finite:
-            others = parts[:i] + parts[i + 1 :]
-            yield _on(sum(others[1:], others[0]), problem)
-        else:
-            yield problem.rows(train)
-
-
-def _on(moments: Moments, problem: FitProblem) -> FitProblem:
-    """The same problem on the equivalent rows of ``moments``."""
-    m, rows = problem.X.shape[1], moments.equivalent_rows()
-    weight = np.full(len(rows), moments.n_rows / len(rows))
-    return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))
-
-
-def with_class_counts(problem: FitProblem) -> FitProblem:
-    """Set the number of rows of the rarest class, from the means of targets -1 and +1."""
-    if problem.classification:
-        positive = 0.5 * (problem.weight @ (1.0 + problem.y))
-        rarest = float(min(positive.min(), problem.n_rows - positive.max()))
-        problem.facts = replace(problem.facts, n_rarest=rarest)
-    return problem

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSARanker, FSARegressor, FSARegressorCV, on_disk
-from annealed.learners.fsa.moments import Moments, moments_of
+from annealed.learners.sources.moments import Moments, moments_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -81,7 +81,7 @@ def test_a_large_mean_loses_no_digits():
 def test_a_file_is_read_in_blocks(tmp_path, monkeypatch):
     X, y = table()
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("annealed.learners.fsa.moments._BLOCK_BYTES", 8 * 41 * 7)
+    monkeypatch.setattr("annealed.learners.sources.moments._BLOCK_BYTES", 8 * 41 * 7)
     file = FSARegressor(5).partial_fit(on_disk(tmp_path / "X.npy"), y)
     assert_same_model(FSARegressor(5).fit(X, y), file)
 
@@ -222,16 +222,16 @@ def test_a_failed_batch_changes_nothing():
     assert np.array_equal(model.coef_, before)
 
 
-def test_batches_after_a_fit_start_anew():
+def test_batches_after_a_fit_begin_without_its_rows():
     model = FSARegressor(2).fit(X[:30], Y[:30])
-    with pytest.warns(UserWarning, match="does not know the rows of fit"):
+    with pytest.warns(UserWarning, match="those of fit are not kept"):
         model.partial_fit(X, Y)
     assert_same_model(FSARegressor(2).fit(X, Y), model)
 
 
 def test_a_fit_ends_the_batches():
     model = FSARegressor(2).partial_fit(X, Y).fit(X[:30], Y[:30])
-    with pytest.warns(UserWarning, match="starts anew"):
+    with pytest.warns(UserWarning, match="begins without rows"):
         model.partial_fit(X, Y)
     assert_same_model(FSARegressor(2).fit(X, Y), model)
 

@@ -106,7 +106,7 @@ def encode_classes(
     Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the
     multinomial loss, any other loss of the margin acts on the differences of the classes' scores
     (:class:`VapnikLoss`), and a custom loss of single samples that is neither gets one score per
-    class, each against the rest.
+    class (one-vs-rest).
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities; for losses other than the logistic ones squashed scores.
+        """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
         flip) / (1 + exp(-score)).

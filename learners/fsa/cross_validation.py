@@ -115,7 +115,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
 
         Raises
         ------

@@ -90,7 +90,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Description of the refinement, the settings chosen, and how they were chosen.
     alternatives_ : dict of int to list of (int, float)
         For each selected column, up to five columns that could replace it, and the predicted
-        relative increase of the objective (below 0.05; negative for an improvement), in ascending
+        relative increase in the objective (below 0.05; negative for an improvement), in ascending
         order. Candidates are columns that were dropped late. A group is represented by its first
         column. Empty along paths, out of core, and for fits too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
@@ -142,7 +142,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Returns
         -------
         matplotlib.axes.Axes, or ndarray of them
-            Where it was drawn.
+            The axes of the plots.
         """
         return (plot_responses if hasattr(self, "responses_") else plot_coefficients)(
             self, **options
@@ -568,7 +568,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict probabilities; for losses other than the logistic ones squashed scores.
+        """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
 
         Parameters
         ----------

@@ -183,7 +183,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
         """
         return plot_path(self, **options)
 

@@ -73,7 +73,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
     ``_weights``, coefficients and intercept; with more than two classes there is one state per
-    class against the rest.
+    class (one-vs-rest).
     """
 
     loss: str | Loss
@@ -105,7 +105,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Raises
         ------
         ValueError
-            For a parameter out of its range, or fewer than two classes.
+            If a parameter is out of range, or there are fewer than two classes.
         """
         self._check_parameters()
         X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])

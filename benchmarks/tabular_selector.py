@@ -3,11 +3,11 @@ gradient boosting, and explainable boosting (package interpret, if it is install
 
     OMP_NUM_THREADS=1 python benchmarks/tabular_selector.py [--data DIR] [--only NAME ...]
 
-Six frames: of scikit-learn, of statsmodels, of DIR/tables (`communities.npz`), and simulated ones
-with text, dates and missing cells. Prints accuracy or R², the number of columns of the frame that
-the models use, averaged over the folds, and processor seconds of the five fits. The others receive
-dates as year, month, day and seconds; text is one-hot encoded for L1. A score is nan if L1 selects no
-column in a fold.
+Six frames: of scikit-learn, of DIR/tables (`communities.npz`), and simulated ones with text, dates
+and missing cells. Prints accuracy or R², the number of columns of the frame that the models use,
+averaged over the folds, and processor seconds of the five fits. The others receive dates as year,
+month, day and seconds; text is one-hot encoded for L1. A score is nan if L1 selects no column in a
+fold.
 """
 
 import os
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from annealed import TabularSelector
 from common import new_parser, print_head, print_line, timed
-from select_tables import made, of_sklearn, of_statsmodels
+from select_tables import made, of_sklearn
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_selection import SelectFromModel
@@ -43,9 +43,9 @@ def communities(data: Path) -> Frame:
 FRAMES: dict[str, Callable[[Path], Frame]] = {
     "breast_cancer": lambda data: of_sklearn("breast_cancer"),
     "diabetes": lambda data: of_sklearn("diabetes"),
-    "anes96": lambda data: of_statsmodels("anes96"),
     "communities": communities,
     "simulated months": lambda data: (made(14)[1], "target"),
+    "simulated towns": lambda data: (made(20)[1], "target"),
     "simulated classes": lambda data: (made(25)[1], "target"),
 }
 

@@ -12,7 +12,7 @@ fold.
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,12 +117,12 @@ def n_used(model: Any, X: pd.DataFrame) -> int:
     return len({sources[j] for j in np.flatnonzero(selector.get_support())})
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print one line for each frame and method."""
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("ANNEALED_DATA"))
     parser.add_argument("--only", nargs="*", default=list(FRAMES))
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     print_head("frame", "rows x columns", "method", "score", "columns", "seconds")
     for name in args.only:

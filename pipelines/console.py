@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -15,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..models.messages import short
+from ..models.messages import plain, short
 
 USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
 SOME_FAILED = 1  # exit code of a command with several inputs
@@ -24,7 +25,7 @@ SOME_FAILED = 1  # exit code of a command with several inputs
 Model = Annotated[
     str, typer.Option(metavar="MODEL", help="Name of a shipped model, or a model file.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress progress output.")]
 Dask = Annotated[
     str | None,
@@ -126,12 +127,15 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
 def with_options(of: type, **defaults: Any) -> Callable:
     """Decorate a command whose first parameter is a dataclass: its fields become options.
 
-    Fields carry ``Annotated[..., typer.Option(...)]``; an option whose default is () is repeatable.
-    ``defaults`` replace those of the fields.
+    Fields carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata; an option
+    whose default is () is repeatable. ``defaults`` replace those of the fields.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     for entry in fields(of):
         hint, default = hints[entry.name], defaults.get(entry.name, entry.default)
+        if entry.metadata:  # of a lower layer
+            settings = dict(entry.metadata)
+            hint = Annotated[hint, typer.Option(*settings.pop("flags"), **settings)]
         if default == ():
             hint, default = Annotated[list[str] | None, *hint.__metadata__], None
         if hasattr(hint, "__metadata__"):
@@ -227,20 +231,6 @@ def print_json(record: Any) -> None:
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
-def plain(value: Any) -> Any:
-    """Return a value in the types of JSON: arrays become lists; NaN and infinity, which JSON lacks,
-    become None."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not (abs(value) < float("inf")):
-        return None
-    return value
-
-
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table on the terminal: numbers right-aligned, cells formatted by :func:`text`."""
     from rich.console import Console
@@ -306,6 +296,19 @@ def log(message: str, quiet: bool) -> None:
     """Print one line about the state of long work on stderr, unless ``quiet``."""
     if not quiet:
         typer.echo(message, err=True)
+
+
+def temporary_file(context: typer.Context, name: str) -> Path:
+    """Return the path of a temporary file, which is removed when the command ends."""
+    return Path(context.with_resource(tempfile.TemporaryDirectory())) / name
+
+
+def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
+    """Return the value of an option that was given by its former name, with a warning."""
+    if new is not None:
+        raise ValueError(f"{name} {old}: the former name of {option}; expected only one of them")
+    print_error(f"{name} is now {option}; {name} will be removed in 0.4")
+    return old
 
 
 def number_or_auto(option: str, text: str) -> int | None:

@@ -1,5 +1,5 @@
-"""Minimax sparse logistic regression: features come in cuts of r, all cuts are weighted together
-(Tan et al., 2013).
+"""Minimax sparse logistic regression: features are added in cuts of r, and the weights of all cuts
+are fitted jointly (Tan et al., 2013).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _AUTO_C = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
-    """Minimax sparse logistic regression on few features of two classes (Tan et al. (2013) [1]_).
+    """Minimax sparse logistic regression on few features, for two classes (Tan et al. (2013) [1]_).
 
     It minimises the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on sets d of
     ``r`` features::
@@ -76,7 +76,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     tol : float, default 1e-3
         Relative duality gap, above 0, of the reduced problems.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
+        Weight factor of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     coef_ : ndarray of shape (1, n_features)
         In units of the raw columns; 0 where not selected.
     intercept_ : ndarray of shape (1,)
-        The constant.
+        Intercept.
     objective_ : ndarray of shape (n_iter_,)
         Objective of the reduced problem after each cut: it never rises.
     gap_ : float

@@ -182,17 +182,18 @@ def evaluate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate on held-out days: majority, logistic regression, hidden Markov model and CRF; with
-    -k also on few sensors.
+    """Evaluate the majority class, logistic regression, a hidden Markov model and the CRF on
+    held-out days; with -k, also with few sensors.
 
     \b
     Examples:
       annealed sensors evaluate --data homes
       annealed sensors evaluate --data homes -k 8 --method FoBa --report report
     """
+    from ...models.files import make_folder
     from ..common.checkpoints import Checkpoint
     from ..common.config import check_names
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..sensors.evaluate import (
         check_selection_kinds,
         evaluate_baselines,

@@ -36,7 +36,7 @@ TIMEOUT = 10.0  # seconds for a scheduler to answer. A choice
 
 
 def by_processes(n_jobs: int = 1) -> FileMap:
-    """Map over items in parallel processes that each hold the model, at most one per core.
+    """Map over items in parallel processes, each with a copy of the model, at most one per core.
 
     Threads would block one another, since a third of a detection runs in Python. Items are read
     slightly ahead of the results, which do not depend on ``n_jobs``.
@@ -132,7 +132,7 @@ def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Fil
     if dask is None:
         return by_processes(limit_jobs(jobs, n_items, quiet))
     if jobs != 1:
-        raise ValueError(f"--jobs {jobs}: not available with --dask; expected one of the two")
+        raise ValueError(f"--jobs {jobs}: not available with --dask; expected only one of them")
     return by_dask(dask)
 
 

@@ -1,0 +1,283 @@
+"""The options of a selection: each one once, with the help text of ``annealed select``."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from typing import Any, Literal, Self, TypeAlias
+
+Words = Sequence[str]
+Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
+Task = Literal["auto", "classification", "regression"]
+Response = Literal["linear", "piecewise"]
+SizeRule = Literal["explained", "best", "one-se"]
+Dates = Literal["dayfirst", "monthfirst"]
+
+
+def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
+    """Return the metadata of a field: the arguments of its option of the command line, in a panel
+    of the help."""
+    return {"flags": flags, "rich_help_panel": panel, **settings}
+
+
+_task = partial(option, "Target and task")
+_columns = partial(option, "Columns")
+_rows = partial(option, "Rows")
+_certainty = partial(option, "Certainty")
+_MAX_WEIGHT = 1e100  # sums of larger ones overflow
+
+
+def parse_number(option: str, given: str, text: str | None = None) -> float:
+    """Parse the number in the value of an option, by default the part after the last "=".
+
+    Raises
+    ------
+    ValueError
+        If it is not a number.
+    """
+    text = given.rpartition("=")[2] if text is None else text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{option} {given}: {text!r} is not a number") from None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SelectionParameters:
+    """Parameters of a selection; described in :class:`.TabularSelector`."""
+
+    size_rule: SizeRule = field(
+        default="explained",
+        metadata=_task(
+            help="With -k auto. explained: the smallest size with 97% of the gain of the best one; "
+            "best: the lowest loss; one-se: the smallest within one standard error."
+        ),
+    )
+    task: Task = field(
+        default="auto",
+        metadata=_task(help="auto: text, booleans and few distinct whole numbers are classes."),
+    )
+    response: Response = field(
+        default="linear",
+        metadata=_task(help="piecewise: a response curve for each column instead of a line."),
+    )
+    loss: str = field(
+        default="auto",
+        metadata=_task(
+            metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."
+        ),
+    )
+    class_weight: Pairs = field(
+        default=(),
+        metadata=_task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable."),
+    )
+    param: Pairs = field(
+        default=(),
+        metadata=_task(
+            metavar="NAME=VALUE",
+            help="Other parameter of the estimator, such as schedule.mu=20; repeatable.",
+        ),
+    )
+    scoring: str | None = field(
+        default=None,
+        metadata=_task(
+            "--score",
+            metavar="NAME",
+            help="Score that chooses the size and is reported first: roc_auc, log_loss, r2, ...",
+        ),
+    )
+    include: Words = field(
+        default=(),
+        metadata=_columns(metavar="COLUMN", help="Column that is always selected; repeatable."),
+    )
+    exclude: Words = field(
+        default=(),
+        metadata=_columns(metavar="COLUMN", help="Column that is never selected; repeatable."),
+    )
+    monotone: Pairs = field(
+        default=(),
+        metadata=_columns(
+            metavar="COLUMN=+|-",
+            help="Column with an increasing (+) or decreasing (-) effect; repeatable.",
+        ),
+    )
+    bounds: Pairs = field(
+        default=(),
+        metadata=_columns(
+            metavar="COLUMN=LOW:HIGH",
+            help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
+        ),
+    )
+    group: Words = field(
+        default=(),
+        metadata=_columns(
+            metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."
+        ),
+    )
+    kinds: Pairs = field(
+        default=(),
+        metadata=_columns(
+            "--as",
+            metavar="COLUMN=KIND",
+            help="Read a column as number, category, date or low<medium<high; repeatable.",
+        ),
+    )
+    card: bool = field(
+        default=False,
+        metadata=_columns(
+            "--card", help="Fit a score card: k rules with integer points (binary targets)."
+        ),
+    )
+    keep_rare: bool = field(
+        default=False,
+        metadata=_rows(
+            "--keep-rare", help="Keep classes with a single row; disables cross-validation."
+        ),
+    )
+    weight: str | None = field(
+        default=None, metadata=_rows(metavar="COLUMN", help="Column of sample weights.")
+    )
+    row_groups: str | None = field(
+        default=None,
+        metadata=_rows(
+            metavar="COLUMN", help="Column of groups of rows that stay in the same fold."
+        ),
+    )
+    time: str | None = field(
+        default=None,
+        metadata=_rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation."),
+    )
+    split_duplicates: bool = field(
+        default=False,
+        metadata=_rows("--split-duplicates", help="Allow identical rows in different folds."),
+    )
+    boosting: bool = field(
+        default=False,
+        metadata=_certainty("--boosting", help="Also score gradient boosting on all columns."),
+    )
+    fdr: float | None = field(
+        default=None,
+        metadata=_certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
+    )
+    intervals: bool = field(
+        default=False,
+        metadata=_certainty("--intervals", help="95% confidence intervals of the coefficients."),
+    )
+    seed: int = field(default=0, metadata=_certainty(min=0, max=2**32 - 1, help="Random seed."))
+    dates: Dates | None = field(
+        default=None,
+        metadata=option("Input", help="Order of dates such as 31/12/2019 (default: detected)."),
+    )
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SelectionOptions(SelectionParameters):
+    """The parameters of a selection in the notation of ``annealed select``."""
+
+    def check(self, k: Any) -> None:
+        """Check that no options exclude each other; ``k`` is a number, "auto", or None.
+
+        Raises
+        ------
+        ValueError
+            If two of them do.
+        """
+        if (k is None) == (self.fdr is None):
+            raise ValueError("expected either -k or --fdr")
+        if self.size_rule != "explained" and k != "auto":
+            raise ValueError(
+                f"--size-rule {self.size_rule}: needs -k auto, not a given number of columns"
+            )
+        if self.card and k == "auto":
+            raise ValueError("-k auto: not available for a score card; expected a number of rules")
+        tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
+        not_for_cards = {
+            "--response piecewise": self.response != "linear",
+            "--monotone": self.monotone,
+            "--bounds": self.bounds,
+            "--include": self.include,
+            "--group": self.group,
+            "--loss": self.loss != "auto",
+            "--class-weight": self.class_weight,
+            **tests,
+        }
+        for option, given in not_for_cards.items():
+            if self.card and given:
+                raise ValueError(
+                    f"--card: {option} is not available for score cards; expected only one of them"
+                )
+        for option, given in tests.items():
+            if given and self.weight is not None:
+                raise ValueError(
+                    f"{option}: not available with --weight; expected only one of them"
+                )
+        if self.fdr is not None and not 0 < self.fdr < 1:
+            raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
+        if self.intervals and self.response != "linear":
+            raise ValueError(
+                "--intervals: not available with --response piecewise; expected only one of them"
+            )
+        lists = {
+            "--monotone": self.monotone,
+            "--bounds": self.bounds,
+            "--class-weight": self.class_weight,
+            "--as": self.kinds,
+        }
+        for option, given in lists.items():
+            names = [text.rpartition("=")[0] for text in given]
+            for text, name in zip(given, names):
+                if names.count(name) > 1:
+                    raise ValueError(
+                        f"{option} {text}: {name or text!r} is named twice; expected once"
+                    )
+        for text in self.class_weight:
+            if "=" in text and not 0 <= parse_number("--class-weight", text) <= _MAX_WEIGHT:
+                raise ValueError(
+                    f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}"
+                )
+        if self.row_groups is not None and self.time is not None:
+            raise ValueError("--time: not available with --row-groups; expected only one of them")
+
+    @property
+    def keep_missing(self) -> bool:
+        """Whether missing numbers have a response instead of being imputed with the median."""
+        return self.card or self.response == "piecewise"
+
+    def record(self) -> dict[str, Any]:
+        """The options for JSON; None for those that are not set."""
+        return {
+            name: list(value) if isinstance(value, tuple) and value else value or None
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """Return the options of an estimator, mappings in the notation of the command line:
+        ``{"age": (0, None)}`` is ``age=0:``.
+
+        Examples
+        --------
+        >>> given = SelectionOptions(bounds={"age": (0, None)}, monotone={"dose": -1})
+        >>> options = SelectionOptions.of(given)
+        >>> options.bounds, options.monotone
+        (('age=0:',), ('dose=-',))
+        """
+        given = {}
+        for entry in fields(cls):
+            value = getattr(estimator, entry.name)
+            if isinstance(value, Mapping):
+                signs = {1: "+", -1: "-"} if entry.name == "monotone" else {}
+                value = tuple(f"{name}={signs.get(v) or _notation(v)}" for name, v in value.items())
+            elif entry.default == ():
+                value = (value,) if isinstance(value, str) else tuple(value or ())
+            given[entry.name] = value
+        return cls(**given)
+
+
+def _notation(value: Any) -> str:
+    """A value as on the command line: bounds joined by a colon, names as they are, else JSON."""
+    if isinstance(value, tuple | list):
+        return ":".join("" if end is None else _notation(end) for end in value)
+    return (
+        str(value) if isinstance(value, str) or value is None else json.dumps(value, default=float)
+    )

@@ -9,6 +9,7 @@ from annealed.learners import Schedule
 from annealed.models import load_model
 from annealed.models.motion.candidate_set import CandidateSet
 from annealed.models.motion.ranker import Segmentation
+from annealed.pipelines.common.samples import write_sample
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
@@ -22,7 +23,6 @@ from annealed.pipelines.motion.evaluate import (
 from annealed.pipelines.motion.methods import GRID, PAPER
 from annealed.pipelines.motion.segment import FileSegmentation, segment_file, write_overlay
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
-from annealed.pipelines.serve.answers.samples import sample
 from annealed.vision.images import read_image
 from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.features import SegmentationFeatures
@@ -152,13 +152,11 @@ def test_segment_json(data, tmp_path):
     assert all(set(c) == {"family", "dimension", "score"} for c in record["candidates"])
 
 
-def test_the_sample_video_has_three_motions(tmp_path, monkeypatch):
+def test_the_sample_video_has_three_motions(tmp_path):
     """A background and two discs that cross before it."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "moving.avi").write_bytes(sample("moving.avi"))
+    write_sample(tmp_path / "moving.avi")
     result = segment_file(load_model("motion"), tmp_path / "moving.avi", None)
     assert result.segmentation.n_motions == 3
-    assert result.segmentation.probability_of_motions >= 0.9
     first = result.tracks[0]
     seen = np.isfinite(first[:, 0]) & (result.labels >= 0)
     discs = [

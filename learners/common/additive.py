@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,9 @@ def _dense(values: Any) -> npt.NDArray[np.floating]:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
 
-def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
-    """Probability of observing the label +1, given that the true label is +1 with probability ``p``
-    and a fraction ``flip`` of the labels was flipped."""
-    return flip + (1.0 - 2.0 * flip) * p if flip else p
+def class_probability(
+    scores: npt.NDArray[np.floating], slope: float = 1.0, flip: float = 0.0
+) -> npt.NDArray[np.floating]:
+    """Probability of the class of positive scores, flip + (1 - 2 flip) / (1 + exp(-slope scores)):
+    that of the observed label, of which a fraction ``flip`` is on the wrong side."""
+    return flip + (1.0 - 2.0 * flip) * expit(slope * scores)

@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -20,7 +20,7 @@ from ..objective.losses import (
 from ..objective.regression_losses import weighted_quantile
 from ..sklearn_bases import ClassifierMixin
 from ..types import ArrayLike, Matrix
-from .additive import observed_probability
+from .additive import class_probability
 from .validation import check_sample_weight
 
 # minimum rows for reliable probabilities of a class below a tenth of the rows: a choice
@@ -123,6 +123,7 @@ class SparseClassifierMixin(ClassifierMixin):
 
     classes_: np.ndarray
     class_weight: Any = None
+    calibration_: tuple[float, float] | None = None  # slope and flip, by held-out rows
     _scores: Any
 
     def _encode_labels(
@@ -187,7 +188,8 @@ class SparseClassifierMixin(ClassifierMixin):
         """Predict probabilities; for losses other than the logistic ones squashed scores.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
-        flip) / (1 + exp(-score)).
+        flip) / (1 + exp(-score)): by default from 0.02 to 0.98. Estimators that cross-validate
+        replace them with calibrated ones.
 
         Parameters
         ----------
@@ -202,9 +204,8 @@ class SparseClassifierMixin(ClassifierMixin):
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 1:
-            p = observed_probability(
-                expit(scores), getattr(getattr(self, "loss_", None), "flip", 0.0)
-            )
+            flip = getattr(getattr(self, "loss_", None), "flip", 0.0)
+            p = class_probability(scores, *(self.calibration_ or (1.0, flip)))
             return np.column_stack([1.0 - p, p])
         return softmax(scores, axis=1)
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, rollback_on_error
+from ..model_selection.calibration import calibrate
 from ..model_selection.size import MIN_PROBABILITY, choose_size
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
@@ -26,7 +27,7 @@ from .fit import anneals_with_ridge, solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution, fitted_attributes
 from .settings import FitSettings
-from .size_search import held_out
+from .size_search import Score, held_out
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -72,6 +73,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
         with rollback_on_error(self):
+            self.__dict__.pop("calibration_", None)  # of an earlier fit
             settings = self.fit_settings()
             problem = self.encode(X, y, sample_weight=sample_weight)
             if self.criterion == "ebic":
@@ -116,9 +118,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 )
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
-        score = self._score_of(
-            problem, X, y, None if sample_weight is None else np.asarray(sample_weight)
-        )
+        given = None if sample_weight is None else np.asarray(sample_weight)
+        score, predicted = self._score_of(problem, X, y, given)
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
@@ -128,30 +129,44 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
             for ridge in ridges if needs_ridge.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
+                score, changed = self._score_of(problem, X, y, given)
                 scores[:, needs_ridge] = held_out(
                     problem, tried, splits, self.sizes_[needs_ridge], score
                 )
                 new = choose_size(-scores, self.rule, -constant)
                 if scores[:, new].mean() > self.cv_scores_[:, at].mean():
                     at, self.cv_scores_, settings = new, scores, tried
+                    predicted |= changed
         self.n_features_ = int(self.sizes_[at])
+        if is_classifier(self) and len(self.classes_) == 2 and self.n_features_:  # type: ignore[attr-defined]
+            rows, margins = map(np.concatenate, zip(*predicted[self.n_features_], strict=True))
+            self.calibration_ = calibrate(
+                margins[:, -1] - (margins[:, 0] if margins.shape[1] > 1 else 0.0),
+                y[rows] == self.classes_[1],  # type: ignore[attr-defined]
+                problem.weight[rows],
+            )
         return settings
 
     def _score_of(
         self, problem: FitProblem, X: Any, y: np.ndarray, weight: np.ndarray | None
-    ) -> Callable[[FitProblem, Solution, np.ndarray], float]:
-        """Function that scores a solution on held-out rows."""
+    ) -> tuple[Score, dict[int, list[tuple[np.ndarray, np.ndarray]]]]:
+        """Function that scores a solution on held-out rows, and the rows and predicted scores that
+        it will have collected for each size of a classifier.
+        """
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
         rows_of = X if named else problem.X  # a data frame keeps its names
+        predicted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
             weighted = {} if weight is None else {"sample_weight": weight[rows]}
-            if self.scoring is None and is_classifier(self):
+            if is_classifier(self):
                 # The rows are already checked, and checking takes longer than predicting.
                 scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+                predicted.setdefault(solution.size, []).append((rows, scores))
+            if self.scoring is None and is_classifier(self):
                 p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
                 return float(
@@ -162,7 +177,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 )
             return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)
 
-        return score
+        return score, predicted
 
     def _splitter(self, y: np.ndarray, groups: Any) -> Any:
         """The splitter; by groups of rows if given."""
@@ -216,6 +231,10 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         With ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         With ``criterion="ebic"``.
+    calibration_ : tuple of (float, float) or None
+        Slope a and flip f of the probabilities of two classes, f + (1 - 2 f) / (1 + exp(-a score)),
+        with the lowest log loss on the held-out rows; None with ``criterion="ebic"`` or several
+        classes.
     classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSAClassifier`.
 

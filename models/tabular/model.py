@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from ... import __version__
-from ...learners.common.additive import AdditiveModel, observed_probability
+from ...learners.common.additive import AdditiveModel, class_probability
 from ...learners.common.columns import feature_names
 from ..files import ModelFile, check_array
 from .encoding import CATEGORY, TableEncoding
@@ -48,9 +48,8 @@ class TabularModel(ModelFile):
         learners.
     encoding : TableEncoding or None, default None
         Encoding of the columns of a table; None for a model of a matrix.
-    flip : float, default 0.0
-        Share of labels that the two-class loss treats as flipped: probabilities are those of the
-        observed labels.
+    flip, slope : float, default 0.0 and 1.0
+        Probabilities of two classes are flip + (1 - 2 flip) / (1 + exp(-slope score)).
     about : dict, optional
         Further entries of the file: the estimator, the version of the package, scores.
 
@@ -77,6 +76,7 @@ class TabularModel(ModelFile):
     probabilities: str | None = "softmax"
     encoding: TableEncoding | None = None
     flip: float = 0.0
+    slope: float = 1.0
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -131,17 +131,19 @@ class TabularModel(ModelFile):
             else "ranking"
         )
         loss = getattr(estimator, "loss_", None)
-        link, flip = getattr(loss, "link", "identity"), getattr(loss, "flip", 0.0)
+        calibration = getattr(estimator, "calibration_", None)
+        slope, flip = calibration or (1.0, getattr(loss, "flip", 0.0))
         about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
         return cls(
             additive,
             task,
             names,
             classes,
-            link,
+            getattr(loss, "link", "identity"),
             _kind_of_probabilities(estimator),
             encoding,
             flip,
+            slope,
             about,
         )
 
@@ -226,7 +228,7 @@ class TabularModel(ModelFile):
             )
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            p = observed_probability(expit(scores), self.flip)
+            p = class_probability(scores, self.slope, self.flip)
             return np.column_stack([1.0 - p, p])
         if self.probabilities == "softmax":
             return softmax(scores, axis=1)
@@ -255,6 +257,7 @@ class TabularModel(ModelFile):
             "link": self.link,
             "probabilities": self.probabilities,
             "flip": self.flip,
+            "slope": self.slope,
             "columns": self.columns,
             "about": self.about,
             "classes": None
@@ -300,9 +303,10 @@ class TabularModel(ModelFile):
         ):
             raise ValueError(f"classes {classes} for {outputs} outputs")
         additive = AdditiveModel(selected, knots, responses, missing, intercept)
-        kinds, flip = (header["link"], header["probabilities"]), float(header.get("flip", 0.0))
-        if not 0.0 <= flip < 0.5:
-            raise ValueError(f"flip {flip}: expected a share below 0.5")
+        kinds = header["link"], header["probabilities"]
+        flip, slope = float(header.get("flip", 0.0)), float(header.get("slope", 1.0))
+        if not (0.0 <= flip < 0.5 and 0.0 < slope < np.inf):
+            raise ValueError(f"flip {flip}, slope {slope}: expected a share below 0.5 and a number")
         return cls(
             additive,
             header["task"],
@@ -311,6 +315,7 @@ class TabularModel(ModelFile):
             *kinds,
             encoding,
             flip,
+            slope,
             dict(header["about"]),
         )
 

@@ -168,7 +168,7 @@ def _meaning(
         values = [_exp(s) if kept.link == "log" else s for s in scores]
         return [], results + [("prediction", output, v) for output, v in zip(outputs, values)]
     if len(scores) == 1:
-        p = _logistic("s1")
+        p = _logistic("s1" if kept.slope == 1.0 else ("*", kept.slope, "s1"))
         stages: list[dict] = [
             {"p": ("+", kept.flip, ("*", 1.0 - 2.0 * kept.flip, p)) if kept.flip else p}
         ]
@@ -200,7 +200,7 @@ def _exp(x: Expression) -> Expression:
     return ("if", ("<", x, -_MAX_EXPONENT), 0.0, ("if", ("<", _MAX_EXPONENT, x), most, ("exp", x)))
 
 
-def _logistic(s: str) -> Expression:
+def _logistic(s: Expression) -> Expression:
     odds = ("exp", ("-", 0.0, s))
     return (
         "if",

@@ -14,7 +14,9 @@ import pandas as pd
 from ...models.files import replacing
 from ...models.messages import first_of, suggestion
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
-from .encoding import (
+from ...models.tabular.fitting.leaks import gap_leaks
+from ...models.tabular.fitting.options import Request
+from ...models.tabular.fitting.table import (
     KINDS,
     Table,
     encode_frame,
@@ -24,8 +26,6 @@ from .encoding import (
     read_target,
     skewed_columns,
 )
-from .leaks import gap_leaks
-from .request import Request
 
 Note = Callable[[str], object]  # receives a line to print
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
@@ -714,8 +714,8 @@ def write_frame(frame: pd.DataFrame, out: Path) -> None:
             frame.to_csv(temporary, index=False, sep="\t" if out.suffix.lower() == ".tsv" else ",")
 
 
-def check_out(path: Path | None, source: Path) -> None:
-    """Check that a table can be written under a name.
+def check_out(option: str, path: Path | None, source: Path) -> None:
+    """Check that a table can be written under the name given by an option.
 
     Raises
     ------
@@ -724,7 +724,7 @@ def check_out(path: Path | None, source: Path) -> None:
     """
     endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):
-        raise ValueError(f"--out {path}: expected a name that ends with {', '.join(endings)}")
+        raise ValueError(f"{option} {path}: expected a name that ends with {', '.join(endings)}")
 
 
 def _free(name: str, names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import (
+from ....learners import (
     Constraints,
     FSAClassifier,
     FSARegressor,
@@ -17,11 +17,11 @@ from ...learners import (
     Schedule,
     ScoreCardClassifier,
 )
-from ...learners.objective.losses import get_loss, losses_for
-from ...models.messages import suggestion
-from ...models.tabular.encoding import CATEGORY
-from .encoding import Table
-from .request import Request, parse_number
+from ....learners.objective.losses import get_loss, losses_for
+from ...messages import suggestion
+from ..encoding import CATEGORY
+from .options import Request, parse_number
+from .table import Table
 
 # parameters that --param does not accept, and why
 NOT_SET = {

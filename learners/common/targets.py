@@ -5,7 +5,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -20,7 +19,7 @@ from ..objective.losses import (
 from ..objective.regression_losses import weighted_quantile
 from ..sklearn_bases import ClassifierMixin
 from ..types import ArrayLike, Matrix
-from .additive import class_probability
+from .additive import class_probabilities
 from .validation import check_sample_weight
 
 # minimum rows for reliable probabilities of a class below a tenth of the rows: a choice
@@ -203,11 +202,8 @@ class SparseClassifierMixin(ClassifierMixin):
         return rowwise(self._probabilities, self.decision_function(X), len(self.classes_))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        if scores.ndim == 1:
-            flip = getattr(getattr(self, "loss_", None), "flip", 0.0)
-            p = class_probability(scores, *(self.calibration_ or (1.0, flip)))
-            return np.column_stack([1.0 - p, p])
-        return softmax(scores, axis=1)
+        flip = getattr(getattr(self, "loss_", None), "flip", 0.0)
+        return class_probabilities(scores, *(self.calibration_ or (1.0, flip)))
 
 
 def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -> None:

@@ -138,13 +138,10 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                     at, self.cv_scores_, settings = new, scores, tried
                     predicted |= changed
         self.n_features_ = int(self.sizes_[at])
-        if is_classifier(self) and len(self.classes_) == 2 and self.n_features_:  # type: ignore[attr-defined]
-            rows, margins = map(np.concatenate, zip(*predicted[self.n_features_], strict=True))
-            self.calibration_ = calibrate(
-                margins[:, -1] - (margins[:, 0] if margins.shape[1] > 1 else 0.0),
-                y[rows] == self.classes_[1],  # type: ignore[attr-defined]
-                problem.weight[rows],
-            )
+        if is_classifier(self) and self.n_features_:
+            rows, scores = map(np.concatenate, zip(*predicted[self.n_features_], strict=True))
+            codes: Any = np.searchsorted(self.classes_, y[rows])  # type: ignore[attr-defined]
+            self.__dict__["calibration_"] = calibrate(scores, codes, problem.weight[rows])
         return settings
 
     def _score_of(
@@ -165,9 +162,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             if is_classifier(self):
                 # The rows are already checked, and checking takes longer than predicting.
                 scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+                if scores.shape[1] < 3:
+                    scores = scores[:, -1] - (scores[:, 0] if scores.shape[1] > 1 else 0.0)
                 predicted.setdefault(solution.size, []).append((rows, scores))
             if self.scoring is None and is_classifier(self):
-                p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
+                p = model._probabilities(scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
                 return float(
                     np.average(
@@ -232,9 +231,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     ebic_ : ndarray of shape (n_sizes,)
         With ``criterion="ebic"``.
     calibration_ : tuple of (float, float) or None
-        Slope a and flip f of the probabilities of two classes, f + (1 - 2 f) / (1 + exp(-a score)),
-        with the lowest log loss on the held-out rows; None with ``criterion="ebic"`` or several
-        classes.
+        Slope a and flip f of the probabilities, with the lowest log loss on the held-out rows:
+        f + (1 - 2 f) / (1 + exp(-a score)), or for several classes softmax(a scores); None with
+        ``criterion="ebic"``.
     classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSAClassifier`.
 

@@ -1,7 +1,8 @@
-"""Probabilities of two classes, calibrated by out-of-fold scores."""
+"""Probabilities calibrated by out-of-fold scores."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 
 from ..objective.base import effective_rows
 
@@ -12,20 +13,21 @@ MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 
 
 def calibrate(
-    scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None
+    scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Slope a and flip f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)).
+    """Slope a and flip f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)) of two classes, or
+    softmax(a scores).
 
     They minimise the mean log loss + 2 / n (ln a)^2, a weak prior. There is no intercept, so the
     predicted labels do not change.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_rows,)
+    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Out-of-fold scores; the columns are selected separately in each fold, otherwise the
         probabilities are overconfident.
-    positive : ndarray of shape (n_rows,), bool
-        Whether a row belongs to the class of positive scores.
+    codes : ndarray of shape (n_rows,), int
+        Class of each row, 0, 1, ...
     weight : ndarray of shape (n_rows,) or None, default None
 
     Returns
@@ -42,17 +44,22 @@ def calibrate(
     """
     weight = np.ones(len(scores)) if weight is None else weight
     share, prior = weight / weight.sum(), 2.0 / effective_rows(weight)
-    margin = np.where(positive, scores, -scores)
+    several = scores.ndim == 2
+    margin = 0.0 if several else np.where(codes, scores, -scores)
 
     def objective(log_slope: float, flip: float) -> float:
-        log_p = -np.logaddexp(0.0, -np.exp(log_slope) * margin)
+        slope = np.exp(log_slope)
+        if several:
+            log_p = log_softmax(slope * scores, axis=1)[np.arange(len(codes)), codes]
+        else:
+            log_p = -np.logaddexp(0.0, -slope * margin)
         if flip:
             log_p = np.log(flip + (1.0 - 2.0 * flip) * np.exp(log_p))
         return prior * log_slope**2 - float(share @ log_p)
 
     fits = [
         (minimize_scalar(objective, bounds=MAX_LOG_SLOPE, args=(flip,), method="bounded"), flip)
-        for flip in FLIPS
+        for flip in (FLIPS[:1] if several else FLIPS)
     ]
     best, flip = min(fits, key=lambda fit: fit[0].fun)
     return float(np.exp(best.x)), flip

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from ... import __version__
-from ...learners.common.additive import AdditiveModel, class_probability
+from ...learners.common.additive import AdditiveModel, class_probabilities
 from ...learners.common.columns import feature_names
 from ..files import ModelFile, check_array
 from .encoding import CATEGORY, TableEncoding
@@ -49,7 +49,8 @@ class TabularModel(ModelFile):
     encoding : TableEncoding or None, default None
         Encoding of the columns of a table; None for a model of a matrix.
     flip, slope : float, default 0.0 and 1.0
-        Probabilities of two classes are flip + (1 - 2 flip) / (1 + exp(-slope score)).
+        Of the probabilities flip + (1 - 2 flip) / (1 + exp(-slope score)) of two classes, or
+        softmax(slope scores).
     about : dict, optional
         Further entries of the file: the estimator, the version of the package, scores.
 
@@ -227,11 +228,8 @@ class TabularModel(ModelFile):
                 f"a model for {self.task} of {self.about.get('estimator')} has no probabilities"
             )
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            p = class_probability(scores, self.slope, self.flip)
-            return np.column_stack([1.0 - p, p])
-        if self.probabilities == "softmax":
-            return softmax(scores, axis=1)
+        if scores.ndim == 1 or self.probabilities == "softmax":
+            return class_probabilities(scores, self.slope, self.flip)
         p = expit(scores)
         return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 
@@ -346,8 +344,5 @@ def _kind_of_probabilities(estimator: Any) -> str | None:
     if not hasattr(estimator, "predict_proba"):
         return None
     probe = np.array([[0.0, 1.0, 3.0]])
-    return (
-        "softmax"
-        if np.allclose(estimator._probabilities(probe), softmax(probe, axis=1))
-        else "separate"
-    )
+    expected = class_probabilities(probe, *(getattr(estimator, "calibration_", None) or (1.0,)))
+    return "softmax" if np.allclose(estimator._probabilities(probe), expected) else "separate"

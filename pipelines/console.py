@@ -288,17 +288,6 @@ def log(message: str, quiet: bool) -> None:
         typer.echo(message, err=True)
 
 
-def sample_file(context: typer.Context, name: str, given: object) -> Path:
-    """Write a sample to a temporary file, which exists until the command ends."""
-    if given:
-        raise ValueError("--sample: expected no file beside it")
-    from .common.samples import write_sample
-
-    path = temporary_folder(context) / name
-    write_sample(path)
-    return path
-
-
 def temporary_folder(context: typer.Context) -> Path:
     """Create a temporary folder, which exists until the command ends."""
     return Path(context.with_resource(tempfile.TemporaryDirectory()))
@@ -307,7 +296,7 @@ def temporary_folder(context: typer.Context) -> Path:
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
     """Return the value of an option that was given by its former name, with a warning."""
     if new is not None:
-        raise ValueError(f"{name} {old}: the former name of {option}; expected one of the two")
+        raise ValueError(f"{name} {old}: the former name of {option}; expected only one of them")
     print_error(f"{name} is now {option}; {name} will be removed in 0.4")
     return old
 

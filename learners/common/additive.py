@@ -35,7 +35,7 @@ class AdditiveModel:
     Raises
     ------
     ValueError
-        If the shapes do not fit together.
+        If the shapes are inconsistent.
 
     References
     ----------
@@ -72,7 +72,7 @@ class AdditiveModel:
             raise ValueError(
                 f"{len(self.selected)} columns, knots {self.knots.shape}, responses "
                 f"{self.responses.shape}, missing {missing}: "
-                "the shapes do not fit together"
+                "the shapes are inconsistent"
             )
 
     @classmethod

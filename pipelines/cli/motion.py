@@ -71,14 +71,14 @@ def segment(
     from ...vision.tracks.io import check_tracks_name
     from ..common.file_map import make_file_map, try_file
     from ..common.outputs import check_outputs
-    from ..common.samples import VIDEO
+    from ..common.samples import VIDEO, sample_file
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
     if tracks is not None:
         out = console.renamed(tracks, "--tracks", out, "--out")
     if sample:
-        files = [console.sample_file(context, VIDEO, files)]
+        files = [sample_file(console.temporary_folder(context), VIDEO, files)]
     if not files:
         raise ValueError("no FILE: expected tracks or videos, or --sample")
     if str(files[0]).startswith("camera") and not files[0].exists():
@@ -91,7 +91,7 @@ def segment(
             raise ValueError(f"--{option}: expected one FILE instead of {len(files)}")
         if path is not None and dask is not None:
             raise ValueError(
-                f"--{option} {path}: not available with --dask; expected one of the two"
+                f"--{option} {path}: not available with --dask; expected only one of them"
             )
     if out is not None:
         check_tracks_name(out)

@@ -22,7 +22,6 @@ from ..console import (
     print_table,
     progress,
     renamed,
-    sample_file,
     temporary_folder,
     with_options,
 )
@@ -134,7 +133,7 @@ def select(
       annealed select --sample -k 5 --report report
       annealed select table.csv --target price -k auto --report report --out model.safetensors
     """
-    from ..common.samples import TABLE, TARGET
+    from ..common.samples import TABLE, TARGET, sample_file
     from ..tabular.selection import select_file
     from ..tabular.tables import FRAMES
 
@@ -143,7 +142,7 @@ def select(
     if save is not None:
         out = renamed(save, "--save", out, "--out")
     if sample:
-        table = sample_file(context, TABLE, table)
+        table = sample_file(temporary_folder(context), TABLE, table)
         k = request.k or ("auto" if request.fdr is None else None)
         request = replace(request, target=request.target or TARGET, k=k)
     if table is None:

@@ -6,8 +6,8 @@ from scipy.special import log_softmax
 
 from ..objective.base import effective_rows
 
-# Candidates for the share of labels on the wrong side, and the limits of the slope. Chosen together
-# with the weight of the prior (benchmarks/probabilities.py)
+# Candidates for the share of labels on the wrong side, and limits of the slope: choices. Priors of
+# half and of twice the weight are no better (benchmarks/probabilities.py)
 FLIPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
 MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 
@@ -15,8 +15,8 @@ MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 def calibrate(
     scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Slope a and flip f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)) of two classes, or
-    softmax(a scores).
+    """Slope a and flip f of probabilities: f + (1 - 2 f) / (1 + exp(-a score)) of two classes,
+    softmax(a scores) of several.
 
     They minimise the mean log loss + 2 / n (ln a)^2, a weak prior. There is no intercept, so the
     predicted labels do not change.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from ... import __version__
 from ...learners.common.additive import AdditiveModel, class_probabilities

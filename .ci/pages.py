@@ -46,8 +46,9 @@ GROUPS = {
         ),
         "Losses and priors": (
             "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss "
-            "SquaredLoss HuberLoss QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss "
-            "PairwiseLogisticLoss ChainLoss Prior"
+            "SquaredLoss HuberLoss QuantileLoss PoissonLoss NegativeBinomialLoss GammaLoss "
+            "TweedieLoss CoxLoss MultinomialLoss VapnikLoss PairwiseLogisticLoss ChainLoss "
+            "Prior"
         ),
         "Other selectors": (
             "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise "

@@ -48,7 +48,9 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
     # Set by ``fit``, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, offset: Any = None
+    ) -> Self:
         """Choose the size, then select that many features on all rows and fit.
 
         Parameters
@@ -59,6 +61,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         groups : array of shape (n_samples,) or None, default None
             Group of each ROW, such as a patient: no group is split between the training and the
             test part of a fold. Passed to ``cv``; an integer ``cv`` makes group folds.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            Added to the scores; not with ``scoring``, whose scorers predict without one.
 
         Returns
         -------
@@ -75,7 +79,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         with rollback_on_error(self):
             self.__dict__.pop("calibration_", None)  # of an earlier fit
             settings = self.fit_settings()
-            problem = self.encode(X, y, sample_weight=sample_weight)
+            problem = self.encode(X, y, sample_weight=sample_weight, offset=offset)
             if self.criterion == "ebic":
                 self.sizes_ = check_sizes(
                     self.sizes, problem.n_units, round(problem.n_rows), problem.n_included
@@ -90,7 +94,9 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             else:
                 labels = column_or_1d(y) if is_classifier(self) else np.asarray(y)
                 settings, how = (
-                    self._cross_validated(problem, settings, X, labels, sample_weight, groups),
+                    self._cross_validated(
+                        problem, settings, X, labels, sample_weight, groups, offset
+                    ),
                     "cross-validation",
                 )
             settings = replace(
@@ -106,6 +112,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         y: np.ndarray,
         sample_weight: Any,
         groups: Any,
+        offset: Any,
     ) -> FitSettings:
         """Set ``n_features_`` by cross-validation; return the best settings and a description."""
         splits = list(self._splitter(y, groups).split(np.zeros((len(y), 1)), y, groups))
@@ -118,8 +125,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 )
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
-        given = None if sample_weight is None else np.asarray(sample_weight)
-        score, predicted = self._score_of(problem, X, y, given)
+        if offset is not None and self.scoring is not None:
+            raise ValueError(f"scoring={self.scoring!r} uses no offset; expected scoring=None")
+        of_rows = {"sample_weight": sample_weight, "offset": offset}
+        of_rows = {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
+        score, predicted = self._score_of(problem, X, y, of_rows)
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
@@ -129,7 +139,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
             for ridge in ridges if needs_ridge.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
-                score, changed = self._score_of(problem, X, y, given)
+                score, changed = self._score_of(problem, X, y, of_rows)
                 scores[:, needs_ridge] = held_out(
                     problem, tried, splits, self.sizes_[needs_ridge], score
                 )
@@ -145,7 +155,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         return settings
 
     def _score_of(
-        self, problem: FitProblem, X: Any, y: np.ndarray, weight: np.ndarray | None
+        self, problem: FitProblem, X: Any, y: np.ndarray, of_rows: dict[str, np.ndarray]
     ) -> tuple[Score, dict[int, list[tuple[np.ndarray, np.ndarray]]]]:
         """Function that scores a solution on held-out rows, and the rows and predicted scores that
         it will have collected for each size of a classifier.
@@ -158,10 +168,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
-            weighted = {} if weight is None else {"sample_weight": weight[rows]}
+            options = {name: values[rows] for name, values in of_rows.items()}
             if is_classifier(self):
                 # The rows are already checked, and checking takes longer than predicting.
                 scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+                scores = scores + problem.y[rows].imag
                 if scores.shape[1] < 3:
                     scores = scores[:, -1] - (scores[:, 0] if scores.shape[1] > 1 else 0.0)
                 predicted.setdefault(solution.size, []).append((rows, scores))
@@ -171,10 +182,10 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 return float(
                     np.average(
                         np.log(np.maximum(of_class, MIN_PROBABILITY)),
-                        weights=weighted.get("sample_weight"),
+                        weights=options.get("sample_weight"),
                     )
                 )
-            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)
+            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **options)
 
         return score, predicted
 

@@ -167,8 +167,7 @@ def selection_stability(
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University,
            2017, section 3.6.1, eq. (3.34).
-    .. [2] R. D. Shah, R. J. Samworth, "Variable selection with error control: another look at
-           stability selection", Journal of the Royal Statistical Society B 75 (2013).
+    .. [2] R. D. Shah, R. J. Samworth, Journal of the Royal Statistical Society B 75 (2013).
 
     Examples
     --------

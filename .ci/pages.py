@@ -81,7 +81,7 @@ GROUPS = {
         "Tables": "TabularModel explain Contributions export",
         "Keypoints": (
             "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel "
-            "align_face OneEuroFilter"
+            "align_face"
         ),
         "Motion, photographs and sensors": (
             "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel"

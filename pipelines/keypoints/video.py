@@ -1,8 +1,13 @@
 """``annealed faces detect`` on a video file or a camera, with faces tracked from frame to frame."""
 
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from time import monotonic
 
 import cv2
 import numpy as np
@@ -10,7 +15,15 @@ import numpy as np
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.assembly import Assembly
-from ...models.keypoints.instances.one_euro import DEFAULT_CUTOFF
+from ...models.keypoints.instances.instance_finder import Instance
+from ...models.keypoints.instances.smoothing import (
+    DEFAULT_CUTOFF,
+    MAX_FRAMES,
+    TimedInstances,
+    check_cutoff,
+    half_window,
+    smoothed,
+)
 from ...models.keypoints.instances.tracker import InstanceTracker
 from ...vision.tracks.video import frames_of, open_video
 from ..common.video import writing_video
@@ -28,50 +41,64 @@ def frame_processor(
 ) -> FrameProcessor:
     """Return the function that processes each frame (H, W, 3) and its time in seconds, in order."""
     options = detector.resolve(options)
-    cutoff = _cutoff(smooth)
-    finder, min_probability = (
-        detector.finder,
-        0.5 if options.min_probability is None else options.min_probability,
-    )
-    if (
-        finder is None
-        or options.assembly == Assembly.NONE
-        or options.threshold is not None
-        or min_probability == 0
-    ):
+    return _processor(detector, options, _tracker(detector, options, smooth))
+
+
+def _processor(
+    detector: KeypointDetector, options: DetectionOptions, tracker: InstanceTracker | None
+) -> FrameProcessor:
+    if tracker is None:
+        return lambda frame, time: detector.find(frame, options)
+    return lambda frame, time: _result(detector, options, tracker.update(frame, time))
+
+
+def _tracker(
+    detector: KeypointDetector, options: DetectionOptions, smooth: float | str
+) -> InstanceTracker | None:
+    """None if every candidate or no instance is requested: each frame is then searched."""
+    cutoff, p = _cutoff(smooth), options.min_probability
+    untracked = options.assembly == Assembly.NONE or options.threshold is not None or p == 0
+    if detector.finder is None or untracked:
         if smooth not in ("auto", "off"):
             raise ValueError(
                 f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no "
                 "threshold"
             )
-        return lambda frame, time: detector.find(frame, options)
-    tracker = InstanceTracker(
-        finder,
-        lambda frame: detector.find(frame, options).instances,
-        smooth=cutoff,
-        min_probability=min_probability,
+        return None
+
+    def search(frame: np.ndarray, scale: float) -> list[Instance]:
+        low, high = (size and size * scale for size in (options.min_size, options.max_size))
+        scaled = replace(options, min_size=low, max_size=high)
+        return list(detector.find(frame, scaled).instances)
+
+    return InstanceTracker(
+        detector.finder, search, smooth=cutoff, min_probability=0.5 if p is None else p
     )
 
-    def follow(frame: np.ndarray, time: float) -> DetectionResult:
-        instances = tracker.update(frame, time)
-        detections = of_instances(
-            instances, options.keypoints or (), detector.pool.window / detector.reference_length
-        )
-        return DetectionResult(
-            sorted(detections, key=lambda detection: -detection.score), instances
-        )
 
-    return follow
+def _result(
+    detector: KeypointDetector, options: DetectionOptions, instances: list[Instance]
+) -> DetectionResult:
+    size = detector.pool.window / detector.reference_length
+    detections = of_instances(instances, options.keypoints or (), size)
+    return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
 
 
 def _cutoff(smooth: float | str) -> float | None:
-    """Cut-off frequency at rest, in Hz; None: no filter."""
+    """Cut-off frequency in Hz; None: no smoothing."""
     try:
-        return None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
+        cutoff = None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
     except ValueError:
         raise ValueError(
             f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz"
         ) from None
+    if cutoff is not None:
+        check_cutoff(cutoff)
+    return cutoff
+
+
+# pixels, and detections if the frame is processed
+_Frame = tuple[np.ndarray, FileDetections | None]
 
 
 def detect_video(
@@ -89,13 +116,17 @@ def detect_video(
     with the latest detections. By default ``roll`` is 0, because frames without a face are frequent
     and are searched once. Faces are tracked, and persons are numbered
     (:class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`), unless every candidate
-    or no face is requested. ``smooth`` is the cut-off frequency at rest in Hz of the filter that
-    smooths their points, "auto" for
-    :data:`~annealed.models.keypoints.instances.one_euro.DEFAULT_CUTOFF`, or "off".
+    or no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing their points
+    (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
+    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". The frames of a
+    file are smoothed by earlier and later ones, those of a camera by earlier ones only.
     """
-    options = options or DetectionOptions(roll=0.0)
-    process = frame_processor(detector, smooth, options)
+    options = detector.resolve(options or DetectionOptions(roll=0.0))
     camera = isinstance(source, int)
+    tracker = _tracker(detector, options, smooth)
+    cutoff = None
+    if tracker is not None and not camera:
+        cutoff, tracker.smooth = tracker.smooth, None
     name = f"camera {source}" if camera else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected an integer of at least 1")
@@ -106,23 +137,78 @@ def detect_video(
             raise ValueError(f"{name}: cannot be opened as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
+        pictures = frames_of(capture, name, camera)
+        clock = monotonic if camera else lambda: capture.get(cv2.CAP_PROP_POS_MSEC) / 1000
+        empty = FileDetections(name, category=detector.category)
+        process = _processor(detector, options, tracker)
+
+        def detected() -> Iterator[_Frame]:
+            number = -1
+            for number, (pixels, time) in enumerate(_timed_frames(pictures, clock, rate)):
+                if number == 0:
+                    warm_up(detector, options)
+                if number % every:
+                    yield pixels, None
+                    continue
+                (found, instances), seconds = timed(process, pixels, time)
+                of_frame = {"frame": number, "time": time, "seconds": seconds, "pixels": pixels}
+                yield pixels, replace(empty, detections=found, instances=instances, **of_frame)
+            if number < 0:
+                raise ValueError(f"{name}: expected a video with a readable frame")
+
+        frames = detected()
+        if cutoff is not None:
+            frames = _smoothed(frames, cutoff, partial(_result, detector, options))
         write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
-        number, shown = -1, DetectionResult([], [])
-        for number, pixels in enumerate(frames_of(capture, name, camera)):
-            if number == 0:
-                warm_up(detector, options)
-            if number % every == 0:
-                shown, seconds = timed(process, pixels, number / rate)
+        shown = empty
+        for pixels, result in frames:
+            shown = result or shown
             if write is not None:
                 drawn = pixels.copy()
                 draw_symbols(drawn, shown.detections, shown.instances)
                 write(drawn)
-            if number % every == 0:
+            if result is not None:
                 try:
-                    yield FileDetections(
-                        name, pixels, seconds, *shown, frame=number, time=number / rate
-                    )
+                    yield result
                 except GeneratorExit:
                     break
-        if number < 0:
-            raise ValueError(f"{name}: expected a video with a readable frame")
+
+
+def _timed_frames(
+    pictures: Iterable[np.ndarray], clock: Callable[[], float], rate: float
+) -> Iterator[tuple[np.ndarray, float]]:
+    """Frames with their times, from 0 and increasing: by the clock, or by the rate where that does
+    not advance."""
+    time, start = -1 / rate, None
+    for pixels in pictures:
+        now = clock()
+        start = now if start is None else start
+        time = now - start if now - start > time else time + 1 / rate
+        yield pixels, time
+
+
+def _smoothed(
+    frames: Iterator[_Frame], cutoff: float, result_of: Callable[[list[Instance]], DetectionResult]
+) -> Iterator[_Frame]:
+    """The frames, delayed until the later ones that smooth their points are known."""
+    held: deque[_Frame] = deque()
+    known: deque[TimedInstances] = deque(maxlen=2 * MAX_FRAMES + 1)
+    n_waiting = 0  # held frames with detections
+    for frame in chain(frames, [None]):
+        if frame is not None:
+            held.append(frame)
+            if frame[1] is not None:
+                known.append((frame[1].time, frame[1].instances))
+                n_waiting += 1
+        while held and (
+            frame is None
+            or held[0][1] is None
+            or len(held) > MAX_FRAMES
+            or known[-1][0] > held[0][1].time + half_window(cutoff)
+        ):
+            pixels, result = held.popleft()
+            if result is not None:
+                found = result_of(smoothed(known, len(known) - n_waiting, cutoff))
+                n_waiting -= 1
+                result = replace(result, detections=found.detections, instances=found.instances)
+            yield pixels, result

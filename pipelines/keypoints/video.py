@@ -183,7 +183,8 @@ def _timed_frames(
     for pixels in pictures:
         now = clock()
         start = now if start is None else start
-        time = now - start if now - start > time else time + 1 / rate
+        step = now - start - time
+        time += step if step > 0.1 / rate else 1 / rate
         yield pixels, time
 
 

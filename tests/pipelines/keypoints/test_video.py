@@ -63,12 +63,10 @@ def test_variable_rates_cuts_and_ends(results_of):
     raw, smooth = results_of(smooth="off"), results_of()
     assert [result.frame for result in smooth] == list(range(N_FRAMES))
     times = np.array(Capture.times) / 1000
-    times[[4, 10]] += 0.04  # these do not advance
-    times[5] = max(times[5], times[4] + 0.04)
+    times[[4, 5, 10]] = 0.17, 0.21, 0.41  # where they do not advance, by the frame rate
+    times[11] = 0.45
     for results in (raw, smooth):
-        np.testing.assert_allclose([result.time for result in results][:4], times[:4])
-        assert (np.diff([result.time for result in results]) > 0).all()
-    assert [result.time for result in smooth][6:8] == pytest.approx([0.25, 0.29])
+        np.testing.assert_allclose([result.time for result in results], times)
     for i, result in enumerate(smooth):
         np.testing.assert_array_equal(result.pixels, scene(i))
     frames = [(result.time, result.instances) for result in raw]
@@ -79,11 +77,6 @@ def test_variable_rates_cuts_and_ends(results_of):
         np.testing.assert_allclose(face.landmarks, expected.landmarks)
         best = {d.keypoint: (d.x, d.y) for d in result.detections}
         assert best["chin"] == face.keypoints["chin"][:2]
-    jitter = [
-        np.diff([r.instances[0].landmarks for r in results[:CUT]], 2, axis=0).std()
-        for results in (raw, smooth)
-    ]
-    assert jitter[1] < 0.7 * jitter[0]
 
 
 def test_every_nth_frame_of_any_length(results_of, detector):

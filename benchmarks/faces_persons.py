@@ -43,24 +43,28 @@ class Pasted:
     def __init__(self, image, ied=IED):
         self.pixels, self.eyes = read_image(image.path), image.instances[0, :2]
         self.middle = image.instances[0, :6].mean(axis=0)
-        self.scale = ied / float(image.reference_length[0])
+        self.ied = float(image.reference_length[0])
+        self.scale = ied / self.ied
         height, width = self.pixels.shape[:2]
-        axes = [round(k * float(image.reference_length[0])) for k in (1.3, 1.8)]
+        axes = [round(k * self.ied) for k in (1.3, 1.8)]
         self.mask = np.zeros((height, width), np.float32)
         cv2.ellipse(self.mask, [round(v) for v in self.middle], axes, 0, 0, 360, 1.0, -1)
-        self.mask = cv2.GaussianBlur(self.mask, (0, 0), 0.08 * float(image.reference_length[0]))
+        self.mask = cv2.GaussianBlur(self.mask, (0, 0), 0.08 * self.ied)
 
     def put(self, frame, x, y):
         """Paste the face centred at (x, y)."""
-        matrix = np.array(
-            [
-                [self.scale, 0, x - self.scale * self.middle[0]],
-                [0, self.scale, y - self.scale * self.middle[1]],
-            ]
-        )
-        pixels = cv2.warpAffine(self.pixels, matrix, SIZE, flags=cv2.INTER_AREA)
-        mask = cv2.warpAffine(self.mask, matrix, SIZE, flags=cv2.INTER_AREA)[..., None]
-        return np.round(frame * (1 - mask) + pixels * mask).astype(np.uint8)
+        half = round(2.1 * self.scale * self.ied)  # more than the mask
+        low = np.maximum([int(x) - half, int(y) - half], 0)
+        high = np.minimum([int(x) + half, int(y) + half], SIZE)
+        shift = np.array([x, y]) - low - self.scale * self.middle
+        matrix = np.column_stack([self.scale * np.eye(2), shift])
+        size = tuple((high - low).tolist())
+        pixels = cv2.warpAffine(self.pixels, matrix, size, flags=cv2.INTER_AREA)
+        mask = cv2.warpAffine(self.mask, matrix, size, flags=cv2.INTER_AREA)[..., None]
+        frame = frame.copy()
+        part = frame[low[1] : high[1], low[0] : high[0]]
+        part[:] = np.round(part * (1 - mask) + pixels * mask)
+        return frame
 
 
 def paths_of(kind, n_frames, rng):

@@ -15,9 +15,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 from annealed.models import load_model
+from annealed.models.keypoints.instances.smoothing import DEFAULT_CUTOFF, smoothed
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.keypoints.data import read_annotations
-from annealed.pipelines.keypoints.training.windows.views import held_out
 from annealed.pipelines.keypoints.video import detect_video
 from annealed.vision.images import read_image
 from common import new_parser, print_head, print_line
@@ -27,6 +27,7 @@ RATE = 25.0
 IED = 60.0  # mean inter-eye distance in pixels
 SIDE = 360  # of the patch around a face
 OPEN = 0.25  # largest opening of the mouth in inter-eye distances
+MOUTH = slice(48, 68)  # iBUG points
 KINDS = ("moving", "talking", "still")
 
 
@@ -89,7 +90,10 @@ class Mouth:
         points = self.points + self.share(self.points)[:, None] * move
         if opening == 0:
             return self.pixels, points
-        target = np.stack(np.meshgrid(np.arange(SIDE), np.arange(SIDE)), axis=-1).astype(float)
+        # the part that moves: from above the mouth down
+        x, y = np.rint(self.line - [3 * self.half_width, 0.4 * IED]).astype(int).clip(0)
+        width = round(6 * self.half_width)
+        target = np.stack(np.meshgrid(np.arange(x, min(x + width, SIDE)), np.arange(y, SIDE)), -1)
         # The displacement grows with the place, so that bisection along the movement inverts it.
         low, high = np.zeros(target.shape[:2]), np.ones(target.shape[:2])
         for _ in range(10):
@@ -97,15 +101,15 @@ class Mouth:
             less = self.share(target - share[..., None] * move) > share
             low, high = np.where(less, share, low), np.where(less, high, share)
         source = target - share[..., None] * move
-        pixels = cv2.remap(
-            self.pixels, source.astype(np.float32), None, cv2.INTER_LINEAR, None, cv2.BORDER_REFLECT
-        )
+        part = cv2.remap(self.pixels, source.astype(np.float32), None, cv2.INTER_LINEAR)
         gap = source - self.line
         inside = np.hypot(
             gap @ self.across / (0.7 * self.half_width), gap @ self.down / (0.03 * IED)
         )
         dark = np.clip(2 - 2 * inside, 0, 1)[..., None] * min(1.0, opening / 0.05)
-        return np.round(pixels * (1 - dark) + [60, 20, 20] * dark).astype(np.uint8), points
+        pixels = self.pixels.copy()
+        pixels[y:, x : x + width] = np.round(part * (1 - dark) + [60, 20, 20] * dark)
+        return pixels, points
 
 
 def scene(kind, image, n_frames, rng):
@@ -129,3 +133,53 @@ def error_and_jitter(points, truth, chosen=slice(None)):
     deviation = deviation - deviation.mean(axis=0)
     jitter = np.diff(deviation, 2, axis=0)
     return tuple(float(np.sqrt((v**2).sum(axis=2).mean())) for v in (deviation, jitter))
+
+
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--photographs", type=int, default=12)
+    parser.add_argument("--frames", type=int, default=64)
+    parser.add_argument("--cutoff", type=float, default=DEFAULT_CUTOFF)
+    args = parser.parse_args(argv)
+    cv2.setNumThreads(1)
+    detector = load_model("faces")
+    images = [
+        im
+        for im in read_annotations(args.data)
+        if len(im.instances) == 1 and im.landmarks is not None and np.isfinite(im.landmarks).all()
+    ]
+    images = images[:: max(1, len(images) // args.photographs)][: args.photographs]
+    print_head("kind", "smoothing", "error", "jitter", "error of the mouth", "photographs")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made.avi"
+        for kind in KINDS:
+            rows = {"off": [], "file": [], "camera": []}
+            for number, image in enumerate(images):
+                truth, frames = scene(kind, image, args.frames, np.random.default_rng(number))
+                write_video(path, frames, RATE)
+                results = [
+                    (r.time, r.instances[:1])
+                    for r in detect_video(detector, str(path), smooth="off")
+                ]
+                if not all(faces for _, faces in results):
+                    continue
+                for name, row in rows.items():
+                    points = np.array([p.landmarks for p in points_of(name, results, args.cutoff)])
+                    inner = slice(8, -1)
+                    values = error_and_jitter(points[inner], truth[inner])
+                    row.append((*values, error_and_jitter(points[inner], truth[inner], MOUTH)[0]))
+            for name, row in rows.items():
+                print_line(kind, name, *(f"{v:.4f}" for v in np.mean(row, axis=0)), len(row))
+
+
+def points_of(name, results, cutoff):
+    """The face of each frame: as detected, or smoothed as in a file, or as from a camera."""
+    if name == "off":
+        return [faces[0] for _, faces in results]
+    known = len(results) if name == "file" else 0
+    return [smoothed(results[: max(i + 1, known)], i, cutoff)[0] for i in range(len(results))]
+
+
+if __name__ == "__main__":
+    main()

@@ -102,7 +102,7 @@ class Detection:
         str,
         Option(
             metavar="auto|off|HZ",
-            help="Smoothing of a video or camera: automatic, none, or a cut-off frequency.",
+            help="Smoothing of points over time: automatic (5 Hz), none, or a cut-off frequency.",
         ),
     ] = "auto"
     jobs: Annotated[

@@ -139,7 +139,6 @@ def detect_video(
         rate = rate if 0 < rate < 1000 else _RATE
         pictures = frames_of(capture, name, camera)
         clock = monotonic if camera else lambda: capture.get(cv2.CAP_PROP_POS_MSEC) / 1000
-        empty = FileDetections(name, category=detector.category)
         process = _processor(detector, options, tracker)
 
         def detected() -> Iterator[_Frame]:
@@ -150,9 +149,9 @@ def detect_video(
                 if number % every:
                     yield pixels, None
                     continue
-                (found, instances), seconds = timed(process, pixels, time)
-                of_frame = {"frame": number, "time": time, "seconds": seconds, "pixels": pixels}
-                yield pixels, replace(empty, detections=found, instances=instances, **of_frame)
+                found, seconds = timed(process, pixels, time)
+                result = FileDetections(name, pixels, seconds, *found, detector.category)
+                yield pixels, replace(result, frame=number, time=time)
             if number < 0:
                 raise ValueError(f"{name}: expected a video with a readable frame")
 
@@ -160,7 +159,7 @@ def detect_video(
         if cutoff is not None:
             frames = _smoothed(frames, cutoff, partial(_result, detector, options))
         write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
-        shown = empty
+        shown = FileDetections(name)
         for pixels, result in frames:
             shown = result or shown
             if write is not None:

@@ -106,21 +106,22 @@ class PersonTracker:
             In the same order.
         """
         seen = _sightings(instances, time)
-        for person in self._persons if new_scene else ():
-            person.placed = False
+        if new_scene:
+            for earlier in self._persons:
+                earlier.placed = False
         near = [p for p in self._persons if p.placed and time - p.last.time <= REMEMBERED]
         known = _assigned(seen, near, _cost)
         others = [sighting for sighting in seen if sighting not in known]
         known |= _assigned(others, [p for p in self._persons if p not in near], _cost_elsewhere)
         numbered = []
         for instance, sighting in zip(instances, seen, strict=True):
-            person = known.get(sighting)
-            if person is None:
+            if sighting in known:
+                person = known[sighting]
+                self._see(person, sighting, person in near)
+            else:
                 self._n_persons += 1
                 person = _Person(self._n_persons, sighting, sighting.appearance, self._new_track())
                 self._persons.append(person)
-            else:
-                self._see(person, sighting, person in near)
             numbered.append(replace(instance, person=person.number, track=person.track))
         self._persons = sorted(self._persons, key=lambda p: p.last.time)[-MAX_PERSONS:]
         return numbered
@@ -303,7 +304,7 @@ class InstanceTracker:
 
     def _levels(self, part: np.ndarray, length: float) -> list[Level]:
         """Pyramid of a part with a face: the resolutions that the stages of the regression need."""
-        lengths = [stage.ied for stage in self.finder.regressor.stages] or [length]
+        lengths = [float(stage.ied) for stage in self.finder.regressor.stages] or [length]
         first = Level(part, 1.0)
         if (scale := _FINER * max(lengths) / length) < 1:
             first = shrink(first, scale)

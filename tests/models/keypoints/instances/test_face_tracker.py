@@ -205,7 +205,7 @@ def test_points_are_smoothed_on_request():
     np.testing.assert_allclose(
         tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01
     )
-    with pytest.raises(ValueError, match="time=1.5: expected a time after 1.5"):
+    with pytest.raises(ValueError, match=r"time=1\.5: expected a time after 1\.5"):
         tracker.update(frame(100, 60), 1.5)
 
 

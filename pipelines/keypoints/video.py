@@ -149,8 +149,8 @@ def detect_video(
                 if number % every:
                     yield pixels, None
                     continue
-                found, seconds = timed(process, pixels, time)
-                result = FileDetections(name, pixels, seconds, *found, detector.category)
+                answer, seconds = timed(process, pixels, time)
+                result = FileDetections(name, pixels, seconds, *answer, detector.category)
                 yield pixels, replace(result, frame=number, time=time)
             if number < 0:
                 raise ValueError(f"{name}: expected a video with a readable frame")
@@ -208,7 +208,7 @@ def _smoothed(
         ):
             pixels, result = held.popleft()
             if result is not None:
-                found = result_of(smoothed(known, len(known) - n_waiting, cutoff))
+                smooth = result_of(smoothed(known, len(known) - n_waiting, cutoff))
                 n_waiting -= 1
-                result = replace(result, detections=found.detections, instances=found.instances)
+                result = replace(result, detections=smooth.detections, instances=smooth.instances)
             yield pixels, result

@@ -290,6 +290,23 @@ def _require(good: bool, name: str, value: Any, expected: str) -> None:
         raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
 
 
+def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:
+    """Offsets (n_samples, n_outputs) of the scores as float64.
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape, NaN or infinity.
+    """
+    values = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
+    if values.shape not in ((n_samples, n_outputs), (n_samples,) if n_outputs == 1 else ()):
+        raise ValueError(
+            f"offset has shape {values.shape}; "
+            f"expected {n_outputs} number{'s' * (n_outputs > 1)} for each of the {n_samples} rows"
+        )
+    return values.reshape(n_samples, n_outputs)
+
+
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
     """Row weights (n_samples,) as float64; None gives ones, a number is repeated.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..common.progress import progress_bar
 from ..common.validation import check_finite, resolve_n_features
-from ..compilation import n_values, problem_size, threads
+from ..compilation import n_values, problem_size
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
@@ -60,14 +60,14 @@ def solve(
     )
     if np.array_equal(solution.kept, shrunken.kept):
         return solution
-    squared, n_rows, width = problem.loss.is_quadratic, problem.n_rows, solution.design.width
+    free, n_rows, width = problem.loss.unknown_dispersion, problem.n_rows, solution.design.width
     scores = solution.design.scores(solution.coef) + solution.intercept
     sizes = np.array([len(each.kept) for each in (solution, shrunken)]) * max(1, width - 1)
     charges = problem.loss.charges(
         sizes, problem.y, scores, problem.sample_weight, problem.n_copies
     )
-    gain = deviance(shrunken.value + charges[1], n_rows, squared) - deviance(
-        solution.value + charges[0], n_rows, squared
+    gain = deviance(shrunken.value + charges[1], n_rows, free) - deviance(
+        solution.value + charges[0], n_rows, free
     )
     residual = 2.0 * shrunken.value  # for targets of variance one
     return (
@@ -152,7 +152,7 @@ def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
     """Context of a fit: sets the threads, and locates non-finite values of X in errors."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
-        with threads(settings.n_threads), problem_size(n_values(problem.X) * width):
+        with problem_size(n_values(problem.X) * width, settings.n_threads):
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):
@@ -231,7 +231,7 @@ def _anneal(
 ) -> dict[int, Annealed]:
     """State of one annealing run at each of the ascending ``sizes``, by the plan of the first."""
     loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
-    if loss.has_surrogate:
+    if loss.has_surrogate or loss.max_curvature == np.inf:
         loss = loss.surrogate(problem.y, weight)
     prior = with_ridge(prior, plan.annealing_ridge)
     step = loss.default_step_size

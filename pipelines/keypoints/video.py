@@ -1,7 +1,7 @@
 """``annealed faces detect`` on a video file or a camera, with faces tracked from frame to frame."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,6 @@ from ...models.keypoints.instances.smoothing import (
     DEFAULT_CUTOFF,
     MAX_FRAMES,
     TimedInstances,
-    check_cutoff,
     half_window,
     smoothed,
 )
@@ -34,46 +33,44 @@ _RATE = 25.0  # frames per second if the source has no frame rate
 
 
 FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
+# pixels, and detections if the frame is processed
+_Frame = tuple[np.ndarray, FileDetections | None]
 
 
 def frame_processor(
     detector: KeypointDetector, smooth: float | str, options: DetectionOptions
 ) -> FrameProcessor:
-    """Return the function that processes each frame (H, W, 3) and its time in seconds, in order."""
+    """Return the function that processes each frame (H, W, 3) and its time in seconds, in order;
+    points are smoothed by those of earlier frames."""
     options = detector.resolve(options)
-    return _processor(detector, options, _tracker(detector, options, smooth))
-
-
-def _processor(
-    detector: KeypointDetector, options: DetectionOptions, tracker: InstanceTracker | None
-) -> FrameProcessor:
-    if tracker is None:
+    cutoff, min_probability = _cutoff(detector, options, smooth), options.min_probability
+    if detector.finder is None or not _is_tracked(detector, options):
         return lambda frame, time: detector.find(frame, options)
-    return lambda frame, time: _result(detector, options, tracker.update(frame, time))
-
-
-def _tracker(
-    detector: KeypointDetector, options: DetectionOptions, smooth: float | str
-) -> InstanceTracker | None:
-    """None if every candidate or no instance is requested: each frame is then searched."""
-    cutoff, p = _cutoff(smooth), options.min_probability
-    untracked = options.assembly == Assembly.NONE or options.threshold is not None or p == 0
-    if detector.finder is None or untracked:
-        if smooth not in ("auto", "off"):
-            raise ValueError(
-                f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no "
-                "threshold"
-            )
-        return None
 
     def search(frame: np.ndarray, scale: float) -> list[Instance]:
         low, high = (size and size * scale for size in (options.min_size, options.max_size))
         scaled = replace(options, min_size=low, max_size=high)
         return list(detector.find(frame, scaled).instances)
 
-    return InstanceTracker(
-        detector.finder, search, smooth=cutoff, min_probability=0.5 if p is None else p
+    tracker = InstanceTracker(
+        detector.finder, search, min_probability=0.5 if min_probability is None else min_probability
     )
+    known: deque[TimedInstances] = deque(maxlen=MAX_FRAMES)
+
+    def follow(frame: np.ndarray, time: float) -> DetectionResult:
+        instances = tracker.update(frame, time)
+        if cutoff is not None:
+            known.append((time, instances))
+            instances = smoothed(known, len(known) - 1, cutoff)
+        return _result(detector, options, instances)
+
+    return follow
+
+
+def _is_tracked(detector: KeypointDetector, options: DetectionOptions) -> bool:
+    """False if every candidate or no instance is requested: each frame is then searched."""
+    assembled = detector.finder is not None and options.assembly != Assembly.NONE
+    return assembled and options.threshold is None and options.min_probability != 0
 
 
 def _result(
@@ -84,7 +81,9 @@ def _result(
     return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
 
 
-def _cutoff(smooth: float | str) -> float | None:
+def _cutoff(
+    detector: KeypointDetector, options: DetectionOptions, smooth: float | str
+) -> float | None:
     """Cut-off frequency in Hz; None: no smoothing."""
     try:
         cutoff = None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
@@ -92,13 +91,15 @@ def _cutoff(smooth: float | str) -> float | None:
         raise ValueError(
             f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz"
         ) from None
-    if cutoff is not None:
-        check_cutoff(cutoff)
-    return cutoff
-
-
-# pixels, and detections if the frame is processed
-_Frame = tuple[np.ndarray, FileDetections | None]
+    if cutoff is not None and not 0 < cutoff < np.inf:
+        raise ValueError(f"smooth={cutoff}: expected a cut-off frequency above 0 Hz")
+    if _is_tracked(detector, options):
+        return cutoff
+    if smooth not in ("auto", "off"):
+        raise ValueError(
+            f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold"
+        )
+    return None
 
 
 def detect_video(
@@ -123,10 +124,8 @@ def detect_video(
     """
     options = detector.resolve(options or DetectionOptions(roll=0.0))
     camera = isinstance(source, int)
-    tracker = _tracker(detector, options, smooth)
-    cutoff = None
-    if tracker is not None and not camera:
-        cutoff, tracker.smooth = tracker.smooth, None
+    cutoff = None if camera else _cutoff(detector, options, smooth)
+    process = frame_processor(detector, smooth if camera else "off", options)
     name = f"camera {source}" if camera else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected an integer of at least 1")
@@ -137,22 +136,24 @@ def detect_video(
             raise ValueError(f"{name}: cannot be opened as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
-        pictures = frames_of(capture, name, camera)
-        clock = monotonic if camera else lambda: capture.get(cv2.CAP_PROP_POS_MSEC) / 1000
-        process = _processor(detector, options, tracker)
 
         def detected() -> Iterator[_Frame]:
-            number = -1
-            for number, (pixels, time) in enumerate(_timed_frames(pictures, clock, rate)):
-                if number == 0:
+            time, start = -1 / rate, None
+            for number, pixels in enumerate(frames_of(capture, name, camera)):
+                now = monotonic() if camera else capture.get(cv2.CAP_PROP_POS_MSEC) / 1000
+                if start is None:
+                    start = now
                     warm_up(detector, options)
-                if number % every:
-                    yield pixels, None
-                    continue
-                answer, seconds = timed(process, pixels, time)
-                result = FileDetections(name, pixels, seconds, *answer, detector.category)
-                yield pixels, replace(result, frame=number, time=time)
-            if number < 0:
+                # by the frame rate where neither the file nor the clock gives a later time
+                step = now - start - time
+                time += step if step > 0.1 / rate else 1 / rate
+                result = None
+                if number % every == 0:
+                    answer, seconds = timed(process, pixels, time)
+                    more = *answer, detector.category, None, number, time
+                    result = FileDetections(name, pixels, seconds, *more)
+                yield pixels, result
+            if start is None:
                 raise ValueError(f"{name}: expected a video with a readable frame")
 
         frames = detected()
@@ -173,20 +174,6 @@ def detect_video(
                     break
 
 
-def _timed_frames(
-    pictures: Iterable[np.ndarray], clock: Callable[[], float], rate: float
-) -> Iterator[tuple[np.ndarray, float]]:
-    """Frames with their times, from 0 and increasing: by the clock, or by the rate where that does
-    not advance."""
-    time, start = -1 / rate, None
-    for pixels in pictures:
-        now = clock()
-        start = now if start is None else start
-        step = now - start - time
-        time += step if step > 0.1 / rate else 1 / rate
-        yield pixels, time
-
-
 def _smoothed(
     frames: Iterator[_Frame], cutoff: float, result_of: Callable[[list[Instance]], DetectionResult]
 ) -> Iterator[_Frame]:
@@ -195,11 +182,10 @@ def _smoothed(
     known: deque[TimedInstances] = deque(maxlen=2 * MAX_FRAMES + 1)
     n_waiting = 0  # held frames with detections
     for frame in chain(frames, [None]):
-        if frame is not None:
-            held.append(frame)
-            if frame[1] is not None:
-                known.append((frame[1].time, frame[1].instances))
-                n_waiting += 1
+        held += [] if frame is None else [frame]
+        if frame is not None and frame[1] is not None:
+            known.append((frame[1].time, frame[1].instances))
+            n_waiting += 1
         while held and (
             frame is None
             or held[0][1] is None
@@ -208,7 +194,7 @@ def _smoothed(
         ):
             pixels, result = held.popleft()
             if result is not None:
-                smooth = result_of(smoothed(known, len(known) - n_waiting, cutoff))
+                detections, instances = result_of(smoothed(known, len(known) - n_waiting, cutoff))
+                result = replace(result, detections=detections, instances=instances)
                 n_waiting -= 1
-                result = replace(result, detections=smooth.detections, instances=smooth.instances)
             yield pixels, result

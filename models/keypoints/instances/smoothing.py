@@ -23,12 +23,6 @@ MAX_FRAMES = 16  # frames on each side of a frame that may smooth it
 _WINDOW = 0.55  # seconds on each side times the cut-off frequency
 
 
-def check_cutoff(cutoff: float) -> None:
-    """Raise a ValueError unless a cut-off frequency is positive and finite."""
-    if not 0 < cutoff < np.inf:
-        raise ValueError(f"smooth={cutoff}: expected a cut-off frequency above 0 Hz")
-
-
 def half_window(cutoff: float) -> float:
     """Time in seconds before and after a frame whose frames smooth it; the frequency response of
     the filter falls to its half, in power, at the cut-off frequency."""

@@ -1,8 +1,9 @@
 """Tracks instances through a video: the anchors of one frame start the refinement of the next."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import cv2
 import numpy as np
@@ -11,7 +12,6 @@ from scipy.optimize import linear_sum_assignment
 from ....vision.pyramid import Level, gaussian_pyramid, shrink
 from .assembly import NO_CANDIDATES
 from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
-from .smoothing import MAX_FRAMES, TimedInstances, check_cutoff, smoothed
 
 # reference lengths around a face of the last frame that are searched in the next one. A choice
 _AROUND = 1.0
@@ -21,7 +21,6 @@ _HALF_EVERY = 3  # number of frames between searches at half size
 _HIDDEN = np.array([-0.3, -0.8, 0.3, 0.3])
 _STEP = 1 / 25  # default frame interval in seconds
 _AWAY = 0.2  # seconds without a face after which a new track begins. A choice
-
 _CENTRE = 0.5 + 0.5j  # of the top left pixel, from its corner
 
 # A cut: a thumbnail changes by more than this many grey levels on average, and by more than this
@@ -83,8 +82,8 @@ class PersonTracker:
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
-    _n_persons: int = field(default=0, init=False)
-    _n_tracks: int = field(default=0, init=False)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1), init=False)
+    _tracks: Iterator[int] = field(default_factory=lambda: count(1), init=False)
 
     def update(
         self, instances: Sequence[Instance], time: float, new_scene: bool = False
@@ -119,8 +118,8 @@ class PersonTracker:
                 person = known[sighting]
                 self._see(person, sighting, person in near)
             else:
-                self._n_persons += 1
-                person = _Person(self._n_persons, sighting, sighting.appearance, self._new_track())
+                more = sighting, sighting.appearance, next(self._tracks)
+                person = _Person(next(self._numbers), *more)
                 self._persons.append(person)
             numbered.append(replace(instance, person=person.number, track=person.track))
         self._persons = sorted(self._persons, key=lambda p: p.last.time)[-MAX_PERSONS:]
@@ -128,22 +127,14 @@ class PersonTracker:
 
     def _see(self, person: _Person, sighting: _Sighting, near: bool) -> None:
         step = sighting.time - person.last.time
-        if near:
-            velocity = (sighting.centre - person.last.centre) / step
-            person.velocity = person.velocity + _RENEWED * (velocity - person.velocity)
-        else:
-            person.velocity = np.zeros(2)
+        velocity = (sighting.centre - person.last.centre) / step
+        person.velocity = near * ((1 - _RENEWED) * person.velocity + _RENEWED * velocity)
         if not near or step > _AWAY:
-            person.track = self._new_track()
+            person.track = next(self._tracks)
         person.last, person.placed = sighting, True
         # not while it is partly occluded
         if _distance(person.usual, sighting.appearance) < _MAX_DISTANCE:
-            mean = (1 - _RENEWED) * person.usual + _RENEWED * sighting.appearance
-            person.usual = _unit(mean)
-
-    def _new_track(self) -> int:
-        self._n_tracks += 1
-        return self._n_tracks
+            person.usual = _unit((1 - _RENEWED) * person.usual + _RENEWED * sighting.appearance)
 
 
 @dataclass
@@ -183,9 +174,6 @@ class InstanceTracker:
         earlier frames.
     search_every : int, default 15
         Number of frames between searches.
-    smooth : float or None, default None
-        Cut-off frequency in Hz for smoothing the points by those of earlier frames
-        (:func:`~annealed.models.keypoints.instances.smoothing.smoothed`); None: no smoothing.
     min_probability : float, default 0.5
         Minimum probability of a tracked face.
 
@@ -198,13 +186,9 @@ class InstanceTracker:
     finder: InstanceFinder
     search: Callable[[np.ndarray, float], Sequence[Instance]]
     search_every: int = 15
-    smooth: float | None = None
     min_probability: float = 0.5
     _instances: list[Instance] = field(default_factory=list, init=False)
     _persons: PersonTracker = field(default_factory=PersonTracker, init=False)
-    _earlier: deque[TimedInstances] = field(
-        default_factory=lambda: deque(maxlen=MAX_FRAMES), init=False
-    )
     _cuts: CutDetector = field(default_factory=CutDetector, init=False)
     _time: float = field(default=-np.inf, init=False)
     _left: int = field(default=0, init=False)  # frames until the next search
@@ -214,8 +198,6 @@ class InstanceTracker:
             raise ValueError(
                 f"search_every={self.search_every}: expected a whole number of at least 1"
             )
-        if self.smooth is not None:
-            check_cutoff(self.smooth)
 
     def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
         """Return the faces of the next frame by falling probability.
@@ -251,9 +233,6 @@ class InstanceTracker:
         else:
             self._instances, self._left = list(self.search(frame, 1.0)), self.search_every - 1
         shown = self._persons.update(self._instances, time, new_scene)
-        if self.smooth is not None:
-            self._earlier.append((time, shown))
-            shown = smoothed(self._earlier, len(self._earlier) - 1, self.smooth)
         return sorted(shown, key=lambda instance: -instance.probability)
 
     def _n_distinct(self, instances: Sequence[Instance]) -> int:

@@ -79,6 +79,21 @@ def test_variable_rates_cuts_and_ends(results_of):
         assert best["chin"] == face.keypoints["chin"][:2]
 
 
+def test_a_camera_is_smoothed_by_earlier_frames(detector, results_of):
+    process = video.frame_processor(detector, "auto", video.DetectionOptions(roll=0.0))
+    frames = [(result.time, result.instances) for result in results_of(smooth="off")]
+    for i, (time, _) in enumerate(frames):
+        (face,), (expected,) = process(scene(i), time).instances, smoothed(frames[: i + 1], i, 5.0)
+        np.testing.assert_allclose(face.landmarks, expected.landmarks, atol=1e-9)
+
+
+@pytest.mark.parametrize("smooth", [0, -1.0, "nan", "inf"])
+def test_cutoff_frequencies_are_positive(results_of, smooth):
+    message = f"smooth={float(smooth)}: expected a cut-off frequency above 0 Hz"
+    with pytest.raises(ValueError, match=message):
+        results_of(smooth=smooth)
+
+
 def test_every_nth_frame_of_any_length(results_of, detector):
     assert [result.frame for result in results_of(every=3)] == [0, 3, 6, 9, 12]
     # a window longer than the file, and one longer than what is held

@@ -13,7 +13,6 @@ from annealed.models.keypoints.instances.instance_finder import (
 )
 from annealed.models.keypoints.instances.shape_models import RigidModel, learn_shape
 from annealed.models.keypoints.instances.shape_regression import ShapeClassifier, ShapeRegressor
-from annealed.models.keypoints.instances.smoothing import smoothed
 from annealed.models.keypoints.instances.tracker import CutDetector, InstanceTracker
 from annealed.vision.pyramid import Level
 
@@ -175,7 +174,7 @@ def test_cuts_are_sudden_changes():
 @pytest.mark.parametrize("damaged", [0, 128, 255])
 def test_a_damaged_frame_interrupts_a_track_but_not_a_person(damaged):
     whole = finder()
-    tracker = InstanceTracker(whole, searching(whole, []), search_every=100, smooth=5.0)
+    tracker = InstanceTracker(whole, searching(whole, []), search_every=100)
     found = []
     for i in range(12):
         pixels = frame(60 + i, 50)
@@ -187,30 +186,18 @@ def test_a_damaged_frame_interrupts_a_track_but_not_a_person(damaged):
     np.testing.assert_allclose(middles, [60 + i for i in range(12) if i != 6], atol=0.05)
 
 
-def test_points_are_smoothed_on_request():
-    whole = finder()
-    tracker = InstanceTracker(whole, searching(whole, []), search_every=1, smooth=5.0)
-    raw = InstanceTracker(whole, searching(whole, []), search_every=1)
-    earlier = []
-    for i, x in enumerate((60, 70, 70, 72)):
-        earlier.append((i / 25, raw.update(frame(x, 50), i / 25)))
-        (face,) = tracker.update(frame(x, 50), i / 25)
-        expected = smoothed(earlier, i, 5.0)[0]
-        np.testing.assert_allclose(face.landmarks, expected.landmarks)
-    assert abs(face.landmarks[:, 0].mean() - 72) > 0.1 and face.person == 1
-    assert face.box[0] == face.landmarks[:, 0].min()
-    assert face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0])
-    # a person who was away begins a track: no jump is smoothed
-    assert not tracker.update(frame(0, 0, seen=False), 1.0)
-    np.testing.assert_allclose(
-        tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01
-    )
-    with pytest.raises(ValueError, match=r"time=1\.5: expected a time after 1\.5"):
-        tracker.update(frame(100, 60), 1.5)
+def test_times_increase():
+    tracker = InstanceTracker(finder(), searching(finder(), []))
+    assert tracker.update(frame(60, 50), 1.5)
+    for time in (1.5, 1.0, np.nan):
+        with pytest.raises(ValueError, match=f"time={time}: expected a time after 1.5"):
+            tracker.update(frame(60, 50), time)
+    assert tracker.update(frame(60, 50))
 
 
 @pytest.mark.parametrize(
-    "options, message", [({"smooth": 0.0}, "smooth=0.0"), ({"search_every": 0}, "search_every=0")]
+    "options, message",
+    [({"search_every": 0}, "search_every=0"), ({"search_every": -1}, "search_every=-1")],
 )
 def test_senseless_numbers(options, message):
     with pytest.raises(ValueError, match=message):

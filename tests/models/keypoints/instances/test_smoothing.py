@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from annealed.models.keypoints.instances.instance_finder import Instance, InstancePoint
 from annealed.models.keypoints.instances.shape_models import Pose
-from annealed.models.keypoints.instances.smoothing import check_cutoff, smoothed
+from annealed.models.keypoints.instances.smoothing import smoothed
 
 
 def frames_of(points, times, tracks=None):
@@ -83,9 +83,3 @@ def test_keypoints_and_box_follow_the_points():
     assert one.keypoints["chin"].probability == 0.9
     assert one.box == pytest.approx((*one.landmarks.min(axis=0), *one.landmarks.max(axis=0)))
     assert smoothed([(0.0, [])], 0, 5.0) == []
-
-
-@pytest.mark.parametrize("cutoff", [0.0, -1.0, np.nan, np.inf])
-def test_settings(cutoff):
-    with pytest.raises(ValueError, match=f"smooth={cutoff}: expected a cut-off frequency above 0"):
-        check_cutoff(cutoff)

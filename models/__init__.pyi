@@ -14,6 +14,7 @@ from .sensors.activity_model import ActivityModel
 from .tabular.explanation import Contributions, explain
 from .tabular.export.writers import export
 from .tabular.model import TabularModel
+from .tabular.selector import TabularSelector
 
 __all__ = [
     "ActivityModel",
@@ -29,6 +30,7 @@ __all__ = [
     "KeypointModel",
     "SegmentationRanker",
     "TabularModel",
+    "TabularSelector",
     "align_face",
     "explain",
     "export",

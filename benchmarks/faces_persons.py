@@ -111,8 +111,16 @@ def _middle(face):
 
 
 def cuts(detector, images, pictures, path, n_persons=10, n_scenes=20, n_frames=12):
-    """Numbers of persons who follow each other in one place, before different backgrounds."""
-    rng, pasted = np.random.default_rng(0), [Pasted(image) for image in images[:n_persons]]
+    """How many persons who follow each other in one place, before different backgrounds, have a
+    number of their own; and how many numbers there are."""
+    rng, pasted = np.random.default_rng(0), []
+    for image in images:  # those whose face is detected with certainty
+        face = Pasted(image)
+        found = detector.find(face.put(pictures[0], 320.0, 240.0), roll=0.0).instances
+        if found and found[0].probability > 0.9:
+            pasted.append(face)
+        if len(pasted) == n_persons:
+            break
     who = np.concatenate([rng.permutation(n_persons) for _ in range(n_scenes // n_persons)])
     rest = np.tile([[[320.0, 240.0]]], (n_frames, 1, 1))
 

@@ -178,7 +178,7 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
         or len(recorded) != len(_NO_DIGEST)
         or _digest(path, recorded) != recorded
     ):
-        raise ValueError(f"{path}: damaged (its checksum does not fit its content)")
+        raise ValueError(f"{path}: damaged (the checksum does not match the content)")
     return data, header
 
 

@@ -296,7 +296,7 @@ def temporary_folder(context: typer.Context) -> Path:
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
     """Return the value of an option that was given by its former name, with a warning."""
     if new is not None:
-        raise ValueError(f"{name} {old}: the former name of {option}; expected one of the two")
+        raise ValueError(f"{name} {old}: the former name of {option}; expected only one of them")
     print_error(f"{name} is now {option}; {name} will be removed in 0.4")
     return old
 

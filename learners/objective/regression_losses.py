@@ -1,4 +1,4 @@
-"""Losses of numbers with outliers, and of quantiles."""
+"""Losses of numbers besides the squared one: counts, outliers, quantiles."""
 
 import numpy as np
 from scipy.special import expit
@@ -10,7 +10,7 @@ _MIN_MAJORISER = 0.001
 
 
 class HuberLoss(Loss):
-    """Huber's loss of the residual u = f - y: outliers count little.
+    """Huber's loss of the residual u = f - y: outliers have little influence.
 
     u^2 / 2 up to ``delta``, delta |u| - delta^2 / 2 beyond.
 

@@ -91,7 +91,7 @@ def segment(
             raise ValueError(f"--{option}: expected one FILE instead of {len(files)}")
         if path is not None and dask is not None:
             raise ValueError(
-                f"--{option} {path}: not available with --dask; expected one of the two"
+                f"--{option} {path}: not available with --dask; expected only one of them"
             )
     if out is not None:
         check_tracks_name(out)

@@ -27,7 +27,7 @@ def sample(name: str) -> bytes:
 def sample_file(folder: Path, name: str, given: object) -> Path:
     """Write a sample to a folder for ``--sample``, which takes no file beside it."""
     if given:
-        raise ValueError("--sample: expected no file beside it")
+        raise ValueError("--sample: not available with a file; expected only one of them")
     path = folder / name
     write_sample(path)
     return path

@@ -165,7 +165,7 @@ def _frame(
             )
             start += n
     if not start:
-        raise ValueError(f"{path}: holds no row")
+        raise ValueError(f"{path}: contains no rows")
     frame = pa.concat_tables(tables).to_pandas()
     pa.default_memory_pool().release_unused()
     return frame

@@ -340,7 +340,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
 def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
-        raise ValueError(f"{path}: no row with a target")
+        raise ValueError(f"{path}: no rows with a target")
     if len(rows) < len(y):
         notes.append(f"{len(y) - len(rows)} rows dropped, their target is missing")
     return rows
@@ -664,7 +664,7 @@ def _read_svmlight(path: Path) -> Matrix:
     except (ValueError, OSError, OverflowError) as error:
         raise ValueError(f"{path}: not a readable svmlight file ({error})") from None
     if not X.shape[0]:
-        raise ValueError(f"{path}: holds no row")
+        raise ValueError(f"{path}: contains no rows")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
         raise ValueError(f"{path}: holds NaN or infinity, which a sparse table cannot have")
     table = Matrix(X.tocsr(), y, [str(j) for j in range(X.shape[1])])

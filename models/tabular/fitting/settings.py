@@ -96,7 +96,7 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
     for name in {given.rpartition("=")[0] for given in request.monotone} & {
         given.rpartition("=")[0] for given in request.bounds
     }:
-        raise ValueError(f"column {name!r} has --bounds and --monotone; expected one of the two")
+        raise ValueError(f"column {name!r} has --bounds and --monotone; expected only one of them")
     alone = units.max() + 1 == len(units)
     if not alone or wanted.any() or directions is not None or bounds is not None:
         constraints = Constraints(

@@ -70,7 +70,10 @@ def test_a_sample_table_is_selected_from_and_predicted(tmp_path):
     assert record["settings"]["target"] == "diagnosis" and len(record["selected"]) == 2
     result = helpers.run("predict", model, table, "--json")
     assert json.loads(result.stdout)["rows"] == record["n_rows"] == 569
-    for given, message in (((), "no TABLE"), (("--sample", table), "--sample: expected no file")):
+    for given, message in (
+        ((), "no TABLE"),
+        (("--sample", table), "--sample: not available with a file"),
+    ):
         result = helpers.run("select", *given)
         assert result.exit_code == 2 and message in result.stderr
 

@@ -147,7 +147,7 @@ def test_guess_task():
             ("--target", "y", "-k", 1),
             "no usable column (1 column dropped, constant",
         ),
-        ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
+        ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no rows with a target"),
         ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "a single value ('b')"),
         (
             "t.csv",
@@ -208,7 +208,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
         "t.csv: a folder, expected a table"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
-    assert "t.svm: holds no row" in run("select", tmp_path / "t.svm", "-k", 1).stderr
+    assert "t.svm: contains no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr
 
 
 def test_more_than_there_are(tmp_path):

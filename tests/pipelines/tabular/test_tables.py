@@ -353,7 +353,7 @@ def test_queries_of_svmlight_group_the_rows(tmp_path):
     assert len(np.unique(table.row_groups)) == 6 and "stay together" in table.notes[0]
     (tmp_path / "e.svm").write_text("")
     result = run("select", tmp_path / "e.svm", "-k", 1)
-    assert result.exit_code == 2 and "e.svm: holds no row" in result.stderr
+    assert result.exit_code == 2 and "e.svm: contains no rows" in result.stderr
 
 
 def test_matrix_model_predicts_npz_and_csv(tmp_path):

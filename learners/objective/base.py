@@ -377,6 +377,16 @@ class BandedLoss(Loss):
         return np.max([self.base.curvature(y, np.broadcast_to(p, y.shape), one) for p in points], 0)
 
 
+def _shifted(name: str) -> Any:
+    """The method of that name of the base loss, at the scores plus the offset."""
+
+    def method(self: OffsetLoss, y: np.ndarray, scores: np.ndarray, *weight: np.ndarray) -> Any:
+        # Compiled losses need contiguous arrays
+        return getattr(self.base, name)(y.real.copy(), scores + y.imag, *weight)
+
+    return method
+
+
 class OffsetLoss(Loss):
     """A loss of the scores plus an offset of each row.
 
@@ -400,31 +410,13 @@ class OffsetLoss(Loss):
         "unknown_dispersion",
     )
 
+    value, row_values, gradient = map(_shifted, ("value", "row_values", "gradient"))
+    curvature, row_hessians = map(_shifted, ("curvature", "row_hessians"))
+    value_and_gradient, second_order = map(_shifted, ("value_and_gradient", "second_order"))
+
     def __init__(self, base: Loss) -> None:
         self.base = base
         self.__dict__.update({name: getattr(base, name) for name in self._same})
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return self.base.value(*_shifted(y, scores), sample_weight)
-
-    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        return self.base.row_values(*_shifted(y, scores))
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.base.gradient(*_shifted(y, scores), sample_weight)
-
-    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.base.curvature(*_shifted(y, scores), sample_weight)
-
-    def row_hessians(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> np.ndarray:
-        return self.base.row_hessians(*_shifted(y, scores), sample_weight)
-
-    def second_order(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> SecondOrder:
-        return self.base.second_order(*_shifted(y, scores), sample_weight)
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         constant = self.base.best_constant(y.real, sample_weight) - sample_weight @ y.imag
@@ -443,10 +435,6 @@ class OffsetLoss(Loss):
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
         return self.base.curvature_bound(y.real)
-
-
-def _shifted(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return y.real.copy(), scores + y.imag  # compiled losses need contiguous arrays
 
 
 class MarginLoss(Loss):

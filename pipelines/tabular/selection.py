@@ -67,6 +67,8 @@ def select_file(
     size = None if request.k is None else number_or_auto("-k", request.k)
     table, task = _read_rows(path, request)
     check_score(request.score, task)
+    if request.offset_column is not None and task != "regression":
+        raise ValueError("--offset, --exposure: not available here; expected --task regression")
     sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
     test = None
@@ -110,7 +112,7 @@ def select_file(
             note(text)
     if test is not None and selection.validation.scores:
         predicted = HeldOut.of(selection.model, test.with_logarithms(selection.logarithms))
-        selection.validation.scores["test"] = measures(task, predicted, request.score)
+        selection.validation.scores["test"] = measures(task, predicted, request.measure)
     return selection
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...models.files import replacing
 from ...models.messages import first_of, suggestion
-from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
+from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, offsets, to_numbers
 from ...models.tabular.fitting.leaks import gap_leaks
 from ...models.tabular.fitting.options import Request
 from ...models.tabular.fitting.table import (
@@ -105,9 +105,8 @@ def usable(path: Path, table: Table) -> Table:
 
 def _special(request: Request) -> list[tuple[str, list[str]]]:
     """Columns that a table of numbers cannot have, by the options that name them."""
-    named = {"--row-groups": request.row_groups, "--weight": request.weight, "--time": request.time}
     return [
-        *((option, [name] if name else []) for option, name in named.items()),
+        *((f"--{option.replace('_', '-')}", [name]) for option, name in request.of_rows.items()),
         ("--as", list(request.kinds)),
     ]
 
@@ -163,8 +162,8 @@ def table_from_frame(
     row_groups = _row_groups(path, frame, request.row_groups, rows)
     times = _times(path, frame, request.time, rows, request.dates or "")
 
-    of_rows = (request.target, request.row_groups, request.weight)
-    usable_names = [name for name in frame.columns if name not in of_rows]
+    others = {request.target, *(n for option, n in request.of_rows.items() if option != "time")}
+    usable_names = [name for name in frame.columns if name not in others]
     _check_names(path, usable_names, request.include, request.exclude)
     excluded = set(request.exclude)
     columns = frame[[name for name in usable_names if name not in excluded]]
@@ -202,6 +201,8 @@ def table_from_frame(
         rows=rows,
         row_groups=row_groups,
         weight=weight,
+        offset=_offset(path, frame, request, rows),
+        offset_column=request.offset_column,
         times=times,
         skewed=skewed,
     )
@@ -232,6 +233,19 @@ def _weights(
             "numbers, not all 0"
         )
     return weight
+
+
+def _offset(
+    path: Path, frame: pd.DataFrame, request: Request, rows: np.ndarray
+) -> np.ndarray | None:
+    if request.offset_column is None:
+        return None
+    name, link = request.offset_column
+    _check_column(path, name, list(frame.columns), "--exposure" if link == "log" else "--offset")
+    try:
+        return offsets(frame[name], link)[rows]
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _row_groups(
@@ -334,6 +348,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         notes=notes,
         rows=rows,
         weight=_weights(path, frame, request.weight, rows),
+        offset=_offset(path, frame, request, rows),
     )
 
 

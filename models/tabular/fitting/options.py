@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from typer import Option
+
+from ....learners.objective.losses import LOSSES
 
 Words = Sequence[str]
 Task = Literal["auto", "classification", "regression"]
@@ -87,6 +90,8 @@ class Request:
         Columns of the sample weights; of the groups of rows that stay together in
         cross-validation; and of the order of the rows, so that each fold is predicted from earlier
         ones.
+    offset, exposure : str or None
+        Column that is added to the score, or whose logarithm is; in regression.
     split_duplicates : bool
         Allow identical rows in different folds.
     boosting : bool
@@ -191,6 +196,13 @@ class Request:
         _Rows("--keep-rare", help="Keep classes with a single row; disables cross-validation."),
     ] = False
     weight: Annotated[str | None, _Rows(metavar="COLUMN", help="Column of sample weights.")] = None
+    offset: Annotated[
+        str | None, _Rows(metavar="COLUMN", help="Column that is added to the score (regression).")
+    ] = None
+    exposure: Annotated[
+        str | None,
+        _Rows(metavar="COLUMN", help="Column whose logarithm is the offset, such as years."),
+    ] = None
     row_groups: Annotated[
         str | None,
         _Rows(metavar="COLUMN", help="Column of groups of rows that stay in the same fold."),
@@ -252,8 +264,8 @@ class Request:
             )
         if self.card and self.k == "auto":
             raise ValueError("-k auto: not available for a score card; expected a number of rules")
-        tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
-        not_for_cards = {
+        chosen: dict[str, object] = {
+            "--card": self.card,
             "--response piecewise": self.response != "linear",
             "--monotone": self.monotone,
             "--bounds": self.bounds,
@@ -261,24 +273,26 @@ class Request:
             "--group": self.group,
             "--loss": self.loss != "auto",
             "--class-weight": self.class_weight,
-            **tests,
+            "--offset": self.offset is not None,
+            "--exposure": self.exposure is not None,
+            "--fdr": self.fdr is not None,
+            "--intervals": self.intervals,
+            "--weight": self.weight is not None,
+            "--row-groups": self.row_groups is not None,
+            "--time": self.time is not None,
         }
-        for option, given in not_for_cards.items():
-            if self.card and given:
-                raise ValueError(
-                    f"--card: {option} is not available for score cards; expected only one of them"
-                )
-        for option, given in tests.items():
-            if given and self.weight is not None:
-                raise ValueError(
-                    f"{option}: not available with --weight; expected only one of them"
-                )
+        exclusive = [
+            *(("--card", option) for option in list(chosen)[1:12]),
+            *product(("--fdr", "--intervals"), ("--weight", "--offset", "--exposure")),
+            ("--intervals", "--response piecewise"),
+            ("--exposure", "--offset"),
+            ("--time", "--row-groups"),
+        ]
+        for option, other in exclusive:
+            if chosen[option] and chosen[other]:
+                raise ValueError(f"{option}: not available with {other}; expected only one of them")
         if self.fdr is not None and not 0 < self.fdr < 1:
             raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
-        if self.intervals and self.response != "linear":
-            raise ValueError(
-                "--intervals: not available with --response piecewise; expected only one of them"
-            )
         lists = {
             "--monotone": self.monotone,
             "--bounds": self.bounds,
@@ -297,8 +311,6 @@ class Request:
                 raise ValueError(
                     f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}"
                 )
-        if self.row_groups is not None and self.time is not None:
-            raise ValueError("--time: not available with --row-groups; expected only one of them")
 
     @property
     def needs_inference(self) -> bool:
@@ -306,9 +318,28 @@ class Request:
         card."""
         return (
             not self.card
-            and self.weight is None
+            and self.weight is self.offset_column is None
             and (self.fdr is not None or self.intervals or self.pvalues)
         )
+
+    @property
+    def offset_column(self) -> tuple[str, str] | None:
+        """The column of the offset and its link: "log" for exposures, else "identity"."""
+        if self.exposure is not None:
+            return self.exposure, "log"
+        return None if self.offset is None else (self.offset, "identity")
+
+    @property
+    def of_rows(self) -> dict[str, str]:
+        """The options that name a column about the rows, such as weights, and the column."""
+        names = ("row_groups", "weight", "offset", "exposure", "time")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def measure(self) -> str | None:
+        """The score that chooses the size, by default D^2 for a loss with a log link."""
+        log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
+        return "d2" if self.score is None and log_link else self.score
 
     def record(self) -> dict[str, Any]:
         """The options for JSON; None for those that are not set."""

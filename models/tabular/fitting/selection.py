@@ -88,6 +88,7 @@ class Selection:
         return TabularModel.from_estimator(
             self.model,
             self.table.encoding,
+            self.table.offset_column,
             target=target,
             n_rows=len(self.table.y),
             scores=self.validation.scores,
@@ -347,7 +348,7 @@ def _stability(
         return np.full(n_columns, np.nan), None
     list(progress([None], "random halves of the rows"))
     stability = selection_stability(
-        model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed
+        model, table.X, y, N_HALVES, resample="half", random_state=seed, **table.fit_options
     )
     first = np.unique(table.encoding.groups, return_index=True)[1]
     return np.maximum.reduceat(stability.frequency, first), float(stability.kappa)

@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 
 from ....learners import FSAPath, ScoreCardClassifier
 from ....learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
+from ....learners.objective.losses import Loss, regression_loss
 from ..encoding import CATEGORY, ColumnEncoding, TableEncoding
 from .options import Request
 from .settings import make_model
@@ -122,6 +123,8 @@ class HeldOut:
     probabilities : ndarray of shape (n_rows, n_classes) or None
     calibrated : bool
         Whether the probabilities are calibrated, and not only a ranking.
+    loss : Loss or None
+        A loss with a log link, whose deviance is the loss of a row; None: the squared error.
     """
 
     y: np.ndarray
@@ -130,13 +133,16 @@ class HeldOut:
     classes: np.ndarray | None = None
     probabilities: np.ndarray | None = None
     calibrated: bool = True
+    loss: Loss | None = None
 
     @classmethod
     def of(cls, model: Any, table: Table) -> Self:
         """Predict the rows of a table with a fitted estimator."""
-        predicted, classes = model.predict(table.X), getattr(model, "classes_", None)
+        predicted, classes = model.predict(table.X, **table.shift), getattr(model, "classes_", None)
         if classes is None:
-            return cls(table.y, predicted, table.weight)
+            loss = getattr(model, "loss_", None)
+            loss = loss if getattr(loss, "link", "") == "log" else None
+            return cls(table.y, predicted, table.weight, loss=loss)
         if hasattr(model, "predict_proba"):
             return cls(table.y, predicted, table.weight, classes, model.predict_proba(table.X))
         score = model.decision_function(table.X)
@@ -164,6 +170,7 @@ class HeldOut:
             classes=first.classes,
             probabilities=joined("probabilities") if alike else None,
             calibrated=first.calibrated,
+            loss=first.loss,
         )
 
 
@@ -180,7 +187,10 @@ def _balanced(held: HeldOut) -> float:
 
 
 def _row_losses(held: HeldOut, minimum: float = MIN_PROBABILITY) -> np.ndarray:
-    """Squared error, or log loss, of each row."""
+    """Squared error, deviance or log loss of each row."""
+    if held.loss is not None:
+        logs = np.log(np.maximum(held.predicted, 1e-300))
+        return 2.0 * held.loss.row_values(held.y[:, None].astype(np.float64), logs[:, None])
     if held.classes is None:
         return (held.y - held.predicted) ** 2
     likelihood = np.where(held.classes == held.y[:, None], np.asarray(held.probabilities), 0.0).sum(
@@ -192,6 +202,10 @@ def _row_losses(held: HeldOut, minimum: float = MIN_PROBABILITY) -> np.ndarray:
 def _r2(held: HeldOut) -> float:
     spread = _mean((held.y - _mean(held.y, held.weight)) ** 2, held.weight)
     return 1.0 - _mean((held.y - held.predicted) ** 2, held.weight) / spread if spread > 0 else 0.0
+
+
+def _d2(held: HeldOut) -> float:
+    return held.loss.quality(held.y, held.predicted, held.weight) if held.loss else _r2(held)
 
 
 def _mean(values: np.ndarray, weight: np.ndarray | None) -> float:
@@ -227,6 +241,8 @@ SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "roc_auc": ("classification", 1, _ranked("roc_auc")),
     "log_loss": ("classification", -1, lambda h: _mean(_row_losses(h, 1e-15), h.weight)),
     "r2": ("regression", 1, _r2),
+    "d2": ("regression", 1, _d2),
+    "deviance": ("regression", -1, lambda h: _mean(_row_losses(h), h.weight)),
     "mean_absolute_error": ("regression", -1, lambda h: _mean(np.abs(h.y - h.predicted), h.weight)),
     "mean_squared_error": ("regression", -1, lambda h: _mean((h.y - h.predicted) ** 2, h.weight)),
 }
@@ -265,7 +281,8 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
     without |= {"log_loss", "average_precision", "roc_auc"} if held.probabilities is None else set()
     values = {name: np.nan if name in without else SCORES[name][2](held) for name in names}
     return {
-        "R2" if name == "r2" else name.replace("_", " "): value for name, value in values.items()
+        name.upper() if name in ("r2", "d2") else name.replace("_", " "): value
+        for name, value in values.items()
     }
 
 
@@ -345,7 +362,7 @@ def validate(
     scored with nested choices: in each fold the losses of the other folds choose the size. That
     needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
     """
-    competitors = _competitors(task, request, getattr(model, "class_weight", None))
+    competitors = _competitors(task, request, model)
     by_fold: list[list[HeldOut]] = []  # each with one for every size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}
     for train, test in progress(splits, "sizes"):
@@ -358,11 +375,11 @@ def validate(
         for name, fit in competitors.items():
             held_out[name].append(HeldOut.of(fit(rows), new_rows))
     tests = [test for _, test in splits]
-    losses = np.array([[_loss(one, request.score) for one in fold] for fold in by_fold])
-    if task == "regression" and request.score is None:
+    losses = np.array([[_loss(one, request.measure) for one in fold] for fold in by_fold])
+    if task == "regression" and request.measure is None:
         scores = 1.0 - losses / _variance(np.concatenate(tests), table)
     else:
-        measure = first_measure(task, request.score)[1]
+        measure = first_measure(task, request.measure)[1]
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
@@ -385,25 +402,46 @@ def validate(
         sizes.tolist(),
         path=scores,
         losses=losses,
-        scores={name: measures(task, one, request.score) for name, one in joined.items()},
+        scores={name: measures(task, one, request.measure) for name, one in joined.items()},
         nested=nested,
         held_out=[len(test) for test in tests],
         errors=errors(joined["selected"]),
     )
 
 
-def _competitors(
-    task: str, request: Request, class_weight: Any
-) -> dict[str, Callable[[Table], Any]]:
+def _competitors(task: str, request: Request, model: Any) -> dict[str, Callable[[Table], Any]]:
     """Functions that fit the models to compare with to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     baseline = DummyClassifier if task == "classification" else DummyRegressor
     models: dict[str, Callable[[Table], Any]] = {
-        "all columns": lambda table: all_columns(task, table, class_weight),
+        "all columns": lambda table: all_columns(task, table, getattr(model, "class_weight", None)),
         "baseline": lambda table: baseline().fit(table.X, table.y, table.weight),
     }
-    return models | ({"boosting": partial(_boosting, task)} if request.boosting else {})
+    models |= {"boosting": partial(_boosting, task)} if request.boosting else {}
+    if task == "regression" and (request.measure == "d2" or request.offset_column is not None):
+        loss = regression_loss("squared" if model.loss == "auto" else model.loss)
+        models = {name: partial(_Competitor, fit, loss) for name, fit in models.items()}
+    return models
+
+
+class _Competitor:
+    """A model without offsets or a log link, fitted to the target minus the offset, or with a log
+    link to the target per exposure, weighted by the exposure."""
+
+    def __init__(self, fit: Callable[[Table], Any], loss: Loss, table: Table) -> None:
+        self.loss_, self.log = loss, loss.link == "log"
+        offset = np.zeros(len(table.y)) if table.offset is None else table.offset
+        if not self.log:
+            self.model, self.lowest = fit(replace(table, y=table.y - offset)), -np.inf
+            return
+        exposure, w = np.exp(offset), np.ones(len(offset)) if table.weight is None else table.weight
+        self.model = fit(replace(table, y=table.y / exposure, weight=w * exposure))
+        self.lowest = 0.01 * (w @ table.y) / (w @ exposure)  # deviances need positive means
+
+    def predict(self, X: Any, offset: Any = 0.0) -> np.ndarray:
+        predicted = np.maximum(self.model.predict(X), self.lowest)
+        return predicted * np.exp(offset) if self.log else predicted + offset
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
@@ -455,7 +493,7 @@ def costs(
 
     All models use the same folds. The columns are given, not selected again.
     """
-    sign, measure = first_measure(task, request.score)
+    sign, measure = first_measure(task, request.measure)
 
     def score(without: str | None = None) -> float:
         kept = [name for name in table.names if name in names and name != without]
@@ -478,7 +516,7 @@ def interaction(
 
     The rows that score the pair also choose it: a hint, not a test.
     """
-    whole, (sign, measure) = _part(table, names), first_measure(task, request.score)
+    whole, (sign, measure) = _part(table, names), first_measure(task, request.measure)
     numbers = [
         name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY
     ][:_MAX_PAIRED]
@@ -554,7 +592,7 @@ def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
     if isinstance(model, ScoreCardClassifier):  # without a path
         return [fitted(model, int(k), table) for k in sizes]
     # with exchanges, as in the final fit: without them small sizes would score worse
-    path = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, sample_weight=table.weight)
+    path = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, **table.fit_options)
     return [path.get_estimator(int(k)) for k in np.minimum(sizes, path.sizes_[-1])]
 
 
@@ -612,10 +650,10 @@ def fitted(model: Any, size: int, table: Table) -> Any:
     """Fit an estimator of a given size; 0 is a constant."""
     from sklearn.base import clone
 
-    weights = {} if table.weight is None else {"sample_weight": table.weight}
+    options = table.fit_options
     if size:
-        return clone(model).set_params(n_features_to_select=size).fit(table.X, table.y, **weights)
-    return FSAPath(model, [0]).fit(table.X, table.y, **weights).get_estimator(0)
+        return clone(model).set_params(n_features_to_select=size).fit(table.X, table.y, **options)
+    return FSAPath(model, [0]).fit(table.X, table.y, **options).get_estimator(0)
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:

@@ -25,7 +25,7 @@ SOME_FAILED = 1  # exit code of a command with several inputs
 Model = Annotated[
     str, typer.Option(metavar="MODEL", help="Name of a shipped model, or a model file.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress progress output.")]
 Dask = Annotated[
     str | None,
@@ -288,9 +288,9 @@ def log(message: str, quiet: bool) -> None:
         typer.echo(message, err=True)
 
 
-def temporary_folder(context: typer.Context) -> Path:
-    """Create a temporary folder, which exists until the command ends."""
-    return Path(context.with_resource(tempfile.TemporaryDirectory()))
+def temporary_file(context: typer.Context, name: str) -> Path:
+    """Return the path of a temporary file, which is removed when the command ends."""
+    return Path(context.with_resource(tempfile.TemporaryDirectory())) / name
 
 
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:

@@ -199,7 +199,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Second derivative (n, q) over each score alone, never negative. See :class:`Loss`."""
+        """Second derivative (n, q) in each score, never negative. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(

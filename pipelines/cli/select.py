@@ -22,7 +22,7 @@ from ..console import (
     print_table,
     progress,
     renamed,
-    temporary_folder,
+    temporary_file,
     with_options,
 )
 
@@ -47,7 +47,7 @@ TableOrUrl = Annotated[
     ),
 ]
 _Output = partial(typer.Option, rich_help_panel="Output")
-AsJson = Annotated[bool, _Output("--json", help="Print JSON instead of tables.")]
+AsJson = Annotated[bool, _Output("--json", help="Print JSON.")]
 
 
 @one_line_errors
@@ -80,7 +80,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
 
 def _stdin_file(context: typer.Context) -> Path:
     """Copy stdin to a temporary file."""
-    path = temporary_folder(context) / "stdin.csv"
+    path = temporary_file(context, "stdin.csv")
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return path
@@ -133,7 +133,7 @@ def select(
       annealed select --sample -k 5 --report report
       annealed select table.csv --target price -k auto --report report --out model.safetensors
     """
-    from ..common.samples import TABLE, TARGET, sample_file
+    from ..common.samples import TABLE, TARGET, write_sample
     from ..tabular.selection import select_file
     from ..tabular.tables import FRAMES
 
@@ -141,12 +141,12 @@ def select(
         columns, out = renamed(out, "--out with the name of a table", columns, "--table"), None
     if save is not None:
         out = renamed(save, "--save", out, "--out")
+    if sample == (table is not None):
+        raise ValueError("expected either a TABLE, - for stdin, or --sample")
     if sample:
-        table = sample_file(temporary_folder(context), TABLE, table)
+        write_sample(table := temporary_file(context, TABLE))
         k = request.k or ("auto" if request.fdr is None else None)
         request = replace(request, target=request.target or TARGET, k=k)
-    if table is None:
-        raise ValueError("no TABLE: expected a file, - for stdin, or --sample")
     request = replace(request, pvalues=report is not None)
     if columns and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")

@@ -206,7 +206,7 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows that are alone in their class; none if fewer than two classes would
+    """Return the rows whose class has no other row; none if fewer than two classes would
     remain."""
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)

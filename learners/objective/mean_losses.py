@@ -56,12 +56,11 @@ class MeanLoss(Loss):
         if not 1.0 <= self.power <= 2.0:
             raise ValueError(f"power={self.power!r} is not valid; expected a number from 1 to 2")
         values = np.asarray(y)
-        if values.dtype.kind not in "iuf" or not values.size:
-            return y
-        lowest = np.nanmin(values) if not np.isnan(values).all() else 0.0
+        numbers = values.dtype.kind in "iuf" and values.size
+        lowest = np.fmin.reduce(values, axis=None) if numbers else np.nan
         if lowest < 0 or (lowest == 0 and self.power >= 2.0):
             raise ValueError(f"y holds {lowest:g}; expected {self.targets} for loss={self.name!r}")
-        if not (values != 0).any():
+        if lowest == 0 and not values.any():
             raise ValueError(
                 f"y is 0 everywhere; expected at least one positive number for loss={self.name!r}"
             )

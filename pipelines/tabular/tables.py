@@ -242,10 +242,7 @@ def _offset(
         return None
     name, link = request.offset_column
     _check_column(path, name, list(frame.columns), "--exposure" if link == "log" else "--offset")
-    try:
-        return offsets(frame[name], link)[rows]
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    return offsets(frame[name], link, f"{path}: ")[rows]
 
 
 def _row_groups(

@@ -71,12 +71,10 @@ def formula_of(model: Any) -> Formula:
         raise ValueError(f"column {mixed[0]!r} is read as text and as numbers: cannot be exported")
     if kept.offset is not None:
         name, link = kept.offset
-        cell: Expression = ("cell", name, 0.0)
-        if link == "log":
-            cell = ("if", ("<", 0.0, cell), ("log", cell), float("nan"))
+        cell, nan = ("cell", name, 0.0), float("nan")
+        value = ("if", ("<", 0.0, cell), ("log", cell), nan) if link == "log" else cell
         kinds[name], styles[name] = NUMBER, ""
-        term = ("if", ("empty", name), float("nan"), cell)
-        terms += ((name, (term,) * additive.responses.shape[2]),)
+        terms += ((name, (("if", ("empty", name), nan, value),) * additive.responses.shape[2]),)
     intercept = tuple(np.atleast_1d(np.asarray(additive.intercept, float)).tolist())
     n, classes = len(intercept), None if kept.classes is None else tuple(kept.classes.tolist())
     outputs = ("",) if n == 1 else tuple(map(str, classes or range(1, n + 1)))

@@ -325,9 +325,8 @@ class Request:
     @property
     def offset_column(self) -> tuple[str, str] | None:
         """The column of the offset and its link: "log" for exposures, else "identity"."""
-        if self.exposure is not None:
-            return self.exposure, "log"
-        return None if self.offset is None else (self.offset, "identity")
+        name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
+        return None if name is None else (name, link)
 
     @property
     def of_rows(self) -> dict[str, str]:

@@ -430,14 +430,14 @@ class _Competitor:
     link to the target per exposure, weighted by the exposure."""
 
     def __init__(self, fit: Callable[[Table], Any], loss: Loss, table: Table) -> None:
-        self.loss_, self.log = loss, loss.link == "log"
-        offset = np.zeros(len(table.y)) if table.offset is None else table.offset
-        if not self.log:
-            self.model, self.lowest = fit(replace(table, y=table.y - offset)), -np.inf
-            return
-        exposure, w = np.exp(offset), np.ones(len(offset)) if table.weight is None else table.weight
-        self.model = fit(replace(table, y=table.y / exposure, weight=w * exposure))
-        self.lowest = 0.01 * (w @ table.y) / (w @ exposure)  # deviances need positive means
+        self.loss_, self.log, n = loss, loss.link == "log", len(table.y)
+        weight = np.ones(n) if table.weight is None else table.weight
+        shift = np.zeros(n) if table.offset is None else table.offset
+        exposure = np.exp(shift) if self.log else np.ones(n)
+        y = table.y / exposure if self.log else table.y - shift
+        self.model = fit(replace(table, y=y, weight=weight * exposure))
+        # Deviances need positive means
+        self.lowest = 0.01 * np.average(y, weights=weight * exposure) if self.log else -np.inf
 
     def predict(self, X: Any, offset: Any = 0.0) -> np.ndarray:
         predicted = np.maximum(self.model.predict(X), self.lowest)

@@ -13,12 +13,13 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, rollback_on_error
 from ..model_selection.size import MIN_PROBABILITY, choose_size
+from ..plots import plot_scores
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
@@ -101,6 +102,29 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 settings, size=min(self.n_features_, problem.n_units), undecided=False
             )
             return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Plot the held-out scores against the number of features.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+
+        Raises
+        ------
+        ValueError
+            If ``criterion="ebic"``, which has no held-out scores.
+        """
+        check_is_fitted(self, "n_features_")
+        if self.criterion == "ebic":
+            raise ValueError("criterion='ebic' has no held-out scores; expected 'cv'")
+        return plot_scores(self.sizes_, self.cv_scores_, selected=self.n_features_, ax=ax)
 
     def _cross_validated(
         self,

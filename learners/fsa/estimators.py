@@ -19,6 +19,7 @@ from ..designs.factory import as_out_of_core, local, rowwise
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, regression_loss
 from ..objective.priors import Prior
+from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
@@ -118,6 +119,24 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     # Checks the data of ``fit``, encodes the targets, sets the attributes known before the fit
     encode: Callable[..., FitProblem]
     predict: Callable[..., np.ndarray]
+
+    def plot(self, **options: Any) -> Any:
+        """Plot the standardised coefficients, or the response curves.
+
+        Parameters
+        ----------
+        **options
+            Of :func:`annealed.learners.plots.plot_coefficients` or
+            :func:`annealed.learners.plots.plot_responses`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes, or ndarray of them
+            Where it was drawn.
+        """
+        return (plot_responses if hasattr(self, "responses_") else plot_coefficients)(
+            self, **options
+        )
 
     def fit_settings(self) -> FitSettings:
         """The validated parameters.

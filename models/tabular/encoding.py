@@ -385,7 +385,7 @@ def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
     return np.array([order.get(word, np.nan) for word in words], np.float64)
 
 
-def offsets(values: pd.Series, link: str, table: str = "") -> np.ndarray:
+def offsets(values: pd.Series, link: str) -> np.ndarray:
     """Offsets of the scores: the numbers of a column, or the logarithms of exposures ("log").
 
     Raises
@@ -398,7 +398,7 @@ def offsets(values: pd.Series, link: str, table: str = "") -> np.ndarray:
     if len(bad):
         what, expected = ("exposure", "positive") if link == "log" else ("offset", "finite")
         raise ValueError(
-            f"{table}{what} {values.name!r}: {values.iloc[bad[0]]!s} in row {bad[0] + 1}; "
+            f"{what} {values.name!r}: {values.iloc[bad[0]]!s} in row {bad[0] + 1}; "
             f"expected {expected} numbers"
         )
     return np.log(numbers) if link == "log" else numbers

@@ -16,7 +16,7 @@ from ....learners import FSAPath, ScoreCardClassifier
 from ....learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
 from ....learners.objective.losses import Loss, regression_loss
 from ..encoding import CATEGORY, ColumnEncoding, TableEncoding
-from .options import Request
+from .options import SelectionOptions
 from .settings import make_model
 from .table import Table
 
@@ -353,7 +353,7 @@ def validate(
     sizes: np.ndarray,
     splits: Splits,
     progress: Progress,
-    request: Request,
+    request: SelectionOptions,
 ) -> Validation:
     """Score the sizes along paths, choose one if ``size`` is None, and score it with all columns
     and a baseline.
@@ -409,7 +409,9 @@ def validate(
     )
 
 
-def _competitors(task: str, request: Request, model: Any) -> dict[str, Callable[[Table], Any]]:
+def _competitors(
+    task: str, request: SelectionOptions, model: Any
+) -> dict[str, Callable[[Table], Any]]:
     """Functions that fit the models to compare with to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
@@ -486,7 +488,12 @@ def errors(held: HeldOut) -> dict[str, Any]:
 
 
 def costs(
-    table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress
+    table: Table,
+    task: str,
+    request: SelectionOptions,
+    names: list[str],
+    splits: Splits,
+    progress: Progress,
 ) -> dict[str, float]:
     """Return the loss of the main measure without each of the first ``_MAX_COSTS`` columns, with
     the others refitted.
@@ -509,7 +516,7 @@ def costs(
 
 
 def interaction(
-    table: Table, task: str, request: Request, names: list[str], splits: Splits
+    table: Table, task: str, request: SelectionOptions, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
     """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of
     the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
@@ -564,7 +571,7 @@ def _part(table: Table, names: list[str]) -> Table:
 
 
 def _refitted(
-    part: Table, task: str, request: Request, splits: Splits, columns: bool = True
+    part: Table, task: str, request: SelectionOptions, splits: Splits, columns: bool = True
 ) -> HeldOut:
     """Held-out rows, predicted by models of all columns of a table, or by constants."""
     limits = [
@@ -617,14 +624,16 @@ def _rows_of_folds(
     )
 
 
-def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: Request) -> int:
+def chosen_size(
+    sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: SelectionOptions
+) -> int:
     """Choose a size by the requested rule, see :func:`.choose_size`; 0, the first of the sizes,
     unless the best beats a constant (:func:`.beats_constant`) or columns are included.
 
     Examples
     --------
     >>> rows = RowLosses(np.array([[3.0, 3.1], [2.9, 2.9], [1.0, 1.0]]))
-    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, Request())
+    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, SelectionOptions())
     2
     """
     best = 1 + choose_size(losses[:, 1:], "best")

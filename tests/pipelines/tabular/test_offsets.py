@@ -107,7 +107,7 @@ def test_offset_of_the_squared_loss(tmp_path):
 def test_score_deviance(tmp_path):
     path = table(tmp_path)
     record = select(path, "claims", "--loss", "poisson", "--score", "deviance", k="auto")
-    assert [*record["scores"]["selected"]][0] == "deviance"
+    assert next(iter(record["scores"]["selected"])) == "deviance"
     assert record["scores"]["selected"]["deviance"] < record["scores"]["baseline"]["deviance"]
 
 

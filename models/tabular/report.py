@@ -337,7 +337,8 @@ def _rows(selection: Selection) -> str:
     o = (added.sum(axis=1) + additive.intercept).argmax(axis=1)  # the score of the predicted class
     added -= added.mean(axis=0)
     scores = added.sum(axis=1)[np.arange(len(o)), o]
-    predicted, body = selection.model.predict(rows.X, **rows.shift), ""
+    shift = {} if rows.offset is None else {"offset": rows.offset}
+    predicted, body = selection.model.predict(rows.X, **shift), ""
     for i in np.argsort(scores, kind="stable")[
         np.unique(np.linspace(0, len(scores) - 1, N_ROWS).astype(int))
     ]:

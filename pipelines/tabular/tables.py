@@ -172,7 +172,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         y = read_target(frame[request.target]) if y is None else y
         rows = rows_with_target(y, [])
         X = table.encoding.encode(frame.iloc[rows])
-        weight, offset = weights(frame, request.weight, rows), offset_of(frame, request, rows)
+        weight, shift = weights(frame, request.weight, rows), table.offset_column
+        offset = None if shift is None else offset_of(frame, *shift, rows)
     y = labels_of(y, rows)
     if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
         raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")

@@ -44,10 +44,10 @@ def table_from_frame(
     if y.dtype != object and values.dtype.kind not in "biuf":
         notes.append(f"the target {values.name!r} holds numbers with thousands separators")
     weight = weights(frame, request.weight, rows)
-    row_groups = _row_groups(frame, request.row_groups, rows)
+    row_groups, shift = _row_groups(frame, request.row_groups, rows), request.offset_column
     times = _times(frame, request.time, rows, request.dates or "")
 
-    others = {name for option, name in request.of_rows.items() if option != "time"}
+    others = {request.row_groups, request.weight, request.offset, request.exposure}
     others |= {target} if isinstance(target, str) else set()
     usable_names = [name for name in frame.columns if name not in others]
     check_names(usable_names, request.include, request.exclude)
@@ -87,8 +87,8 @@ def table_from_frame(
         rows=rows,
         row_groups=row_groups,
         weight=weight,
-        offset=offset_of(frame, request, rows),
-        offset_column=request.offset_column,
+        offset=None if shift is None else offset_of(frame, *shift, rows),
+        offset_column=shift,
         times=times,
         skewed=skewed,
     )
@@ -142,13 +142,8 @@ def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarr
     return weight
 
 
-def offset_of(
-    frame: pd.DataFrame, request: SelectionOptions, rows: np.ndarray
-) -> np.ndarray | None:
-    """Return the offsets of some rows; None without a column of them."""
-    if request.offset_column is None:
-        return None
-    name, link = request.offset_column
+def offset_of(frame: pd.DataFrame, name: str, link: str, rows: np.ndarray) -> np.ndarray:
+    """Return the offsets of some rows, see :func:`.offsets`."""
     check_column(name, list(frame.columns), "--exposure" if link == "log" else "--offset")
     return offsets(frame[name], link)[rows]
 

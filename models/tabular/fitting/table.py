@@ -156,12 +156,8 @@ class Table:
     @property
     def fit_options(self) -> dict[str, Any]:
         """Weights and offsets for ``fit``, if any."""
-        return self.shift | ({} if self.weight is None else {"sample_weight": self.weight})
-
-    @property
-    def shift(self) -> dict[str, Any]:
-        """Offsets for ``predict``, if any."""
-        return {} if self.offset is None else {"offset": self.offset}
+        given = {"sample_weight": self.weight, "offset": self.offset}
+        return {name: values for name, values in given.items() if values is not None}
 
     def columns_of(self, names: Collection[str]) -> np.ndarray:
         """A mask of the matrix columns that encode some columns of the table."""

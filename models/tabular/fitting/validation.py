@@ -138,7 +138,8 @@ class HeldOut:
     @classmethod
     def of(cls, model: Any, table: Table) -> Self:
         """Predict the rows of a table with a fitted estimator."""
-        predicted, classes = model.predict(table.X, **table.shift), getattr(model, "classes_", None)
+        shift = {} if table.offset is None else {"offset": table.offset}
+        predicted, classes = model.predict(table.X, **shift), getattr(model, "classes_", None)
         if classes is None:
             loss = getattr(model, "loss_", None)
             loss = loss if getattr(loss, "link", "") == "log" else None

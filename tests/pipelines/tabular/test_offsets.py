@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.learners import FSARegressor, TweedieLoss
-from annealed.models import TabularModel, explain, load_model
+from annealed.models import TabularModel, TabularSelector, explain, load_model
 from helpers import run
 
 rng = np.random.default_rng(0)
@@ -84,6 +84,27 @@ def test_an_exposure_is_an_offset_of_its_logarithm_and_of_the_estimator(tmp_path
     np.testing.assert_allclose(
         explain(kept, FRAME).scores[:, 0], np.log(kept.predict(FRAME)), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("kind", ["selector", "out of core"])
+def test_the_same_from_a_data_frame_and_out_of_core(kind, tmp_path):
+    expected = select(table(tmp_path), "claims", "--loss", "poisson", "--exposure", "years")
+    if kind == "selector":
+        X = FRAME.drop(columns=["claims", "cost", "log_years"])
+        selector = TabularSelector(3, task="regression", loss="poisson", exposure="years")
+        columns = selector.fit(X, FRAME.claims).columns_
+        np.testing.assert_allclose(
+            selector.predict(X.assign(years=1.0)),
+            np.exp(selector.explain(X).scores[:, 0] - FRAME.log_years),
+        )
+    else:
+        pytest.importorskip("pyarrow", reason="needs annealed[parquet]")
+        FRAME.to_parquet(tmp_path / "t.parquet")
+        path, more = tmp_path / "t.parquet", ("--loss", "poisson", "--exposure", "years")
+        columns = select(path, "claims", *more, "--memory-limit", "1MB")["selected"]
+    for ours, theirs in zip(columns, expected["selected"], strict=True):
+        assert ours["name"] == theirs["name"]
+        assert ours["coefficient"] == pytest.approx(theirs["coefficient"], rel=1e-3)
 
 
 def test_report_and_test_rows(tmp_path):

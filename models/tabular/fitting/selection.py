@@ -91,7 +91,7 @@ class Selection:
     def add_certainty(self) -> None:
         """Add p-values, and the requested intervals, to the columns; explain missing ones in the
         notes."""
-        if self.request.card or self.request.of_rows.keys() & {"weight", "offset", "exposure"}:
+        if self.request.card or self.table.fit_options:  # not valid with weights or offsets
             return
         from .inference import add_certainty
 

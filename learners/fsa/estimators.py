@@ -176,7 +176,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
                 callbacks=callbacks,
             )
         warn_if_constant(solution.design.inv)  # annealing drops constant columns first
-        self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
+        columns = problem.columns(solution.kept)
+        self._last = (columns, solution.coef, solution.intercept) if self.warm_start else None
         self.__dict__.update(fitted_attributes(problem, solution, why))
         return self
 
@@ -259,8 +260,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         Shrinkage and smoothness of the responses, during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which features are compared: columns of variance one, or raw columns, which favours
-        columns with large values. For a sparse matrix the final ridge acts in raw units; if at most
-        a tenth of its values are stored, variances include one additional row with a value.
+        columns with large values. For a sparse matrix with at most a tenth of its values stored,
+        variances include one additional row with a value, and the final ridge acts in raw units.
     schedule : str, Schedule or function, default "inverse"
         Number of features after each step.
 
@@ -342,11 +343,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        return problem.constrained(self.constraints, self._is_piecewise)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
@@ -437,11 +434,7 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         problem = FitProblem(
             X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
         )
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        return problem.constrained(self.constraints, self._is_piecewise)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets.

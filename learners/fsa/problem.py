@@ -14,7 +14,7 @@ from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
 from ..common.validation import check_finite, validated
 from ..designs.base import Design
-from ..designs.factory import as_out_of_core, local
+from ..designs.factory import as_out_of_core, constant_columns, local
 from ..objective.base import effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
@@ -175,8 +175,9 @@ class FitProblem:
         basis = block_diag(*(curve if row.any() else np.eye(design.width) for row in sign))
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
-    def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """The problem with constraints.
+    def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
+        """The problem with constraints, and in memory without constant columns: schedules, sizes
+        and criteria count columns. A group keeps its constant columns.
 
         Raises
         ------
@@ -184,7 +185,7 @@ class FitProblem:
             For unknown columns, columns both included and excluded, and for infeasible bounds and
             directions.
         """
-        c, n = constraints, self.X.shape[1]
+        c, n = constraints or Constraints(), self.X.shape[1]
         groups = group_codes(c.groups, n)
         included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
         bounds = None if c.bounds is None else _bounds(c.bounds, n, self.names)
@@ -203,6 +204,9 @@ class FitProblem:
         if monotone is not None and not piecewise:  # a sign is a bound
             bounds, monotone = _signs(monotone, bounds, n, self.names), None
         allowed = None
+        if groups is None:
+            constant = excluded | constant_columns(self.X, self.weight) & ~included
+            excluded = excluded if constant.all() else constant
         if excluded.any():
             allowed = np.flatnonzero(~excluded)
             included = included[allowed]

@@ -157,11 +157,7 @@ class FSARanker(FSAEstimator):
         problem = FitProblem(
             X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names
         )
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        return problem.constrained(self.constraints, self._is_piecewise)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

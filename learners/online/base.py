@@ -7,14 +7,19 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.mixins import SparseInputMixin
 from ..common.progress import progress_bar
-from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
+from ..common.targets import (
+    SparseClassifierMixin,
+    check_two_classes,
+    class_codes,
+    weighted_classes,
+)
 from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import problem_size, values_of_rows
 from ..designs.sparse import canonical
@@ -198,12 +203,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                     "class_weight='balanced' is not known on a stream; "
                     "expected a dict or sample_weight"
                 )
-            present = np.isin(self.classes_, y)
-            per_class = np.ones(len(self.classes_))
-            per_class[present] = compute_class_weight(
-                self.class_weight, classes=self.classes_[present], y=y
-            )
-            weight = weight * per_class[np.searchsorted(self.classes_, y)]
+            codes = np.searchsorted(self.classes_, y)
+            weight = weighted_classes(self.class_weight, self.classes_, codes, weight)
         X = canonical(sp.csr_array(X))
         if not X.data.all():  # stored zeros cause no update
             X = X.copy()

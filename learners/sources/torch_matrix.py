@@ -38,7 +38,14 @@ class TorchMatrix(OutOfCoreMatrix):
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         return function(self.chosen(columns))
 
-    def chosen(self, columns: np.ndarray) -> Any:
+    def __getitem__(self, where: Any) -> Any:
+        """The numbers in some rows and columns."""
+        if not isinstance(where, tuple):
+            return super().__getitem__(where)
         import torch
 
-        return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()
+        rows, columns = where
+        return self.tensor[rows][:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()
+
+    def chosen(self, columns: np.ndarray) -> Any:
+        return self[:, columns]

@@ -143,7 +143,8 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             if record.get("version", before) != _version(labels.labels.get(path.name)):
                 raise RequestError(
                     409,
-                    f"{path.name}: another program or window has changed its labels; reload the image",
+                    f"{path.name}: another program or window has changed its labels; "
+                    "reload the image",
                 )
             labels.save(path, record["objects"])
         except (LookupError, TypeError, AttributeError, RecursionError, *_UNREADABLE):

@@ -54,6 +54,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     "docs/learners": {
         None: [
             "docs/responses",
+            "docs/invariance",
             "docs/constraints",
             "docs/losses",
             "docs/ranking",

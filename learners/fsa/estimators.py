@@ -14,7 +14,7 @@ from ..common.additive import AdditiveModel
 from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin, scaled_targets
 from ..common.validation import check_sample_weight, rollback_on_error
-from ..designs.base import warn_if_constant
+from ..designs.base import warn_if_constant, warn_of_lost_digits
 from ..designs.factory import as_out_of_core
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, regression_loss
@@ -177,6 +177,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             )
         warn_if_constant(solution.design.inv)  # annealing drops constant columns first
         columns = problem.columns(solution.kept)
+        if solution.design.width == 1:
+            names = columns if problem.names is None else problem.names[columns]
+            warn_of_lost_digits(solution.design.mean, solution.design.inv, names)
         self._last = (columns, solution.coef, solution.intercept) if self.warm_start else None
         self.__dict__.update(fitted_attributes(problem, solution, why))
         return self

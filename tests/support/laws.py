@@ -8,6 +8,7 @@ scores on the same rows.
 import pickle
 import tempfile
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -88,9 +89,9 @@ def make(name, **parameters):
 def data(name, seed):
     """Random rows, targets of three columns, and new rows to score."""
     rng = np.random.default_rng([seed, 7])
-    X = np.round(rng.standard_normal((N, M)) * 64) / 64  # exact in single precision
-    test = np.round(rng.standard_normal((20, M)) * 64) / 64
-    f = 1.5 * X[:, 1] - 2 * X[:, 4] + X[:, 6] + 0.5 * np.round(rng.standard_normal(N) * 64) / 64
+    # Exact in single precision
+    X, test = (rng.standard_normal((n, M)).astype(np.float32).astype(np.float64) for n in (N, 20))
+    f = 1.5 * X[:, 1] - 2 * X[:, 4] + X[:, 6] + 0.5 * rng.standard_normal(N)
     qid = np.repeat(np.arange(N // 12), 12)
     if "Rank" in name or name.endswith("three classes"):
         y = np.digitize(f, [-1.5, 1.5])
@@ -156,16 +157,18 @@ def affine(factor=1.0, shift=0.0, columns=slice(None)):
     return law
 
 
-def constant_added(name, case, rng):
-    at = 4
-    X, test = (np.insert(data, at, 3.0, axis=1) for data in (case.X, case.test))
-    return replace(case, X=X, test=test, columns=np.delete(np.arange(M + 1), at))
+def constants_added(name, case, rng):
+    """As many as there are columns, in the middle."""
+    X, test = (np.insert(data, M * [4], 3.0, axis=1) for data in (case.X, case.test))
+    return replace(case, X=X, test=test, columns=np.r_[:4, 4 + M : 2 * M])
 
 
 def csr(name, case, rng):
+    """Half of the values are zero."""
     if not get_tags(make(name)).input_tags.sparse:
         return None
-    return replace(case, X=sp.csr_array(case.X), test=sp.csr_array(case.test))
+    dense = replace(case, X=case.X * (np.abs(case.X) > 0.65))
+    return replace(dense, X=sp.csr_array(dense.X), test=sp.csr_array(case.test)), dense
 
 
 def fortran(name, case, rng):
@@ -253,9 +256,9 @@ def removed_rows(name, case, rng):
 
 
 def targets_scaled(name, case, rng):
-    if is_classifier(make(name)) or case.y.dtype.kind != "f" or "transform" in dir(make(name)) and not hasattr(make(name), "predict"):
+    if is_classifier(make(name)) or case.y.dtype.kind != "f" or name == "FDRSelector":
         return None
-    return replace(case, y=case.y * 1000.0, answer=lambda s: s / 1000.0)
+    return replace(case, y=case.y * 1000.0, answer=lambda scores: scores / 1000.0)
 
 
 LAWS = {
@@ -267,7 +270,7 @@ LAWS = {
     "one column times 1e3": affine(1e3, columns=4),
     "columns plus 1000": affine(shift=1024.0),
     "a column negated": affine(-1.0, columns=4),
-    "a constant column": constant_added,
+    "constant columns": constants_added,
     "CSR": csr,
     "Fortran order": fortran,
     "float32": single,
@@ -285,25 +288,53 @@ LAWS = {
 }
 
 
-def broken(law, name, seed, cache={}):
+# What does not hold, by the first words of the names; docs/invariance.md gives the reasons.
+ONLINE = "FOBOS RDA TruncatedGradient StabilizedTruncatedSGD"
+CRF = "LinearChainCRF FSACRF ForwardBackwardCRF"
+SCALES = "columns times 1e6, columns times 1e-6, one column times 1e3, columns plus 1000"
+STATED = {
+    ONLINE: f"rows in another order, {SCALES}, constant columns, weight 2 = row twice, "
+    "weight 0 = no row",
+    CRF: f"rows in another order, {SCALES}, weight 2 = row twice, weight 0 = no row",
+    "LinearChainCRF": "constant columns",
+    "FSAClassifierCV FSARegressorCV SDistCV": "rows in another order, weight 2 = row twice, "
+    "weight 0 = no row",
+    "FSARegressor,poisson": "targets times 1000",
+    "ScoreCardClassifier": "a column negated",
+    "SparseFourier": "columns in another order, a column negated",
+    "RankBoost": "columns in another order, a column negated",
+    "SDist": "CSR",
+    "StabilizedTruncatedSGD": "columns in another order",
+    "FDRSelector": "weight 2 = row twice",
+}
+
+
+def stated(law, name):
+    """Whether a law is one that the estimator does not follow, by design."""
+    return any(
+        law in laws.split(", ") and name.replace(", ", ",").startswith(tuple(names.split(" ")))
+        for names, laws in STATED.items()
+    )
+
+
+@cache
+def original(name, seed):
+    return run(name, data(name, seed))
+
+
+def broken(law, name, seed):
     """None if the law holds, "" where it does not apply, else a description."""
     case, rng = data(name, seed), np.random.default_rng([seed, 11])
     changed = LAWS[law](name, case, rng)
     if changed is None:
         return ""
-    changed, original = changed if isinstance(changed, tuple) else (changed, case)
-    if original is case:
-        if (name, seed) not in cache:
-            cache[name, seed] = run(name, original)
-        support, scores = cache[name, seed]
-    else:
-        support, scores = run(name, original)
+    changed, first = changed if isinstance(changed, tuple) else (changed, None)
+    support, scores = original(name, seed) if first is None else run(name, first)
     other_support, other = run(name, changed)
     other = changed.answer(other)
     if support is not None and not np.array_equal(support, other_support):
         return f"columns {np.flatnonzero(support)} and {np.flatnonzero(other_support)}"
-    largest = np.abs(scores).max()
-    difference = float(np.abs(scores - other).max() / max(largest, 1e-300))
+    difference = float(np.abs(scores - other).max() / max(np.abs(scores).max(), 1e-300))
     if not difference <= (1e-3 if changed.rounded else TOLERANCE):
         return f"scores differ by {difference:.2g} of the largest"
     return None

@@ -1,5 +1,5 @@
-"""Render synthetic images of mugs, screws, gears or dials with known points, as a COCO keypoint
-file.
+"""Render synthetic images of mugs, screws, gears, dials or chairs with known points, as a COCO
+keypoint file.
 
     python examples/rendered_objects.py mug pictures/train 120
     python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
@@ -8,8 +8,9 @@ file.
 
 A mug is a mesh of a cylinder and a curved tube, a screw one of a head, a threaded shank and a tip,
 a gear a toothed disc with a hole and a keyway; they are seen from varying directions in varying
-light. A dial is a disc with a scale and a needle. Three kinds of background are used for training,
-three others for the test. OUT/background has a third as many images without an object.
+light. A dial is a disc with a scale and a needle, a chair a frame of thin rods. Three kinds of
+background are used for training, three others for the test. OUT/background has a third as many
+images without an object.
 """
 
 import argparse
@@ -25,12 +26,20 @@ POINTS = {
     "screw": ["head_left", "head_right", "head_top", "neck", "shank_end", "tip"],
     "gear": ["centre", "keyway", "rim_up", "rim_left", "rim_down", "rim_right"],
     "dial": ["pivot", "tip", "first_mark", "last_mark"],
+    "chair": [
+        *("seat_front_left", "seat_front_right", "seat_rear_right", "seat_rear_left"),
+        *("foot_front_left", "foot_front_right", "foot_rear_right", "foot_rear_left"),
+        *("top_right", "top_left"),
+    ],
 }
 SKELETONS = {
     "mug": [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1]],
     "screw": [[1, 3], [3, 2], [1, 2], [3, 4], [4, 5], [5, 6]],
     "gear": [[1, 2], [3, 4], [4, 5], [5, 6], [6, 3]],
     "dial": [[1, 2], [1, 3], [1, 4]],
+    "chair": [
+        *([1, 2], [2, 3], [3, 4], [4, 1], [1, 5], [2, 6], [3, 7], [4, 8], [3, 9], [4, 10], [9, 10])
+    ],
 }
 
 
@@ -287,7 +296,30 @@ def draw_dial(picture, rng, centre, size):
     return np.array([centre, place(angle, 0.62), place(-2.1, 0.76), place(2.1, 0.76)])
 
 
-def render(kind, rng, test):
+def draw_chair(picture, rng, centre, size):
+    """Draw a chair of rods into a picture; its points (10, 2)."""
+    wide, deep, high, back = rng.uniform([0.4, 0.4, 0.45, 0.5], [0.55, 0.55, 0.6, 0.75])
+    seat = np.array([[-wide, 0, -deep], [wide, 0, -deep], [wide, 0, deep], [-wide, 0, deep]])
+    points = np.concatenate([seat, seat + [0, high, 0], seat[2:] - [0, back, -0.1]])
+    turn = turning(rng.uniform(0.15, 0.7), rng.uniform(0.1, 0.5), rng.normal(0, 0.08))
+    xy = centre + size / 1.6 * (points @ turn.T)[:, :2]
+    colour, thick = rng.uniform(0, 255, 3).tolist(), int(rng.integers(1, 4))
+    for a, b in SKELETONS["chair"]:
+        ends = np.round(16 * xy[[a - 1, b - 1]]).astype(np.int32).tolist()
+        cv2.line(picture, *ends, colour, thick, cv2.LINE_AA, 4)
+    return xy
+
+
+def cover(picture, rng, points, test):
+    """Cover a part of an object with points (n, 2) by a rectangle of another texture."""
+    low, side = points.min(axis=0), np.ptp(points, axis=0)
+    corner = low + rng.uniform(-0.2, 0.7, 2) * side
+    left, top = corner.astype(int).clip(0)
+    right, bottom = (corner + rng.uniform(0.3, 0.6, 2) * side).astype(int).clip(1)
+    picture[top:bottom, left:right] = background(rng, test)[top:bottom, left:right]
+
+
+def render(kind, rng, test, covered=0.0):
     """A picture (H, W, 3), uint8, with one or two objects, and their points (n, n_points, 2)."""
     picture, annotations = background(rng, test), []
     for k in range(1 + (rng.random() < 0.2)):
@@ -300,11 +332,9 @@ def render(kind, rng, test):
             size / 2 + 8, np.array(SIZE) - size / 2 - 8
         )
         if not annotations or np.hypot(*(annotations[0].mean(axis=0) - centre)) > 115:
-            annotations.append(
-                {"mug": draw_mug, "screw": draw_screw, "gear": draw_gear, "dial": draw_dial}[kind](
-                    picture, rng, centre, size
-                )
-            )
+            annotations.append(globals()[f"draw_{kind}"](picture, rng, centre, size))
+            if covered and rng.random() < covered:
+                cover(picture, rng, annotations[-1], test)
     return finish(picture, rng), np.array(annotations)
 
 
@@ -328,12 +358,15 @@ def main() -> None:
     parser.add_argument(
         "--test", action="store_true", help="other seeds and textures than those of training"
     )
+    parser.add_argument(
+        "--covered", type=float, default=0.0, help="share of partly covered objects"
+    )
     args = parser.parse_args()
     (args.out / "background").mkdir(parents=True, exist_ok=True)
     images, annotations = [], []
     for i in range(args.number):
         picture, drawn = render(
-            args.kind, np.random.default_rng([args.seed, args.test, i]), args.test
+            args.kind, np.random.default_rng([args.seed, args.test, i]), args.test, args.covered
         )
         images.append(
             {"id": i, "file_name": f"{args.kind}{i:04}.png", "width": SIZE[0], "height": SIZE[1]}

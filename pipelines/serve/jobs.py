@@ -20,8 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ...models.messages import short
-from ..console import plain
+from ...models.messages import plain, short
+from ..common.samples import sample
 from .answers.fields import Fields
 from .answers.limits import (
     LIMITS,
@@ -32,7 +32,6 @@ from .answers.limits import (
     WAIT_SECONDS,
     RequestError,
 )
-from .answers.samples import sample
 from .uploads import Upload
 
 TABS = ("faces", "camera", "motion", "pets", "select")

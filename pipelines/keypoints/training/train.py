@@ -9,15 +9,15 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ....models.files import check_writable
+from ....models.files import check_writable, make_folder
 from ....models.keypoints.detector import KeypointDetector
+from ....models.keypoints.windows.window_models import Localisation
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.file_map import Jobs
-from ...common.outputs import make_folder
 from ..data import AnnotatedImage
 from ..evaluate import evaluate_detector
 from ..objects import rotate_upright
@@ -141,9 +141,16 @@ def _settings(scan: TrainingSettings, held_out: float, **more: Any) -> DetectorS
     return DetectorSettings(held_out, scan, **parts, **more)
 
 
+class _Trial(ClassifierTraining):
+    """The training of a trial: its measure tolerates any averaging of positions."""
+
+    averagings: ClassVar[Sequence[Localisation]] = (Localisation(),)
+
+
 def decide(
     images: Sequence[AnnotatedImage],
     trial_of: Callable[[float, Sequence[AnnotatedImage], DetectorSettings], TrainingJob],
+    say: Callable[[str], None] = print,
     side: float | None = None,
     anchors: Sequence[str] = (),
     n_features: int | None = None,
@@ -157,6 +164,8 @@ def decide(
         Annotated pictures.
     trial_of : function
         Makes the job of the trials for one window side, on some of the images.
+    say : function
+        Called with progress messages.
     side, anchors, n_features, rounds
         See `Decisions`.
 
@@ -174,10 +183,14 @@ def decide(
         ]  # evenly spaced, since names may be sorted by kind
         for tried in (side,) if side is not None else SIDES:
             scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
-            training = ClassifierTraining(trial_of(tried, some, _settings(scan, 0.4)), scan)
-            reached[tried] = {
-                name: training.train(name).info["held_out"]["ap_25"] for name in trained
-            }
+            training = _Trial(trial_of(tried, some, _settings(scan, 0.4)), scan)
+            reached[tried] = {}
+            for number, name in enumerate(trained, start=1):
+                say(
+                    f"trial of windows of {tried:g} reference lengths on {n_some} images: {name}, "
+                    f"point {number} of {len(trained)}"
+                )
+                reached[tried][name] = training.train(name).info["held_out"]["ap_25"]
         side = max(
             reached,
             key=lambda tried: float(np.sort([*reached[tried].values()])[-_MAX_ANCHORS:].mean()),
@@ -255,7 +268,6 @@ def train_keypoints(
         make_folder(folder / f"trial {side:g}")
         names = list(images[0].schema.keypoints)
         quiet = lambda line: None  # noqa: E731
-        say(f"trial of windows of {side:g} reference lengths on {len(some)} images")
         return TrainingJob(
             list(some),
             [],
@@ -270,7 +282,7 @@ def train_keypoints(
         )
 
     make_folder(folder)
-    decisions = decide(images, trial_of, **given)
+    decisions = decide(images, trial_of, say, **given)
     for line in decisions.lines():
         say(line)
     before = images[0].schema

@@ -13,7 +13,7 @@ from annealed.models.keypoints.windows.window_models import (
     KeypointModel,
     Localisation,
 )
-from annealed.models.keypoints.windows.window_search import suppress_non_maxima
+from annealed.models.keypoints.windows.window_search import local_maxima, suppress_non_maxima
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
 from annealed.vision.windows.responses import Responses
@@ -78,6 +78,9 @@ def test_non_maximum_suppression_against_brute_force(seed):
     np.testing.assert_allclose(
         suppress_non_maxima(x, y, scale, score, c, IED, 0.6), expected, atol=1e-9
     )
+    # One search serves every averaging within its radius.
+    wide = local_maxima(x, y, scale, score, replace(c, radius=0.9), IED, 0.6)
+    np.testing.assert_allclose(wide.positions(c), expected, atol=1e-12)
     # The order of the windows does not matter; a threshold and a maximum truncate the list.
     shuffled = rng.permutation(n)
     again = suppress_non_maxima(

@@ -8,7 +8,7 @@ import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.windows.window_models import KeypointModel, Localisation, Mode
-from .....models.keypoints.windows.window_search import suppress_non_maxima
+from .....models.keypoints.windows.window_search import LocalMaxima, local_maxima
 from ....common.file_map import Jobs
 from ...measures import NEAR, Curve, MatchedDetections, judge, pooled
 from .views import NamedView, View, each, open_view
@@ -16,33 +16,31 @@ from .views import NamedView, View, each, open_view
 # of the default threshold; otherwise it maximises F1. A choice
 _MIN_RECALL = 0.1
 _WIDE = 0.15  # reference lengths: position errors are measured on detections this close. A choice
-# of the windows that the position is averaged over: chosen on the held-out views
-_RADII = (0.18, 0.25, 0.35, 0.5)
-_SHARPNESS = (0.25, 0.5, 1.0, 2.0)  # of their weights: chosen on the held-out views
+#: Averagings of positions from which calibration on the held-out views chooses.
+AVERAGINGS = tuple(
+    Localisation(radius=radius, sharpness=sharpness)
+    for radius in (0.18, 0.25, 0.35, 0.5)
+    for sharpness in (0.25, 0.5, 1.0, 2.0)
+)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Held-out views, each with its windows (4, n), x, y, scale and score, and whether it is
-    mirrored; and the outcomes of the detections for each choice of the localisation."""
+    """Held-out views, each with its local maxima, and whether it is mirrored; and the outcomes of
+    the detections for each choice of the localisation."""
 
-    detector: KeypointDetector
-    views: list[tuple[View, np.ndarray, bool]]
+    views: list[tuple[View, LocalMaxima, bool]]
 
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
         """The detections of every view, and the unit of their offset (n,) in image pixels."""
         results = []
-        for view, windows, _ in self.views:
-            length, (x, y, scale, score) = self.detector.reference_length, windows
-            x, y, score, scale = suppress_non_maxima(
-                x, y, scale, score, place, length, self.detector.suppression
-            ).T
+        for view, maxima, _ in self.views:
+            detections = maxima.positions(place)
             points = view.points, view.visible, view.reference_length, view.ignore
-            results.append(
-                (judge(np.column_stack([x, y]), score, *points, tolerance), length / scale)
-            )
+            one = judge(detections[:, :2], detections[:, 2], *points, tolerance)
+            results.append((one, maxima.unit))
         return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
@@ -69,6 +67,7 @@ def calibrate(
     precision: float,
     n_jobs: Jobs = 1,
     mode: str = Mode.SCAN,
+    averagings: Sequence[Localisation] = AVERAGINGS,
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose the averaging of positions, their offset and the default threshold on held-out views.
 
@@ -77,21 +76,20 @@ def calibrate(
     held-out views, the threshold and its recall.
     """
 
-    def score_view(item: NamedView) -> tuple[View, np.ndarray, bool]:
+    widest = max(averagings, key=lambda averaged: averaged.radius)
+
+    def score_view(item: NamedView) -> tuple[View, LocalMaxima, bool]:
         view = open_view(item[0], keypoint, item[1])
         levels = detector.search.pyramid(view.pixels)
         windows = detector.search.score_levels(levels, keypoint, mode)
-        return (
-            replace(view, pixels=view.pixels[:0].copy()),
-            np.concatenate([np.empty((0, 4)), *windows]).T,
-            item[1],
-        )
+        x, y, scale, score = np.concatenate([np.empty((0, 4)), *windows]).T
+        length, radius = detector.reference_length, detector.suppression
+        maxima = local_maxima(x, y, scale, score, widest, length, radius)
+        return replace(view, pixels=view.pixels[:0].copy()), maxima, item[1]
 
-    calibration = Calibration(detector, list(each(views, score_view, n_jobs)))
+    calibration = Calibration(list(each(views, score_view, n_jobs)))
     places = []
-    for averaged in (
-        Localisation(radius=radius, sharpness=s) for radius in _RADII for s in _SHARPNESS
-    ):
+    for averaged in averagings:
         dx, dy = calibration.median_error(averaged)
         places.append(replace(averaged, offset_x=dx, offset_y=dy))
     place = max(places, key=lambda place: calibration.curve(place, 0.05).average_precision)

@@ -14,14 +14,14 @@ import numpy as np
 
 from .....models.files import check_array
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.windows.window_models import KeypointModel, Mode
+from .....models.keypoints.windows.window_models import KeypointModel, Localisation, Mode
 from .....vision.pyramid import Level
 from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage
 from ..synthetic_views import yaw_augmentations
-from .calibration import calibrate
+from .calibration import AVERAGINGS, calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import TrainingSettings, fit_rows
 from .views import (
@@ -172,6 +172,7 @@ class ClassifierTraining:
     mode: ClassVar[Mode] = Mode.SCAN  # the windows that the classifier will score
     # cost of a window after the classifier, in Haar features, if the cost is minimised
     after: ClassVar[float | None] = None
+    averagings: ClassVar[Sequence[Localisation]] = AVERAGINGS
 
     def __post_init__(self) -> None:
         self.split, self.pool, self.say, self.n_jobs = (
@@ -180,7 +181,7 @@ class ClassifierTraining:
             self.job.say,
             self.job.n_jobs,
         )
-        self.clock, self.n_fits = time.monotonic(), 0
+        self.seconds: list[float] = []  # of the keypoints trained so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """A detector that scores the windows of this training's mode by the model."""
@@ -245,10 +246,9 @@ class ClassifierTraining:
         for round_ in range(first, s.rounds + 1):
             clock = time.monotonic()
             model = self._fit(positives, negatives, reference, n_random, round_)
-            left = self._time_left(keypoint, s.rounds - round_)
             say(
-                f"{keypoint}: round {round_}: fitted {len(positives) + len(negatives)} rows in "
-                f"{since(clock)}{left}"
+                f"{keypoint}: round {round_} of at most {s.rounds}: fitted "
+                f"{len(positives) + len(negatives)} rows in {since(clock)}"
             )
             if round_ == s.rounds:
                 break
@@ -270,9 +270,8 @@ class ClassifierTraining:
             )
         clock = time.monotonic()
         detector = self.detector(keypoint, model)
-        model, scores = calibrate(
-            detector, keypoint, self.split.held_out_views, s.precision, self.n_jobs, self.mode
-        )
+        views, more = self.split.held_out_views, (self.n_jobs, self.mode, self.averagings)
+        model, scores = calibrate(detector, keypoint, views, s.precision, *more)
         reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
         say(
             f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in "
@@ -285,18 +284,18 @@ class ClassifierTraining:
         }
         detector = self.detector(keypoint, model, info=info)
         self.job.keep(self.stage, keypoint, detector)
-        say(f"{keypoint}: done in {since(started)}")
+        self.seconds.append(time.monotonic() - started)
+        say(f"{keypoint}: done in {since(started)}{self._time_left(keypoint)}")
         return detector
 
-    def _time_left(self, keypoint: str, rounds: int) -> str:
-        """Estimate of the remaining time of the stage, with the given number of rounds left for
-        this keypoint, by the mean time of the fits."""
-        self.n_fits += 1
+    def _time_left(self, keypoint: str) -> str:
+        """The remaining keypoints of the stage; from the second one on, a range of their time, by
+        the shortest and the longest training so far."""
         names = self.job.trained
-        later = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
-        n_left = rounds + later * (self.settings.rounds + 1)
-        minutes = n_left * (time.monotonic() - self.clock) / self.n_fits / 60
-        return f"; {self.stage}: {n_left} fits left, at most {minutes:.1f} min" if n_left else ""
+        n_left = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
+        low, high = (n_left * s / 60 for s in (min(self.seconds), max(self.seconds)))
+        minutes = f", {low:.1f} to {high:.1f} min" if len(self.seconds) > 1 else ""
+        return f"; {self.stage}: {n_left} keypoints left{minutes}" if n_left else ""
 
     def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
         """Windows of a finished training (:meth:`train`): positives, held-out positives, random and

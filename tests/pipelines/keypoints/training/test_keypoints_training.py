@@ -2,8 +2,10 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import numpy as np
@@ -14,8 +16,9 @@ from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations, 
 from annealed.pipelines.keypoints.measures import errors_of, score
 from annealed.pipelines.keypoints.objects import read_objects, rotate_upright
 from annealed.pipelines.keypoints.training.instances import refinement, train
-from annealed.pipelines.keypoints.training.train import SIDES, Decisions, train_keypoints
+from annealed.pipelines.keypoints.training.train import SIDES, Decisions, decide, train_keypoints
 from annealed.pipelines.keypoints.training.windows import classifier
+from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining
 from clusters import assert_same_on_a_cluster
 from painted import GIVEN, NAMES, POOL, folder_of, paint
 from typer.testing import CliRunner
@@ -53,14 +56,24 @@ def test_objects_are_found(trained):
     assert made.schema.anchors == GIVEN["anchors"] and made.category == "fish"
 
 
-def test_the_time_left_is_reported(trained):
-    said = [line for line in trained[3] if "fits left" in line]
-    # of three points with two fits each, of which the second is spared: nothing was mined
-    assert [line.split("scan: ")[1].split(",")[0] for line in said] == [
-        "5 fits left",
-        "3 fits left",
-        "1 fits left",
-    ]
+def test_the_time_left_is_a_range(trained):
+    said = [line.split("scan: ")[1] for line in trained[3] if "keypoints left" in line]
+    # of three points: nothing to compare the first with, and nothing left after the last
+    assert said[0] == "2 keypoints left"
+    low, high = re.fullmatch("1 keypoints left, (.*) to (.*) min", said[1]).groups()
+    assert len(said) == 2 and 0 <= float(low) <= float(high)
+
+
+def test_a_trial_names_its_point(trained, tmp_path, monkeypatch):
+    images, said, measured = trained[1], [], {"ap_25": 0.5}
+    one = SimpleNamespace(info={"held_out": measured})
+    monkeypatch.setattr(ClassifierTraining, "train", lambda training, name: one)
+    job = SimpleNamespace(split=None, pool=POOL, say=None, n_jobs=1)
+    decided = decide(images, lambda *some: job, said.append, side=0.85)
+    assert len(said) == len(NAMES) and set(decided.anchors) == set(NAMES)
+    for number, (name, line) in enumerate(zip(NAMES, said), start=1):
+        end = f"on {len(images)} images: {name}, point {number} of {len(NAMES)}"
+        assert line == f"trial of windows of 0.85 reference lengths {end}"
 
 
 def test_what_is_held_in_memory_does_not_grow_with_the_pictures(trained, tmp_path, monkeypatch):
@@ -147,7 +160,7 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
         tmp_path / "c.json",
     )
     folder_of(folder, 4, first=700)
-    files = ["--table", str(table), "--coco", str(coco), "--overlay", str(tmp_path / "drawn")]
+    files = ["--out", str(table), "--coco", str(coco), "--overlay", str(tmp_path / "drawn")]
     made = CliRunner().invoke(
         app, ["keypoints", "detect", str(folder), "--model", model, "--json", "--quiet", *files]
     )

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils.sparsefuncs import min_max_axis
 
 from ..compilation import is_small
 from ..sources.dask_matrix import DaskMatrix
 from ..sources.files import on_disk
-from ..sources.matrix import PIECE_BYTES, OutOfCoreMatrix, Source
+from ..sources.matrix import OutOfCoreMatrix, Source
 from ..sources.sparse_files import SparseSource
 from ..sources.torch_matrix import TorchMatrix
 from ..types import Matrix, Seed
@@ -106,33 +105,6 @@ def make_design(
         if small
         else DenseDesign(X, sample_weight)
     )
-
-
-def constant_columns(X: Any, weight: np.ndarray) -> np.ndarray:
-    """Mask of the columns of data in memory with one finite value in all rows of positive weight.
-
-    Only columns that are constant so far are read on: the first rows suffice for most data.
-
-    Examples
-    --------
-    >>> constant_columns(np.array([[1.0, 2.0], [1.0, 3.0]]), np.ones(2))
-    array([ True, False])
-    """
-    (n, m), present = X.shape, weight > 0
-    if sp.issparse(X):
-        low, high = min_max_axis(X if present.all() else X[present], axis=0)
-        return low == high
-    constant, start = np.zeros(m, bool), 0
-    if isinstance(X, OutOfCoreMatrix):
-        return constant
-    columns = np.flatnonzero(np.isfinite(X[present.argmax()]))
-    first = X[present.argmax(), columns]
-    while start < n and len(columns):
-        stop = start + max(1, PIECE_BYTES // (8 * len(columns)))
-        same = (X[start:stop, columns] == first)[present[start:stop]].all(axis=0)
-        columns, first, start = columns[same], first[same], stop
-    constant[columns] = True
-    return constant
 
 
 def local(values: Any) -> np.ndarray:

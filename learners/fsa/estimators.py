@@ -175,13 +175,14 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
                 start=self._last if self.warm_start else None,
                 callbacks=callbacks,
             )
+        attributes = fitted_attributes(problem, solution, why)
+        columns = np.flatnonzero(attributes["support_"])
         warn_if_constant(solution.design.inv)  # annealing drops constant columns first
-        columns = problem.columns(solution.kept)
         if solution.design.width == 1:
             names = columns if problem.names is None else problem.names[columns]
             warn_of_lost_digits(solution.design.mean, solution.design.inv, names)
         self._last = (columns, solution.coef, solution.intercept) if self.warm_start else None
-        self.__dict__.update(fitted_attributes(problem, solution, why))
+        self.__dict__.update(attributes)
         return self
 
     # -- scikit-learn's interface ------------------------------------------------------------------
@@ -346,7 +347,9 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
-        return problem.constrained(self.constraints, self._is_piecewise)
+        if self.constraints is not None:
+            problem = problem.constrained(self.constraints, self._is_piecewise)
+        return problem.without_constants()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
@@ -437,7 +440,9 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         problem = FitProblem(
             X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
         )
-        return problem.constrained(self.constraints, self._is_piecewise)
+        if self.constraints is not None:
+            problem = problem.constrained(self.constraints, self._is_piecewise)
+        return problem.without_constants()
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets.

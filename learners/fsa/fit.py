@@ -250,10 +250,10 @@ def _anneal(
     size_after: dict[int, int] = {}
     states: dict[int, Annealed] = {}
 
-    def counts_of(design: Design) -> np.ndarray:
-        # Out of core the first gradient shows which columns are constant
-        n_varying = int(np.count_nonzero(design.inv)) if problem.groups is None else np.inf
-        n_units = max(min(n_varying, problem.n_units), int(sizes[-1]))
+    def counts_of(design: Design | None) -> np.ndarray:
+        n_units = problem.n_units
+        if design is not None and problem.groups is None:
+            n_units = max(int(np.count_nonzero(design.inv)), int(sizes[-1]))
         counts = _counts(n_units, settings, plan, sizes)
         last = len(counts) - 1 - np.argmax(counts[::-1] == sizes[:, None], axis=1)
         size_after.update(zip(last.tolist(), sizes.tolist(), strict=True))
@@ -287,7 +287,8 @@ def _anneal(
             design,
             problem.y,
             loss,
-            counts_of,
+            # Out of core the first gradient shows which columns are constant
+            counts_of if problem.facts.out_of_core else counts_of(None),
             sample_weight=weight,
             learning_rate=rate,
             prior=prior,

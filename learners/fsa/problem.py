@@ -8,17 +8,18 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
+from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
 from ..common.validation import check_finite, validated
 from ..designs.base import Design
-from ..designs.factory import as_out_of_core, constant_columns, local
+from ..designs.factory import as_out_of_core, local
 from ..objective.base import effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
-from ..sources.matrix import OutOfCoreMatrix
+from ..sources.matrix import PIECE_BYTES, OutOfCoreMatrix
 from .policy import Facts, Plan
 from .settings import Constraints
 
@@ -61,6 +62,8 @@ class FitProblem:
         Weights that sum to one.
     n_rows : float
         Sum of the row weights.
+    n_copies : float
+        The same, or the effective number of rows if weights do not count copies.
     n_features, n_units, n_included : int
         Numbers of selectable columns, of groups (or columns without groups), and of required ones.
     columns_per_unit : float
@@ -88,6 +91,7 @@ class FitProblem:
 
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
+    n_copies: float = field(init=False)
     n_features: int = field(init=False)
     n_units: int = field(init=False)
     n_included: int = field(init=False)
@@ -103,6 +107,7 @@ class FitProblem:
                 "sample_weight is zero everywhere; expected at least one row with a positive weight"
             )
         self.sample_weight = self.weight / self.n_rows
+        self.n_copies = effective_rows(self.weight)
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
         included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)
@@ -131,12 +136,6 @@ class FitProblem:
             grouped=self.groups is not None,
             out_of_core=isinstance(self.X, OutOfCoreMatrix),
         )
-
-    @property
-    def n_copies(self) -> float:
-        """Sum of the row weights, or the effective number of rows if weights do not count
-        copies."""
-        return effective_rows(self.weight)
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
         """Columns of X behind features."""
@@ -175,9 +174,33 @@ class FitProblem:
         basis = block_diag(*(curve if row.any() else np.eye(design.width) for row in sign))
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
-    def constrained(self, constraints: Constraints | None, piecewise: bool) -> Self:
-        """The problem with constraints, and in memory without constant columns: schedules, sizes
-        and criteria count columns. A group keeps its constant columns.
+    def without_constants(self) -> Self:
+        """The problem in memory without constant columns: schedules, sizes and criteria count
+        columns. Required columns stay, and so do groups, and columns that are all constant."""
+        constant = constant_columns(self.X, self.weight)
+        if self.groups is not None or not constant.any():
+            return self
+        varies = ~constant[self.columns(np.arange(self.n_features))]
+        return self._restricted(varies | (False if self.included is None else self.included))
+
+    def _restricted(self, selectable: np.ndarray) -> Self:
+        """The problem with some of the features, by a mask; with all if none is left."""
+        if selectable.all() or not selectable.any():
+            return self
+        stay = np.flatnonzero(selectable)
+        return replace(
+            self,
+            allowed=self.columns(stay),
+            groups=None
+            if self.groups is None
+            else np.unique(self.groups[stay], return_inverse=True)[1],
+            included=None if self.included is None else self.included[stay],
+            bounds=None if self.bounds is None else (self.bounds[0][stay], self.bounds[1][stay]),
+            monotone=None if self.monotone is None else self.monotone[stay],
+        )
+
+    def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
+        """The problem with constraints.
 
         Raises
         ------
@@ -185,7 +208,7 @@ class FitProblem:
             For unknown columns, columns both included and excluded, and for infeasible bounds and
             directions.
         """
-        c, n = constraints or Constraints(), self.X.shape[1]
+        c, n = constraints, self.X.shape[1]
         groups = group_codes(c.groups, n)
         included, excluded = included_and_excluded(c.include, c.exclude, n, self.names)
         bounds = None if c.bounds is None else _bounds(c.bounds, n, self.names)
@@ -203,20 +226,36 @@ class FitProblem:
         monotone = None if c.monotone is None else _directions(c.monotone, n, self.names)
         if monotone is not None and not piecewise:  # a sign is a bound
             bounds, monotone = _signs(monotone, bounds, n, self.names), None
-        allowed = None
-        if groups is None:
-            constant = excluded | constant_columns(self.X, self.weight) & ~included
-            excluded = excluded if constant.all() else constant
-        if excluded.any():
-            allowed = np.flatnonzero(~excluded)
-            included = included[allowed]
-            bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
-            monotone = None if monotone is None else monotone[allowed]
-            groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
         stay = included if included.any() else None
-        return replace(
-            self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone
-        )
+        every = replace(self, groups=groups, included=stay, bounds=bounds, monotone=monotone)
+        return every._restricted(~excluded)
+
+
+def constant_columns(X: Any, weight: np.ndarray) -> np.ndarray:
+    """Mask of the columns of data in memory with one finite value in all rows of positive weight.
+
+    Only columns that are constant so far are read on: the first rows suffice for most data.
+
+    Examples
+    --------
+    >>> constant_columns(np.array([[1.0, 2.0], [1.0, 3.0]]), np.ones(2))
+    array([ True, False])
+    """
+    (n, m), present = X.shape, weight > 0
+    if sp.issparse(X):
+        low, high = min_max_axis(X if present.all() else X[present], axis=0)
+        return low == high
+    constant, start = np.zeros(m, bool), 0
+    if isinstance(X, OutOfCoreMatrix):
+        return constant
+    columns = np.flatnonzero(np.isfinite(X[present.argmax()]))
+    first = X[present.argmax(), columns]
+    while start < n and len(columns):
+        stop = start + max(1, PIECE_BYTES // (8 * len(columns)))
+        same = (X[start:stop, columns] == first)[present[start:stop]].all(axis=0)
+        columns, first, start = columns[same], first[same], stop
+    constant[columns] = True
+    return constant
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:

@@ -157,7 +157,9 @@ class FSARanker(FSAEstimator):
         problem = FitProblem(
             X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names
         )
-        return problem.constrained(self.constraints, self._is_piecewise)
+        if self.constraints is not None:
+            problem = problem.constrained(self.constraints, self._is_piecewise)
+        return problem.without_constants()
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

@@ -163,7 +163,7 @@ def test_a_path_costs_little_more_than_a_fit(monkeypatch):
     read = []
 
     def counted(design, y, loss, counts, **settings):
-        read.append(design.n_features + int(np.sum(counts(design))))
+        read.append(design.n_features + int(np.sum(counts)))
         return anneal(design, y, loss, counts, **settings)
 
     monkeypatch.setattr(fit_module, "anneal", counted)

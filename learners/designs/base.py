@@ -114,7 +114,7 @@ def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) 
 
 
 class NotFiniteError(ValueError):
-    """The data hold NaN or infinity, detected in the first read."""
+    """Raised if the first read of the data detects NaN or infinity."""
 
 
 def moments(

@@ -300,7 +300,7 @@ STATED = {
     "FSAClassifierCV FSARegressorCV SDistCV": "rows in another order, weight 2 = row twice, "
     "weight 0 = no row",
     "FSARegressor,poisson": "targets times 1000",
-    "ScoreCardClassifier": "a column negated",
+    "ScoreCardClassifier": "columns in another order, a column negated",
     "SparseFourier": "columns in another order, a column negated",
     "RankBoost": "columns in another order, a column negated",
     "SDist": "CSR",

@@ -26,7 +26,7 @@ from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
 from .fit import Start, solve
-from .problem import FitProblem, check_data, fitted_attributes
+from .problem import FitProblem, check_data, fitted_attributes, varying_columns
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 
@@ -379,13 +379,23 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
+        problem = FitProblem(
+            X,
+            targets,
+            self.loss_,
+            weight,
+            classification=True,
+            names=names,
+            allowed=varying_columns(X, weight),
+        )
         self._has_offset = offset is not None
         if offset is not None:
             problem = problem.with_offset(offset)
-        if self.constraints is not None:
-            problem = problem.constrained(self.constraints, self._is_piecewise)
-        return problem.without_constants()
+        return (
+            problem
+            if self.constraints is None
+            else problem.constrained(self.constraints, self._is_piecewise)
+        )
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores of the classes.
@@ -528,13 +538,23 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         )
         self.loss_, names = loss, getattr(self, "feature_names_in_", None)
         problem = FitProblem(
-            X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
+            X,
+            targets,
+            loss,
+            weight,
+            shift=shift,
+            scale=scale,
+            flat=y.ndim == 1,
+            names=names,
+            allowed=varying_columns(X, weight),
         )
         if offset is not None:
             problem = problem.with_offset(offset)
-        if self.constraints is not None:
-            problem = problem.constrained(self.constraints, self._is_piecewise)
-        return problem.without_constants()
+        return (
+            problem
+            if self.constraints is None
+            else problem.constrained(self.constraints, self._is_piecewise)
+        )
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict targets.

@@ -62,8 +62,6 @@ class FitProblem:
         Weights that sum to one.
     n_rows : float
         Sum of the row weights.
-    n_copies : float
-        The same, or the effective number of rows if weights do not count copies.
     n_features, n_units, n_included : int
         Numbers of selectable columns, of groups (or columns without groups), and of required ones.
     columns_per_unit : float
@@ -91,7 +89,6 @@ class FitProblem:
 
     sample_weight: np.ndarray = field(init=False)
     n_rows: float = field(init=False)
-    n_copies: float = field(init=False)
     n_features: int = field(init=False)
     n_units: int = field(init=False)
     n_included: int = field(init=False)
@@ -107,7 +104,6 @@ class FitProblem:
                 "sample_weight is zero everywhere; expected at least one row with a positive weight"
             )
         self.sample_weight = self.weight / self.n_rows
-        self.n_copies = effective_rows(self.weight)
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
         self.n_units = self.n_features if self.groups is None else int(self.groups.max()) + 1
         included = np.zeros(0, int) if self.included is None else np.flatnonzero(self.included)
@@ -136,6 +132,12 @@ class FitProblem:
             grouped=self.groups is not None,
             out_of_core=isinstance(self.X, OutOfCoreMatrix),
         )
+
+    @property
+    def n_copies(self) -> float:
+        """Sum of the row weights, or the effective number of rows if weights do not count
+        copies."""
+        return effective_rows(self.weight)
 
     def with_offset(self, offset: Any) -> Self:
         """The problem with an offset (n_samples,) or (n_samples, n_outputs) of the scores."""
@@ -179,33 +181,8 @@ class FitProblem:
         basis = block_diag(*(curve if row.any() else np.eye(design.width) for row in sign))
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
-    def without_constants(self) -> Self:
-        """The problem in memory without constant columns: schedules, sizes and criteria count
-        columns. Required columns stay, and so do groups, and columns that are all constant."""
-        constant = constant_columns(self.X, self.weight)
-        if self.groups is not None or not constant.any():
-            return self
-        varies = ~constant[self.columns(np.arange(self.n_features))]
-        return self._restricted(varies | (False if self.included is None else self.included))
-
-    def _restricted(self, selectable: np.ndarray) -> Self:
-        """The problem with some of the features, by a mask; with all if none is left."""
-        if selectable.all() or not selectable.any():
-            return self
-        stay = np.flatnonzero(selectable)
-        return replace(
-            self,
-            allowed=self.columns(stay),
-            groups=None
-            if self.groups is None
-            else np.unique(self.groups[stay], return_inverse=True)[1],
-            included=None if self.included is None else self.included[stay],
-            bounds=None if self.bounds is None else (self.bounds[0][stay], self.bounds[1][stay]),
-            monotone=None if self.monotone is None else self.monotone[stay],
-        )
-
     def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """The problem with constraints.
+        """The problem with constraints. Groups and required columns keep their constant columns.
 
         Raises
         ------
@@ -231,36 +208,48 @@ class FitProblem:
         monotone = None if c.monotone is None else _directions(c.monotone, n, self.names)
         if monotone is not None and not piecewise:  # a sign is a bound
             bounds, monotone = _signs(monotone, bounds, n, self.names), None
+        stays = ~excluded
+        if groups is None and self.allowed is not None:
+            varies = included.copy()
+            varies[self.allowed] = True
+            stays = stays & varies if (stays & varies).any() else stays
+        allowed = None if stays.all() else np.flatnonzero(stays)
+        if allowed is not None:
+            included = included[allowed]
+            bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
+            monotone = None if monotone is None else monotone[allowed]
+            groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
         stay = included if included.any() else None
-        every = replace(self, groups=groups, included=stay, bounds=bounds, monotone=monotone)
-        return every._restricted(~excluded)
+        return replace(
+            self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone
+        )
 
 
-def constant_columns(X: Any, weight: np.ndarray) -> np.ndarray:
-    """Mask of the columns of data in memory with one finite value in all rows of positive weight.
+def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
+    """Columns of data in memory that are not constant in the rows of positive weight: schedules,
+    sizes and criteria count columns. None for all, and if all are constant.
 
     Only columns that are constant so far are read on: the first rows suffice for most data.
 
     Examples
     --------
-    >>> constant_columns(np.array([[1.0, 2.0], [1.0, 3.0]]), np.ones(2))
-    array([ True, False])
+    >>> varying_columns(np.array([[1.0, 2.0], [1.0, 3.0]]), np.ones(2))
+    array([1])
     """
     (n, m), present = X.shape, weight > 0
+    if isinstance(X, OutOfCoreMatrix) or not present.any():
+        return None
     if sp.issparse(X):
         low, high = min_max_axis(X if present.all() else X[present], axis=0)
-        return low == high
-    constant, start = np.zeros(m, bool), 0
-    if isinstance(X, OutOfCoreMatrix):
-        return constant
-    columns = np.flatnonzero(np.isfinite(X[present.argmax()]))
-    first = X[present.argmax(), columns]
+        columns, start = np.flatnonzero(low == high), n
+    else:
+        row, start = X[present.argmax()], 0
+        columns = np.flatnonzero(np.isfinite(row))
     while start < n and len(columns):
         stop = start + max(1, PIECE_BYTES // (8 * len(columns)))
-        same = (X[start:stop, columns] == first)[present[start:stop]].all(axis=0)
-        columns, first, start = columns[same], first[same], stop
-    constant[columns] = True
-    return constant
+        same = (X[start:stop, columns] == row[columns])[present[start:stop]].all(axis=0)
+        columns, start = columns[same], stop
+    return np.delete(np.arange(m), columns) if 0 < len(columns) < m else None
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:

@@ -45,6 +45,7 @@ class _SizeParameters:
 class _SizeChoice(FSAEstimator, _SizeParameters):
     """Mixin that chooses the size along paths before the estimator is fitted."""
 
+    _learns_from_batches = False
     # Set by ``fit``, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
@@ -114,7 +115,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
 
         Raises
         ------
@@ -153,8 +154,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         score = self._score_of(
             problem, X, y, {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
         )
-        self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
-        constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
+        scores = held_out(problem, settings, splits, np.union1d(0, self.sizes_), score)
+        constant, self.cv_scores_ = scores[:, 0], scores[:, -len(self.sizes_) :]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
         # Other annealing ridges, at the sizes that use one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
@@ -178,14 +179,19 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
-        rows_of = X if named else problem.X  # a data frame keeps its names
+        # The rows are already checked, and checking takes longer than predicting.
+        by_probability = self.scoring is None and is_classifier(self)
+        # a data frame keeps its names
+        rows_of = X if named and not by_probability else problem.X
+        held: list[Any] = [None, None]  # the held-out rows of a fold, cut out once for all sizes
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
             options = {name: values[rows] for name, values in of_rows.items()}
-            if self.scoring is None and is_classifier(self):
-                # The rows are already checked, and checking takes longer than predicting.
-                scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+            if held[0] is not rows:
+                held[:] = rows, _safe_indexing(rows_of, rows)
+            if by_probability:
+                scores = AdditiveModel.from_estimator(model).scores(held[1])
                 scores = scores + problem.y[rows].imag
                 p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
@@ -195,7 +201,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                         weights=options.get("sample_weight"),
                     )
                 )
-            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **options)
+            return scorer(model, held[1], y[rows], **options)
 
         return score
 

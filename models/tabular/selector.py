@@ -138,7 +138,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            A frame of pandas, Polars or PyArrow.
+            A pandas or Polars DataFrame or a PyArrow table.
         y : array of shape (n_samples,)
             Numbers or labels; rows without one are dropped.
         sample_weight : array of shape (n_samples,) or None, default None
@@ -244,7 +244,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         DataFrame of pandas or Polars, or ndarray of shape (n_samples, n_selected)
-            As X; a frame of pandas for other frames.
+            Of the type of X; a pandas DataFrame for other types of frame.
         """
         check_is_fitted(self, "model_")
         if not is_frame(X):
@@ -300,7 +300,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
         """
         columns = self._selection().columns
         effects = [column["effect"] for column in columns]
@@ -317,7 +317,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
         """
         v = self._selection().validation
         label = next(iter(v.scores["selected"])) if v.scores else "score"
@@ -405,13 +405,13 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Any = None) -> pd.DataFrame:
-    """Return a table as a frame of pandas whose names are distinct texts; ``names`` are those of an
-    array's columns, by default x0, x1, ...
+    """Return a table as a pandas DataFrame with distinct strings as column names; ``names`` are the
+    column names of an array, by default x0, x1, ...
 
     Raises
     ------
     ValueError
-        For duplicate names.
+        If names are duplicated.
     """
     check_container("X", X, numbers=False)
     if hasattr(X, "to_pandas"):

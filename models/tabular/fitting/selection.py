@@ -582,7 +582,7 @@ def _shape(
 
 
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
-    """Columns that could replace a selected one, and the relative increase of the training loss."""
+    """Columns that could replace a selected one, and the relative increase in the training loss."""
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
     alternatives = getattr(model, "alternatives_", {}).get(
         int(np.flatnonzero(units == unit)[0]), []

@@ -546,7 +546,10 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
     def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
         names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(X, y, self.loss_, weight, classification=True, names=names)
+        allowed = varying_columns(X, weight)
+        problem = FitProblem(
+            X, y, self.loss_, weight, classification=True, names=names, allowed=allowed
+        )
         return with_class_counts(self._constrained(problem))
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:

@@ -22,7 +22,7 @@ from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
 from .policy import Plan, condenses, decide, keeps_swaps
-from .problem import FINITE, FitProblem, Solution
+from .problem import FINITE, FitProblem, Solution, varying_columns
 from .refinement import refine
 from .settings import FitSettings, with_ridge
 
@@ -324,8 +324,13 @@ def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
     if not condenses(problem.facts, settings):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)
-    # rows that are not finite get their error from the fit
-    return _on(moments, problem) if np.isfinite(moments.scatter).all() else problem
+    if not np.isfinite(moments.scatter).all():  # these rows get their error from the fit
+        return problem
+    fewer = _on(moments, problem)
+    free = problem.groups is None and problem.included is None and not problem.bounded
+    if free and problem.allowed is None:  # out of core constant columns are not known before
+        fewer = with_class_counts(replace(fewer, allowed=varying_columns(fewer.X, fewer.weight)))
+    return fewer
 
 
 def training_problems(

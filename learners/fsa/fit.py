@@ -10,7 +10,7 @@ import numpy as np
 from ..common.progress import progress_bar
 from ..common.validation import check_finite, resolve_n_features
 from ..compilation import n_values, problem_size
-from ..designs.base import Design, NotFiniteError
+from ..designs.base import Design, FirstReadDesign, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
 from ..designs.sparse import SparseDesign
@@ -22,7 +22,7 @@ from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
 from .policy import Plan, condenses, decide, keeps_swaps
-from .problem import FINITE, FitProblem, Solution, varying_columns
+from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
 
@@ -251,9 +251,9 @@ def _anneal(
     size_after: dict[int, int] = {}
     states: dict[int, Annealed] = {}
 
-    def counts_of(design: Design | None) -> np.ndarray:
+    def counts_of(design: Design) -> np.ndarray:
         n_units = problem.n_units
-        if design is not None and problem.groups is None:
+        if problem.groups is None:  # without columns that are constant up to rounding
             n_units = max(int(np.count_nonzero(design.inv)), int(sizes[-1]))
         counts = _counts(n_units, settings, plan, sizes)
         last = len(counts) - 1 - np.argmax(counts[::-1] == sizes[:, None], axis=1)
@@ -288,8 +288,7 @@ def _anneal(
             design,
             problem.y,
             loss,
-            # Out of core the first gradient shows which columns are constant
-            counts_of if problem.facts.out_of_core else counts_of(None),
+            counts_of if isinstance(design, FirstReadDesign) else counts_of(design),
             sample_weight=weight,
             learning_rate=rate,
             prior=prior,
@@ -324,13 +323,8 @@ def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
     if not condenses(problem.facts, settings):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)
-    if not np.isfinite(moments.scatter).all():  # these rows get their error from the fit
-        return problem
-    fewer = _on(moments, problem)
-    free = problem.groups is None and problem.included is None and not problem.bounded
-    if free and problem.allowed is None:  # out of core constant columns are not known before
-        fewer = with_class_counts(replace(fewer, allowed=varying_columns(fewer.X, fewer.weight)))
-    return fewer
+    # rows that are not finite get their error from the fit
+    return _on(moments, problem) if np.isfinite(moments.scatter).all() else problem
 
 
 def training_problems(

@@ -335,3 +335,11 @@ def test_a_large_mean(shape):
     with pytest.warns(UserWarning, match="column 3 has a mean of 1e.14 standard deviations"):
         model = make(3).fit(X, y)
     assert model.get_support(indices=True).tolist() == [3, 7, 11]
+
+
+def test_columns_that_are_constant_up_to_rounding():
+    X, y = problem()
+    X[:, 0] = 2.0**60 + 256.0 * np.arange(len(X))
+    assert FSARegressor(3).fit(X, y).get_support(indices=True).tolist() == [3, 7, 11]
+    assert FSARegressor(3).fit(X[:, [0, 3, 7]], y).support_[1:].all()
+    assert FSARegressorCV(cv=3).fit(X[:, [0, 3, 7]], y).support_[1:].all()

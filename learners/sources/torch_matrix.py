@@ -38,14 +38,7 @@ class TorchMatrix(OutOfCoreMatrix):
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
         return function(self.chosen(columns))
 
-    def __getitem__(self, where: Any) -> Any:
-        """The numbers in some rows and columns."""
-        if not isinstance(where, tuple):
-            return super().__getitem__(where)
+    def chosen(self, columns: np.ndarray) -> Any:
         import torch
 
-        rows, columns = where
-        return self.tensor[rows][:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()
-
-    def chosen(self, columns: np.ndarray) -> Any:
-        return self[:, columns]
+        return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()

@@ -85,7 +85,7 @@ class SelectionStability:
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
 
         Raises
         ------

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..models.messages import plain, short, text
+from ..models.messages import plain, short
 
 USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
 SOME_FAILED = 1  # exit code of a command with several inputs
@@ -127,12 +127,15 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
 def with_options(of: type, **defaults: Any) -> Callable:
     """Decorate a command whose first parameter is a dataclass: its fields become options.
 
-    Fields carry ``Annotated[..., typer.Option(...)]``; an option whose default is () is repeatable.
-    ``defaults`` replace those of the fields.
+    Fields carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata; an option
+    whose default is () is repeatable. ``defaults`` replace those of the fields.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     for entry in fields(of):
         hint, default = hints[entry.name], defaults.get(entry.name, entry.default)
+        if entry.metadata:  # of a lower layer
+            settings = dict(entry.metadata)
+            hint = Annotated[hint, typer.Option(*settings.pop("flags"), **settings)]
         if default == ():
             hint, default = Annotated[list[str] | None, *hint.__metadata__], None
         if hasattr(hint, "__metadata__"):
@@ -256,6 +259,13 @@ def print_answer(
     rows = record["rows"] if isinstance(record, dict) else record
     heads = list(columns.values()) if isinstance(columns, Mapping) else columns
     print_table(title, heads, [[row.get(column) for column in columns] for row in rows])
+
+
+def text(value: Any) -> str:
+    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.3f}"
+    return "-" if value is None else str(value)
 
 
 def markdown_table(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..designs.factory import rowwise
 from ..objective.losses import (
@@ -53,6 +53,33 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.ndarray:
+    """Index of the class of each row of a batch; the first batch sets ``classes_``.
+
+    Raises
+    ------
+    ValueError
+        If the first batch has no ``classes``, others are given later, or y holds others.
+    """
+    check_classification_targets(y)
+    if not hasattr(estimator, "classes_"):
+        if classes is None:
+            raise ValueError("classes=None; expected all labels in the first call of partial_fit")
+        estimator.classes_, _ = class_codes(classes)
+    elif classes is not None and not np.array_equal(estimator.classes_, unique_labels(classes)):
+        raise ValueError(
+            f"classes={np.asarray(classes).tolist()} are not those of the first call, "
+            f"{estimator.classes_.tolist()}"
+        )
+    unknown = np.setdiff1d(y, estimator.classes_)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {unknown.tolist()[0]!r}; "
+            f"expected only the classes {estimator.classes_.tolist()}"
+        )
+    return np.searchsorted(estimator.classes_, y)
+
+
 def check_two_classes(
     y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight"
 ) -> None:
@@ -78,7 +105,7 @@ def encode_classes(
     Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the
     multinomial loss, any other loss of the margin acts on the differences of the classes' scores
     (:class:`VapnikLoss`), and a custom loss of single samples that is neither gets one score per
-    class, each against the rest.
+    class (one-vs-rest).
 
     Parameters
     ----------
@@ -186,7 +213,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities; for losses other than the logistic ones squashed scores.
+        """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
         flip) / (1 + exp(-score)): by default from 0.02 to 0.98. Estimators that cross-validate

@@ -89,7 +89,17 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
     check_container("X", X)
     if not isinstance(y, str):
         check_container("y", y, numbers=options.get("y_numeric", False))
-    return validate_data(estimator, X, y, **options)
+    try:
+        return validate_data(estimator, X, y, **options)
+    except ValueError as error:
+        for name in getattr(X, "columns", ()) if "convert" in str(error) else ():
+            text = next((cell for cell in X[name] if isinstance(cell, str)), None)
+            if text is not None:
+                raise ValueError(
+                    f"column {name!r} holds text ({text!r}); expected numbers: "
+                    "TabularSelector encodes text, dates and missing values"
+                ) from None
+        raise
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -13,13 +13,14 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, rollback_on_error
 from ..model_selection.calibration import calibrate
 from ..model_selection.size import MIN_PROBABILITY, choose_size
+from ..plots import plot_scores
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
@@ -45,6 +46,7 @@ class _SizeParameters:
 class _SizeChoice(FSAEstimator, _SizeParameters):
     """Mixin that chooses the size along paths before the estimator is fitted."""
 
+    _learns_from_batches = False
     # Set by ``fit``, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
@@ -104,6 +106,29 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             )
             return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
 
+    def plot_path(self, ax: Any = None) -> Any:
+        """Plot the held-out scores against the number of features.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes of the plot.
+
+        Raises
+        ------
+        ValueError
+            If ``criterion="ebic"``, which has no held-out scores.
+        """
+        check_is_fitted(self, "n_features_")
+        if self.criterion == "ebic":
+            raise ValueError("criterion='ebic' has no held-out scores; expected 'cv'")
+        return plot_scores(self.sizes_, self.cv_scores_, selected=self.n_features_, ax=ax)
+
     def _cross_validated(
         self,
         problem: FitProblem,
@@ -130,8 +155,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         of_rows = {"sample_weight": sample_weight, "offset": offset}
         of_rows = {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
         score, predicted = self._score_of(problem, X, y, of_rows)
-        self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
-        constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
+        scores = held_out(problem, settings, splits, np.union1d(0, self.sizes_), score)
+        constant, self.cv_scores_ = scores[:, 0], scores[:, -len(self.sizes_) :]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
         # Other annealing ridges, at the sizes that use one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
@@ -163,20 +188,26 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
-        rows_of = X if named else problem.X  # a data frame keeps its names
         predicted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
+        # The rows are already checked, and checking takes longer than predicting.
+        by_probability = self.scoring is None and is_classifier(self)
+        # a data frame keeps its names
+        rows_of = X if named and not by_probability else problem.X
+        held: list[Any] = [None, None]  # the held-out rows of a fold, cut out once for all sizes
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
             options = {name: values[rows] for name, values in of_rows.items()}
+            if held[0] is not rows:
+                held[:] = rows, _safe_indexing(rows_of, rows)
             if is_classifier(self):
-                # The rows are already checked, and checking takes longer than predicting.
-                scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+                values = held[1] if rows_of is problem.X else problem.X[rows]
+                scores = AdditiveModel.from_estimator(model).scores(values)
                 scores = scores + problem.y[rows].imag
                 if scores.shape[1] < 3:
                     scores = scores[:, -1] - (scores[:, 0] if scores.shape[1] > 1 else 0.0)
                 predicted.setdefault(solution.size, []).append((rows, scores))
-            if self.scoring is None and is_classifier(self):
+            if by_probability:
                 p = model._probabilities(scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
                 return float(
@@ -185,7 +216,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                         weights=options.get("sample_weight"),
                     )
                 )
-            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **options)
+            return scorer(model, held[1], y[rows], **options)
 
         return score, predicted
 

@@ -12,10 +12,11 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from ..model_selection.size import default_sizes
+from ..plots import plot_path
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
-from .fit import solve_path
+from .fit import condensed, solve_path
 from .problem import fitted_attributes
 
 
@@ -128,6 +129,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         def record(step: int, state: Annealed) -> None:
             self.trajectory_.append((state.kept.copy(), state.coef.copy()))
 
+        problem = condensed(problem, settings)
         solutions = solve_path(
             problem, settings, self.sizes_, callbacks=[record] if self.trajectory else []
         )
@@ -169,6 +171,21 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         if not len(where):
             raise ValueError(f"k={k!r} is not on the path; expected one of {self.sizes_.tolist()}")
         return self._models[where[0]]
+
+    def plot(self, **options: Any) -> Any:
+        """Plot the coefficients along the path.
+
+        Parameters
+        ----------
+        **options
+            Of :func:`annealed.learners.plots.plot_path`, such as ``against`` and ``ax``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes of the plot.
+        """
+        return plot_path(self, **options)
 
     def score_path(
         self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any

@@ -30,7 +30,7 @@ from math import isfinite
 from typing import Literal
 
 from ..model_selection.size import support_price
-from ..objective.losses import Loss
+from ..objective.losses import Loss, SquaredLoss
 from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
@@ -67,6 +67,10 @@ MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels 
 # size: the criterion keeps one to six features on gene tables, with twice the error of twenty. The
 # simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more
 FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
+# Squared loss: columns up to which the fit uses moments, and rows for each column from which it
+# does: it takes a third to a tenth of the time there (benchmarks/batches.py), and the sums little
+# memory beside X
+MAX_CONDENSED, ROWS_PER_COLUMN = 2000, 10
 MAX_ROWS_HELD_OUT = 1000  # rows up to which folds choose between exchanges and shrinkage: a choice
 
 
@@ -334,6 +338,20 @@ def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
     if sparse:
         return facts.n_samples * min(n_columns, facts.stored_per_row) ** 2 + n_columns**3 / 10.0
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
+
+
+def condenses(facts: Facts, settings: FitSettings) -> bool:
+    """Whether a fit uses the moments of the columns and targets instead of the rows. Both give the
+    same model, up to rounding.
+    """
+    return (
+        isinstance(facts.loss, SquaredLoss)
+        and settings.response is None
+        and not (facts.sparse or facts.out_of_core)
+        and facts.n_features <= MAX_CONDENSED
+        and facts.n_samples >= ROWS_PER_COLUMN * facts.n_features
+        and facts.n_rows >= facts.n_features
+    )
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:

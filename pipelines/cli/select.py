@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...models.tabular.fitting.options import Encoding, Request, Separator
 from ..common.config import read_tables
 from ..console import (
     log,
@@ -25,6 +24,7 @@ from ..console import (
     temporary_file,
     with_options,
 )
+from ..tabular.request import ENCODING, SEPARATOR, Request
 
 if TYPE_CHECKING:
     from ...models.tabular.fitting.selection import Selection
@@ -47,6 +47,9 @@ TableOrUrl = Annotated[
     ),
 ]
 _Output = partial(typer.Option, rich_help_panel="Output")
+_Input = partial(typer.Option, rich_help_panel="Input")
+Separator = Annotated[str | None, _Input(**SEPARATOR)]
+Encoding = Annotated[str | None, _Input(**ENCODING)]
 AsJson = Annotated[bool, _Output("--json", help="Print JSON.")]
 
 
@@ -147,7 +150,6 @@ def select(
         write_sample(table := temporary_file(context, TABLE))
         k = request.k or ("auto" if request.fdr is None else None)
         request = replace(request, target=request.target or TARGET, k=k)
-    request = replace(request, pvalues=report is not None)
     if columns and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")
     if out or columns or report:
@@ -161,8 +163,11 @@ def select(
     def bar(iterable: Iterable[Any], what: str) -> Iterable[Any]:
         return progress(iterable, quiet, what, wait=10.0)
 
+    def note(line: str) -> None:
+        log(f"annealed: {line}", quiet)
+
     path = _stdin_file(context) if str(table) == "-" else table
-    selection = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
+    selection = select_file(path, request, bar, note, details=report is not None)
     if out is not None:
         selection.to_model(request.target).save(out)
     if columns is not None:

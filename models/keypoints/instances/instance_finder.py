@@ -210,22 +210,22 @@ class FoundInstances(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedShape:
-    """A refined hypothesis: its points and the inputs of its probability.
+    """A refined hypothesis: its points and the inputs to its probability.
 
     Attributes
     ----------
     points : ndarray of shape (n,), complex
         Refined points in image pixels.
     histograms : ndarray of shape (n, 128), float32
-        Input of the last stage.
+        Input to the last stage.
     score : float
         Score of the shape classifier.
     support : float
         Sum of the excess of the anchors' log-odds over the minimum.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
-        Distance of the keypoints in two refinements from different starts, in reference lengths;
-        None before the second one.
+        Distances between the keypoints of two refinements from different starts, in reference
+        lengths; None before the second refinement.
     """
 
     points: np.ndarray

@@ -46,7 +46,7 @@ FRAMES: dict[str, Callable[[Path], Frame]] = {
     "communities": communities,
     "simulated months": lambda data: (made(14)[1], "target"),
     "simulated towns": lambda data: (made(20)[1], "target"),
-    "simulated classes": lambda data: (made(25)[1], "target"),
+    "simulated classes": lambda data: (made(23)[1], "target"),
 }
 
 

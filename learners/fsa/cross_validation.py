@@ -188,12 +188,12 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
-        predicted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
         # The rows are already checked, and checking takes longer than predicting.
         by_probability = self.scoring is None and is_classifier(self)
         # a data frame keeps its names
         rows_of = X if named and not by_probability else problem.X
         held: list[Any] = [None, None]  # the held-out rows of a fold, cut out once for all sizes
+        predicted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
@@ -201,7 +201,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             if held[0] is not rows:
                 held[:] = rows, _safe_indexing(rows_of, rows)
             if is_classifier(self):
-                values = held[1] if rows_of is problem.X else problem.X[rows]
+                values = held[1] if by_probability else problem.X[rows]
                 scores = AdditiveModel.from_estimator(model).scores(values)
                 scores = scores + problem.y[rows].imag
                 if scores.shape[1] < 3:

@@ -91,7 +91,7 @@ class Selection:
     def add_certainty(self) -> None:
         """Add p-values, and the requested intervals, to the columns; explain missing ones in the
         notes."""
-        if self.request.card or self.request.weight is not None:
+        if self.request.card or self.table.weight is not None:
             return
         from .inference import add_certainty
 

@@ -184,6 +184,8 @@ def test_tools_of_scikit_learn():
     chosen = numbers.set_output(transform="polars").fit(MIXED, y).transform(MIXED)
     assert isinstance(chosen, pl.DataFrame) and chosen.columns == ["a", "b"]
     weight = np.where(y == "yes", 5.0, 1.0)
+    with pytest.raises(ValueError, match="intervals: not available with weight"):
+        TabularSelector(2, intervals=True).fit(MIXED, y, sample_weight=weight)
     heavy = TabularSelector(2).fit(MIXED, y, sample_weight=weight)
     assert (heavy.predict(MIXED) == "yes").sum() > (numbers.predict(MIXED) == "yes").sum()
 

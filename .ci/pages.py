@@ -82,7 +82,7 @@ GROUPS = {
         "Tables": "TabularSelector TabularModel explain Contributions export",
         "Keypoints": (
             "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel "
-            "align_face OneEuroFilter"
+            "align_face"
         ),
         "Motion, photographs and sensors": (
             "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel"

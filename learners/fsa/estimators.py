@@ -371,7 +371,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
         * "logistic": eq. (5) of [2]_; with more than two classes the multinomial loss;
-        * "flipped_logistic": logistic, robust to a small fraction of wrong labels;
+        * "flipped_logistic": logistic, robust to a small fraction of wrong labels; probabilities
+          end at 0.02 and 0.98. :class:`FSAClassifierCV` calibrates them;
         * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
         * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
         * "multinomial": for several classes;

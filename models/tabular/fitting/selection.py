@@ -448,6 +448,8 @@ def select_columns(
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
     model = fit(model, validation.size, table)
+    if validation.calibration is not None:
+        model.calibration_ = validation.calibration
     # out of core: effects and distributions are those of the sample rows
     columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
     return Selection(

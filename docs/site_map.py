@@ -56,6 +56,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     "docs/learners": {
         None: [
             "docs/responses",
+            "docs/invariance",
             "docs/constraints",
             "docs/losses",
             "docs/ranking",

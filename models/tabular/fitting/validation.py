@@ -129,10 +129,10 @@ class HeldOut:
     probabilities : ndarray of shape (n_rows, n_classes) or None
     calibrated : bool
         Whether the probabilities are calibrated, and not only a ranking.
-    loss : Loss or None
-        A loss with a log link, whose deviance is the loss of a row; None: the squared error.
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
         Scores of a classifier that can be calibrated.
+    loss : Loss or None
+        A loss with a log link, whose deviance is the loss of a row; None: the squared error.
     """
 
     y: np.ndarray
@@ -141,8 +141,8 @@ class HeldOut:
     classes: np.ndarray | None = None
     probabilities: np.ndarray | None = None
     calibrated: bool = True
-    loss: Loss | None = None
     scores: np.ndarray | None = None
+    loss: Loss | None = None
 
     @classmethod
     def of(cls, model: Any, table: Table) -> Self:
@@ -160,10 +160,10 @@ class HeldOut:
                 predicted,
                 table.weight,
                 classes,
-                model.predict_proba(table.X),
-                scores=model.decision_function(table.X) if by_class else None,
+                model.predict_proba(table.X, **shift),
+                scores=model.decision_function(table.X, **shift) if by_class else None,
             )
-        p = class_probabilities(model.decision_function(table.X))
+        p = class_probabilities(model.decision_function(table.X, **shift))
         return cls(table.y, predicted, table.weight, classes, p, calibrated=False)
 
     @classmethod
@@ -183,8 +183,8 @@ class HeldOut:
             classes=first.classes,
             probabilities=joined("probabilities") if alike else None,
             calibrated=first.calibrated,
-            loss=first.loss,
             scores=joined("scores") if alike else None,
+            loss=first.loss,
         )
 
 

@@ -36,6 +36,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/tutorials/database",
             "docs/tutorials/why",
             "docs/tutorials/how_sure",
+            "docs/tutorials/insurance",
             "docs/tutorials/score_card",
             "docs/tutorials/photographs",
             "docs/tutorials/video",

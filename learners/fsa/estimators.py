@@ -267,13 +267,10 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         if offset is None and self._has_offset:
             raise ValueError("the model was fitted with an offset; expected offset=... here too")
         model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
+        shift = 0.0 if offset is None else check_offset(local(offset), X.shape[0], n_outputs)
         if isinstance(X, OutOfCoreMatrix):
-            scores = X.scores(model.scores_of_selected, model.selected, n_outputs)
-        else:
-            scores = model.scores(X)
-        if offset is not None:
-            scores = scores + check_offset(local(offset), X.shape[0], n_outputs)
-        return scores
+            return X.scores(model.scores_of_selected, model.selected, n_outputs) + shift
+        return model.scores(X) + shift
 
 
 class BatchEstimator(FSAEstimator):

@@ -377,7 +377,6 @@ def validate(
     needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
     """
     class_weight = getattr(model, "class_weight", None)
-    competitors = _competitors(task, request, class_weight)
     competitors = _competitors(task, request, model)
     by_fold: list[list[HeldOut]] = []  # each with one for every size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}

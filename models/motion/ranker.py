@@ -19,11 +19,11 @@ from ...vision.tracks.candidates import (
     PairFamily,
     SubspaceFamily,
 )
+from ...vision.tracks.dominant import MODELS, dominant_motion
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
-from ...vision.tracks.pairs.dominant import MODELS
 from ...vision.tracks.pairs.frame_pairs import KERNELS
 from ...vision.tracks.pairs.measures import CRITERIA, own_residuals
 from ...vision.tracks.tracks import (
@@ -416,7 +416,7 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
         message = (
             f"only {n_distinct} of {tracks.n_points} tracks differ: the labels are meaningless"
         )
-    elif tracks.dominant.outlying["homography"].mean() < _ALIKE:
+    elif dominant_motion(tracks).outlying["homography"].mean() < _ALIKE:
         message = (
             "the motion of one plane explains all tracks within a pixel: there may be no other"
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
-from .dominant import dominant_and_moving
+from .dominant import dominant_and_moving, dominant_motion
 from .labels import canonical_labels
 from .merging import merged
 from .pairs.frame_pairs import KERNELS
@@ -293,7 +293,7 @@ class DominantFamily:
         -------
         list of int
         """
-        return list(self.levels) if tracks.dominant.exists(self.model) else []
+        return list(self.levels) if dominant_motion(tracks).exists(self.model) else []
 
 
 Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily | DominantFamily

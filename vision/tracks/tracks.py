@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from .completion import check_shape, complete_tracks
-from .pairs.dominant import DominantMotion
 from .pairs.frame_pairs import FramePairs
+
+if TYPE_CHECKING:
+    from .dominant import DominantMotion
 
 MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
 
@@ -90,6 +93,8 @@ class Tracks:
         Cache of costs of motions by criterion and points, filled by :func:`.merging.merged`.
     merges : dict
         Cache of merged motions by criterion and initial labels, then by their number.
+    dominant : DominantMotion or None
+        Filled by :func:`.dominant.dominant_motion`.
     clusters : dict
         Cache of labels by recipe, dimension and number of clusters.
 
@@ -118,6 +123,7 @@ class Tracks:
         self.motion_costs: dict[tuple[str, bytes], float] = {}
         self.merges: dict[tuple[str, bytes], dict[int, np.ndarray]] = {}
         self.clusters: dict[Hashable, np.ndarray] = {}
+        self.dominant: DominantMotion | None = None
         self._displacements_apart: dict[int, np.ndarray] = {}
         self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -244,11 +250,6 @@ class Tracks:
         # separate cluster.
         scale = max(float(np.median(difference[joined])), floor)
         return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
-
-    @cached_property
-    def dominant(self) -> DominantMotion:
-        """What deviates from the dominant motion, with the points in :attr:`canonical_order`."""
-        return DominantMotion.of(self.pairs, self.in_canonical_order)
 
     @cached_property
     def pairs(self) -> FramePairs:

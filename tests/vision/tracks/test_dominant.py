@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.vision.tracks.candidates import DOMINANT_FAMILIES, DominantFamily, candidates
-from annealed.vision.tracks.dominant import MEASURES, dominant_measures
+from annealed.vision.tracks.dominant import MEASURES, dominant_measures, dominant_motion
 from annealed.vision.tracks.labels import misclassification
 from annealed.vision.tracks.merging import merged
 from annealed.vision.tracks.pair_features import ALL_PARTS, PairFeatures
@@ -51,7 +51,7 @@ def scene():
 
 def test_a_car_that_draws_away_lies_behind_the_camera(scene):
     tracks, labels, _ = scene
-    dominant = tracks.dominant
+    dominant = dominant_motion(tracks)
     assert np.median(dominant.behind[labels == AWAY]) > 0.5
     assert (dominant.behind[labels == 0] < 0.2).all()
     assert np.median(dominant.outlying["essential"][labels == CROSSING]) > 0.5
@@ -65,8 +65,8 @@ def test_the_focal_length_need_not_be_known(scene):
     kept = middle | (labels > 0)
     part = Tracks(tracks.in_canonical_order[:, kept])
     of = labels[kept][part.canonical_order]
-    assert np.median(part.dominant.behind[of == AWAY]) > 0.5
-    assert (part.dominant.behind[of == 0] < 0.25).all()
+    assert np.median(dominant_motion(part).behind[of == AWAY]) > 0.5
+    assert (dominant_motion(part).behind[of == 0] < 0.25).all()
 
 
 def test_cars_on_the_axis_are_among_the_candidates(scene):

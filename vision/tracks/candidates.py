@@ -13,8 +13,8 @@ import numpy as np
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
 from .dominant import dominant_and_moving, dominant_motion
 from .labels import canonical_labels
-from .merging import merged
 from .pairs.frame_pairs import KERNELS
+from .pairs.measures import merged
 from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions
 
 
@@ -210,7 +210,7 @@ class PairFamily:
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
     """Recipe for scenes with a deep background: more clusters than motions, merged where one motion
-    explains both (:func:`.merging.merged`).
+    explains both (:func:`.pairs.measures.merged`).
 
     A background with relief is split before a small object is separated. With more clusters the
     small object gets its own, and the parts of the background are merged again.
@@ -227,7 +227,7 @@ class MergedFamily(PairFamily):
         Total number of clusters, so that all numbers of motions share one order of merging; 0 means
         ``extra`` more than motions.
     criterion : {"gric", "fundamental"}, default "gric"
-        As in :func:`.merging.merged`.
+        As in :func:`.pairs.measures.merged`.
     """
 
     powers: tuple[int, ...] = (25,)

@@ -90,7 +90,7 @@ class Tracks:
         Cache of leading eigenvectors of affinities by recipe, filled by
         :func:`.candidates.candidates`, for every number of motions.
     motion_costs : dict
-        Cache of costs of motions by criterion and points, filled by :func:`.merging.merged`.
+        Cache of costs of motions by criterion and points, filled by :func:`.pairs.measures.merged`.
     merges : dict
         Cache of merged motions by criterion and initial labels, then by their number.
     dominant : DominantMotion or None

@@ -5,8 +5,7 @@ import pytest
 from annealed.pipelines.motion.driving import KINDS, TEST_KINDS, TRAINING_KINDS, driving_sequence
 from annealed.vision.tracks.candidates import MERGED_FAMILIES, PAIR_FAMILIES, candidates
 from annealed.vision.tracks.labels import misclassification
-from annealed.vision.tracks.merging import merged
-from annealed.vision.tracks.pairs.measures import moment_sums, motion_costs
+from annealed.vision.tracks.pairs.measures import merged, moment_sums, motion_costs
 from annealed.vision.tracks.tracks import Tracks
 
 

@@ -1,14 +1,14 @@
 """The dominant motion: what deviates from it, candidates and measures of segmentations."""
 
-import annealed.vision.tracks.merging as merging_module
+import annealed.vision.tracks.pairs.measures as measures_module
 import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.vision.tracks.candidates import DOMINANT_FAMILIES, DominantFamily, candidates
 from annealed.vision.tracks.dominant import MEASURES, dominant_measures, dominant_motion
 from annealed.vision.tracks.labels import misclassification
-from annealed.vision.tracks.merging import merged
 from annealed.vision.tracks.pair_features import ALL_PARTS, PairFeatures
+from annealed.vision.tracks.pairs.measures import merged
 from annealed.vision.tracks.tracks import Tracks
 
 AWAY, ONCOMING, CROSSING = 1, 2, 3
@@ -118,9 +118,9 @@ def test_fundamental_matrices_join_a_deep_scene(scene):
 def test_all_numbers_of_motions_share_one_order_of_merging(monkeypatch):
     tracks = Tracks(street(seed=2)[0])
     calls = []
-    compute = merging_module.motion_costs
+    compute = measures_module.motion_costs
     monkeypatch.setattr(
-        merging_module, "motion_costs", lambda *args: calls.append(1) or compute(*args)
+        measures_module, "motion_costs", lambda *args: calls.append(1) or compute(*args)
     )
     family = DOMINANT_FAMILIES[3:]
     candidates(tracks, 2, family)

@@ -216,8 +216,8 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
 
-# by ten-fold cross-validation on Hopkins155, repeated three times: experiments/notebook/motion.md
-SETTINGS = RankerSettings("linear", 30, n_steps=100)
+# by the likelihood in ten folds over all training sequences: experiments/notebook/motion.md
+SETTINGS = RankerSettings("piecewise", 100, n_steps=100)
 _N_FOLDS = 5  # by video
 _FACTORS = np.geomspace(0.01, 100.0, 161)
 

@@ -66,7 +66,7 @@ class FileSegmentation:
         return {
             "sequence": self.sequence,
             "motions": result.n_motions,
-            "probability_of_motions": result.probability_of_motions,
+            "probability_of_motions": result.probabilities[result.n_motions],
             "numbers": [
                 {"motions": number, "probability": probability}
                 for number, probability in result.probabilities.items()
@@ -86,11 +86,11 @@ class FileSegmentation:
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
             f"{', '.join(str(n) for n in sizes)} tracks"
         )
-        if self.segmentation.probability_of_motions < 1.0:
-            text += f"; probability of this number {self.segmentation.probability_of_motions:.2f}"
-        numbers = list(self.segmentation.probabilities.items())
-        if numbers[0][1] < UNCLEAR and len(numbers) > 1:
-            text += f", of {numbers[1][0]} motions {numbers[1][1]:.2f}"
+        (_, probability), *others = self.segmentation.probabilities.items()
+        if probability < 1.0:
+            text += f"; probability of this number {probability:.2f}"
+        if probability < UNCLEAR and others:
+            text += f", of {others[0][0]} motions {others[0][1]:.2f}"
         if len(self.unseen):
             text += (
                 f"; {len(self.unseen)} hardly visible, assigned to the largest motion: "
@@ -318,7 +318,7 @@ def train_ranker(
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
         sets.append(one)
-        mixed += of_all_numbers
+        mixed += of_all_numbers * (OWN_WEIGHT if number < len(sequences) else 1)
     n = len(sequences)
     ranker.fit(sets[:n] * OWN_WEIGHT + sets[n:], mixed, columns)
     ranker.training = {

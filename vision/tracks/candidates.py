@@ -240,12 +240,6 @@ class MergedFamily(PairFamily):
         """Name in lists of candidates."""
         return f"merged, {self.kernel}" + (", F" if self.criterion == "fundamental" else "")
 
-    def over_segmentation(self) -> PairFamily | NeighbourFamily:
-        """Recipe of the clusters that are merged."""
-        if self.kernel == "neighbours":
-            return _SURROUNDINGS
-        return PairFamily(self.kernel)
-
 
 @dataclass(frozen=True)
 class DominantFamily:
@@ -322,6 +316,11 @@ SHIPPED_FAMILIES: tuple[Family, ...] = (
     *DOMINANT_FAMILIES,
 )
 _SURROUNDINGS = NeighbourFamily((14,))
+# Recipes of the clusters that are merged, by kernel
+_PARTS_OF: dict[str, PairFamily | NeighbourFamily] = {
+    "neighbours": _SURROUNDINGS,
+    **{kernel: PairFamily(kernel) for kernel in KERNELS},
+}
 # eigenvectors of each affinity: enough for every number of motions that a ranker considers
 _N_VECTORS = 9
 
@@ -423,7 +422,7 @@ def _clusters(
         )
     if isinstance(family, MergedFamily):
         n_clusters = max(n_motions, min(family.clusters or n_motions + family.extra, most))
-        parts = _clusters(tracks, family.over_segmentation(), dimension, n_clusters, n_runs)
+        parts = _clusters(tracks, _PARTS_OF[family.kernel], dimension, n_clusters, n_runs)
         return merged(tracks, parts, n_motions, family.criterion)
     key = family, dimension, n_motions, n_runs
     if key not in tracks.clusters:

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 class AdditiveScorer:
     """Class probabilities from a sum of responses to the selected columns; one output per class.
 
-    Scores are divided by the temperature before the softmax. Attributes ---------- model :
-    AdditiveModel
-        One output per class; columns by falling importance.
+    Scores are divided by the temperature before the softmax.
+
+    Attributes
+    ----------
+    model : AdditiveModel
+        Model with one output per class; columns by decreasing importance.
     temperature : float
         Divisor of the scores before the softmax.
     """

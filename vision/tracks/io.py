@@ -91,7 +91,7 @@ def read_tracks(path: str | Path) -> TrackSequence:
         (P, 1) from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv``
         with the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
         ``occluded`` is output of co-tracker or TAPIR: its ``tracks`` may also be (P, F, 2) or
-        (1, F, P, 2). Time is then the axis along which the points move least.
+        (1, F, P, 2). Time is then the axis along which the points move the smallest distance.
 
     Returns
     -------

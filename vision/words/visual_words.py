@@ -132,7 +132,7 @@ class ImageRows:
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def check_fitted(self) -> None:
-        """Raise scikit-learn's NotFittedError if there are no words."""
+        """Raise scikit-learn's NotFittedError if the vocabulary is empty."""
         if not hasattr(self, "words_"):
             from sklearn.exceptions import NotFittedError
 

@@ -15,6 +15,7 @@ from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
 from ..designs.sparse import SparseDesign
 from ..model_selection.size import deviance
+from ..objective.losses import SquaredLoss
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
@@ -320,11 +321,16 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
     """The problem on equivalent rows where these are far fewer, else the problem itself."""
-    if not condenses(problem.facts, settings):
+    if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)
     # rows that are not finite get their error from the fit
     return _on(moments, problem) if np.isfinite(moments.scatter).all() else problem
+
+
+def _by_moments(problem: FitProblem, settings: FitSettings) -> bool:
+    """Whether the moments of the rows determine the fit."""
+    return isinstance(problem.loss, SquaredLoss) and settings.response is None
 
 
 def training_problems(
@@ -336,7 +342,7 @@ def training_problems(
     everything = np.sort(np.concatenate(tests))
     folds = all(
         np.array_equal(np.sort(np.concatenate(split)), everything) for split in splits
-    ) and condenses(problem.facts, settings)
+    ) and (_by_moments(problem, settings) and condenses(problem.facts))
     parts = []
     for test in tests if folds else ():
         parts.append(moments_of(problem.X[test], problem.y[test], problem.weight[test]))

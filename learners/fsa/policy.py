@@ -30,7 +30,7 @@ from math import isfinite
 from typing import Literal
 
 from ..model_selection.size import support_price
-from ..objective.losses import Loss, SquaredLoss
+from ..objective.losses import Loss
 from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
@@ -340,14 +340,12 @@ def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
 
 
-def condenses(facts: Facts, settings: FitSettings) -> bool:
-    """Whether a fit uses the moments of the columns and targets instead of the rows. Both give the
-    same model, up to rounding.
+def condenses(facts: Facts) -> bool:
+    """Whether a fit with the squared loss uses the moments of the columns and targets instead of
+    the rows. Both give the same model, up to rounding.
     """
     return (
-        isinstance(facts.loss, SquaredLoss)
-        and settings.response is None
-        and not (facts.sparse or facts.out_of_core)
+        not (facts.sparse or facts.out_of_core)
         and facts.n_features <= MAX_CONDENSED
         and facts.n_samples >= ROWS_PER_COLUMN * facts.n_features
         and facts.n_rows >= facts.n_features

@@ -103,7 +103,7 @@ def test_names_masks_groups_and_paths():
         ({"monotone": [1, 0]}, "or one of .1, 0, -1 for each column"),
         (
             {"monotone": {3: 1}, "bounds": {3: (0, 1)}},
-            "column 3 is in bounds and in monotone; expected only one of them",
+            "column 3 is in both bounds and monotone; expected only one",
         ),
     ],
 )

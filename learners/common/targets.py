@@ -5,7 +5,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
@@ -20,7 +19,7 @@ from ..objective.losses import (
 from ..objective.regression_losses import weighted_quantile
 from ..sklearn_bases import ClassifierMixin
 from ..types import ArrayLike, Matrix
-from .additive import observed_probability
+from .additive import class_probabilities
 from .validation import check_sample_weight
 
 # minimum rows for reliable probabilities of a class below a tenth of the rows: a choice
@@ -150,6 +149,7 @@ class SparseClassifierMixin(ClassifierMixin):
 
     classes_: np.ndarray
     class_weight: Any = None
+    calibration_: tuple[float, float] | None = None  # slope and flip, by held-out rows
     _scores: Any
 
     def _encode_labels(
@@ -216,7 +216,8 @@ class SparseClassifierMixin(ClassifierMixin):
         """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
-        flip) / (1 + exp(-score)).
+        flip) / (1 + exp(-score)): by default from 0.02 to 0.98. Estimators that cross-validate
+        replace them with calibrated ones.
 
         Parameters
         ----------
@@ -230,12 +231,8 @@ class SparseClassifierMixin(ClassifierMixin):
         return rowwise(self._probabilities, self.decision_function(X), len(self.classes_))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        if scores.ndim == 1:
-            p = observed_probability(
-                expit(scores), getattr(getattr(self, "loss_", None), "flip", 0.0)
-            )
-            return np.column_stack([1.0 - p, p])
-        return softmax(scores, axis=1)
+        flip = getattr(getattr(self, "loss_", None), "flip", 0.0)
+        return class_probabilities(scores, *(self.calibration_ or (1.0, flip)))
 
 
 def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -> None:

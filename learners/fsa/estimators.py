@@ -380,7 +380,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
         * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
-        * "flipped_logistic": logistic, robust to a small fraction of wrong labels;
+        * "flipped_logistic": logistic, robust to a small fraction of wrong labels; probabilities
+          are limited to 0.02 and 0.98. :class:`FSAClassifierCV` calibrates them;
         * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
         * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
         * "multinomial": cross entropy of softmax scores;

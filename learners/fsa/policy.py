@@ -59,7 +59,8 @@ MAX_CHECKED = 200.0
 # penalty of a support. On pure noise the gain is usually smaller (benchmarks/few_rows.py)
 SWAP_GAIN_FACTOR = 2.6
 # A signal is weak if a shrunken fit leaves more than this share of the targets' variance: a choice.
-# With a strong signal exchanges are checked only below 150 rows and ten rows per coefficient
+# With a strong signal exchanges are checked only if there are fewer than ten rows per coefficient,
+# and fewer than 150 rows or 7.5 per coefficient
 WEAK_SIGNAL_RESIDUAL, SMALL_SAMPLE = 0.25, 30.0
 MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
 # Supported coefficients, for classes and for numeric targets, below which held-out rows choose the
@@ -378,7 +379,7 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
     price = support_price(size, facts.n_units)
     if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:
         price *= SWAP_GAIN_FACTOR * (n_columns / facts.n_rows) ** 0.5
-    elif facts.supported_coefficients >= min(SMALL_SAMPLE, 2 * n_columns):
+    elif facts.supported_coefficients >= min(max(SMALL_SAMPLE, 1.5 * n_columns), 2.0 * n_columns):
         return True
     return gain > price
 

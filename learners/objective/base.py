@@ -467,12 +467,11 @@ class MarginLoss(Loss):
         raise NotImplementedError
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        """Derivative of :meth:`margin_value`. See :class:`MarginLoss`."""
+        """Derivative of the loss. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Second derivative of :meth:`margin_value`, or a positive majorant of it. See
-        :class:`MarginLoss`."""
+        """Second derivative of the loss, or a positive majorant. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:

@@ -97,6 +97,7 @@ class Moments:
         scale = np.where(scale > rounding, scale, 0.0)  # constant columns
         unit = np.where(scale > 0, scale, np.inf)
         factor, pivots, rank, _ = dpstrf(self.scatter / np.outer(unit, unit))
+        rank = min(rank, max(0, self.n_samples - 1))  # more is rounding
         n = rank + 1
         rows = np.zeros((n, p))
         rows[1:, pivots - 1] = np.triu(factor[:rank])

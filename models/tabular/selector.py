@@ -157,7 +157,10 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             options, k = SelectionOptions.of(self), self.n_features_to_select
             if k != "auto":
                 check_integer("n_features_to_select", k, 1)
-            options.check(None if self.fdr is not None else k)
+            weighted = (
+                options if sample_weight is None else replace(options, weight="sample_weight")
+            )
+            weighted.check(None if self.fdr is not None else k)
             frame, target = as_frame(X), _as_series(self, y)
             validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
             if len(frame) != len(target):

@@ -115,6 +115,8 @@ class Instance:
         In a video, the number of the person: the same from frame to frame, from 1.
     appearance : ndarray of shape (n, 128) or None, default None
         Histograms of gradients around its points, for comparing the faces of two frames.
+    track : int or None, default None
+        In a video, the number of an uninterrupted sequence of frames that show the person.
     """
 
     probability: float
@@ -126,6 +128,7 @@ class Instance:
     support: float
     person: int | None = None
     appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
+    track: int | None = field(default=None, repr=False, compare=False)
 
     @property
     def ied(self) -> float:

@@ -33,7 +33,7 @@ def inverse_scale(
     Parameters
     ----------
     variance : ndarray of shape (m,)
-        Of each column.
+        Variance of each column.
     second_moment : ndarray of shape (m,)
         Mean square of each column.
     rounding : float, default 1e-12
@@ -77,7 +77,7 @@ def check_underflow(
     Raises
     ------
     ValueError
-        Naming the first such column.
+        If there is such a column; the message names the first one.
     """
     small = (square < 100 * np.finfo(dtype).tiny) & (mean != 0)
     if small.any():
@@ -119,7 +119,7 @@ def moments(
     Returns
     -------
     mean : ndarray of shape (m, 1)
-        Of each column.
+        Mean of each column.
     inv : ndarray of shape (m,)
         Inverse standard deviations, 0 for constant columns.
 
@@ -183,7 +183,7 @@ class Design:
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            In standardised coordinates.
+            Values in standardised coordinates.
 
         Returns
         -------
@@ -267,7 +267,7 @@ class Design:
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            In standardised coordinates.
+            Values in standardised coordinates.
         intercept : ndarray of shape (n_outputs,)
             Added to the scores.
         loss : Loss
@@ -275,7 +275,7 @@ class Design:
         y : ndarray of shape (n_samples, n_outputs)
             Targets encoded for the loss.
         sample_weight : ndarray of shape (n_samples,)
-            Sums to one.
+            Weights that sum to one.
 
         Returns
         -------
@@ -298,16 +298,16 @@ class Design:
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            In standardised coordinates.
+            Values in standardised coordinates.
         intercept : ndarray of shape (n_outputs,)
-            In standardised coordinates.
+            Values in standardised coordinates.
 
         Returns
         -------
         coef : ndarray of shape (n_features, width, n_outputs)
-            For the raw columns.
+            Values for the raw columns.
         intercept : ndarray of shape (n_outputs,)
-            For the raw columns.
+            Values for the raw columns.
         """
         raw = coef * self.inv[:, None, None]
         return raw, intercept - np.einsum("mw,mwq->q", self.mean, raw)

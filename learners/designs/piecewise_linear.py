@@ -79,7 +79,7 @@ class PiecewiseDesign(CodedDesign):
     missing : bool
         Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,) or None
-        Sums to one; not needed if the moments are known.
+        Weights that sum to one; not needed if the moments are known.
     dtype : dtype, default float32
         Precision of the tables and of the sums over features.
     moments : (ndarray, ndarray) or None, default None

@@ -23,7 +23,7 @@ class TorchDesign(Design):
     X : torch.Tensor of shape (n_samples, n_features)
         float32.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     """
 
     def __init__(self, X: torch.Tensor, sample_weight: np.ndarray):
@@ -91,7 +91,7 @@ class TorchPiecewiseDesign(CodedDesign):
     missing : bool
         Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     """
 
     per_feature = ("mean", "inv", "knots")

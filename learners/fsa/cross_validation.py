@@ -117,7 +117,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Returns
         -------
         matplotlib.axes.Axes
-            The axes of the plot.
+            Axes of the plot.
 
         Raises
         ------

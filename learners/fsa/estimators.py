@@ -109,7 +109,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Number of annealing steps; with a refinement, annealing ends when k is reached.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------
@@ -144,7 +144,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Returns
         -------
         matplotlib.axes.Axes, or ndarray of them
-            The axes of the plots.
+            Axes of the plots.
         """
         return (plot_responses if hasattr(self, "responses_") else plot_coefficients)(
             self, **options
@@ -160,7 +160,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            Naming the parameter, its value and what was expected.
+            If a parameter is not valid; the message names it, its value and what was expected.
         """
         return FitSettings.of(
             vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__

@@ -62,7 +62,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         step. The list is empty unless ``trajectory=True``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------
@@ -185,7 +185,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         matplotlib.axes.Axes
-            The axes of the plot.
+            Axes of the plot.
         """
         return plot_path(self, **options)
 

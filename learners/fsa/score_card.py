@@ -67,7 +67,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         The score card as step functions in log odds; see :class:`LogitBoostClassifier`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------

@@ -119,7 +119,7 @@ class Refinement(BaseEstimator):
         Raises
         ------
         ValueError
-            Naming the parameter, its value and what was expected.
+            If a parameter is not valid; the message names it, its value and what was expected.
         """
         check_choice("exchange", self.exchange, ("auto", "cv", True, False))
         check_choice("search", self.search, ("auto", False))
@@ -233,7 +233,7 @@ class FitSettings:
         Raises
         ------
         ValueError
-            Naming the parameter, its value and what was expected.
+            If a parameter is not valid; the message names it, its value and what was expected.
         """
         p, auto = parameters, {name: _is_auto(value) for name, value in parameters.items()}
         refinement = Refinement() if auto["refinement"] else p["refinement"]

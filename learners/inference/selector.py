@@ -96,7 +96,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Estimator fitted on the selected columns; the best constant if there are none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------

@@ -124,7 +124,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms along the run.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -242,7 +242,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
         Convergence diagnostics of the chains.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------

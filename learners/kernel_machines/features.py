@@ -63,7 +63,7 @@ class SparseFourierFeatures(AtomFeatures):
     phases_ : ndarray of shape (n_atoms,)
         Phases of the atoms: the features are cos and sin of X frequencies_' - phases_.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------

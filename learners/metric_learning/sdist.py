@@ -138,7 +138,7 @@ class SDist(
     path_ : list of (ndarray, ndarray, float)
         Support, values and weight of each step, including steps after the final metric.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     Notes
     -----

@@ -236,7 +236,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Number of active features after each stage, and the gravity used in the stage; for several
         classes, those of the first class.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     Notes
     -----

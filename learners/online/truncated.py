@@ -115,7 +115,7 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     n_iter_ : int
         Number of passes over the rows.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------

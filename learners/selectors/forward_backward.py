@@ -297,7 +297,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     fit_intercept : bool, default True
         Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced" gives all classes the same total weight.
+        Factors for the weights of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     path_ : list of (action, feature, objective, size)
@@ -315,7 +315,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     n_iter_ : int
         Number of forward and backward steps.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -369,7 +369,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercepts.
     path_, n_iter_, n_features_in_, feature_names_in_

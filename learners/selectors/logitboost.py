@@ -306,7 +306,7 @@ class LogitBoostClassifier(SelectingClassifier):
     learning_rate : float, default 1.0
         Factor > 0 of every weak learner.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced" gives all classes the same total weight.
+        Factors for the weights of each class; "balanced" gives all classes the same total weight.
     random_state : int, RandomState or None, default None
         Random seed, used if ``subsample`` is below 1.
 
@@ -331,7 +331,7 @@ class LogitBoostClassifier(SelectingClassifier):
     n_iter_ : int
         Number of rounds.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------

@@ -98,7 +98,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     n_iter_ : int
         Number of cuts.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------

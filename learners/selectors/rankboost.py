@@ -77,7 +77,7 @@ class RankBoost(BaseEstimator):
     feature_importances_ : ndarray of shape (n_features,)
         Sum of the absolute weights of each feature, divided by the total.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------

@@ -136,7 +136,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     fit_intercept : bool, default True
         Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced" gives all classes the same total weight.
+        Factors for the weights of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
@@ -153,7 +153,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     n_iter_ : int
         Number of steps, ``n_thresholdings + n_steps``.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -204,7 +204,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercepts.
     loss_curve_, n_iter_, n_features_in_, feature_names_in_

@@ -403,7 +403,7 @@ class LinearChainCRF(BaseCRF):
     n_iter_ : int
         Number of L-BFGS iterations.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     See Also
     --------

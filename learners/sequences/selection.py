@@ -125,7 +125,7 @@ class ForwardBackwardCRF(SelectingCRF):
         Steps: each unit (column, or group numbered by first column) that was added or removed, the
         objective after refitting (NaN if it was not needed), and the number of selected units.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     See Also
     --------

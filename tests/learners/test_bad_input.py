@@ -215,7 +215,8 @@ def test_streams(model):
     with pytest.raises(ValueError, match=r"^y holds 'c'; expected only the classes \['a', 'b'\]$"):
         model.partial_fit(X, ["c"] * 40)
     with pytest.raises(
-        ValueError, match=r"^classes=\['a', 'c'\] are not those of the first call, \['a', 'b'\]$"
+        ValueError,
+        match=r"^classes=\['a', 'c'\] differ from those of the first call; expected \['a', 'b'\]$",
     ):
         model.partial_fit(X, np.where(Y, "a", "b"), classes=["a", "c"])
 
@@ -430,7 +431,7 @@ def test_frames_that_are_lazy(estimator):
         with pytest.raises(
             TypeError,
             match=r"^X is a LazyFrame, which holds no values yet; "
-            r"expected data: call its collect\(\) first$",
+            r"expected data; call its collect\(\) first$",
         ):
             attempt()
 

@@ -1,4 +1,4 @@
-"""Regression losses for targets with outliers, and for quantiles."""
+"""Regression losses besides the squared loss: for counts, outliers and quantiles."""
 
 import numpy as np
 from scipy.special import expit

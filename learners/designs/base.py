@@ -170,7 +170,8 @@ class Design:
     Attributes
     ----------
     n_samples, n_features, width, n_knots : int
-        Rows, features, columns per feature, and how many of these form the response curve.
+        Numbers of rows, of features, of columns per feature, and of columns that form the response
+        curve.
     mean : ndarray of shape (n_features, width)
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature; 0 for constant ones.
@@ -192,7 +193,7 @@ class Design:
     per_feature: tuple[str, ...] = ("mean", "inv")
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
-        """Scores of standardised coefficients.
+        """Compute the scores for standardised coefficients.
 
         Parameters
         ----------
@@ -202,17 +203,17 @@ class Design:
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
-            Without an intercept.
+            Scores without an intercept.
         """
         raise NotImplementedError
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
-        """Sum over the rows of a residual times the standardised columns.
+        """Compute the sum over the rows of a residual times the standardised columns.
 
         Parameters
         ----------
         residual : ndarray of shape (n_samples, n_outputs)
-            For example the gradient of a loss with respect to the scores.
+            Residual, for example the gradient of a loss with respect to the scores.
 
         Returns
         -------
@@ -237,7 +238,7 @@ class Design:
         Returns
         -------
         Design
-            Features outside ``kept`` are dropped; the standardisation of the others does not
+            Design without the features outside ``kept``; the standardisation of the rest does not
             change.
         """
         new = copy(self)
@@ -283,9 +284,9 @@ class Design:
         coef : ndarray of shape (n_features, width, n_outputs)
             Values in standardised coordinates.
         intercept : ndarray of shape (n_outputs,)
-            Added to the scores.
+            Intercept, added to the scores.
         loss : Loss
-            Of pairs, or pointwise.
+            Loss of pairs, or pointwise loss.
         y : ndarray of shape (n_samples, n_outputs)
             Targets encoded for the loss.
         sample_weight : ndarray of shape (n_samples,)
@@ -294,11 +295,11 @@ class Design:
         Returns
         -------
         gradient : ndarray of shape (n_features, width, n_outputs)
-            With respect to the coefficients.
+            Gradient with respect to the coefficients.
         residual_sum : ndarray of shape (n_outputs,)
             Gradient with respect to the intercept.
         value : float
-            The loss.
+            Value of the loss.
         """
         scores = self.scores(coef) + intercept
         value, residual = loss.value_and_gradient(y, scores, sample_weight)
@@ -307,7 +308,7 @@ class Design:
     def unstandardise(
         self, coef: np.ndarray, intercept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients and intercept for the raw columns u_j(x).
+        """Convert coefficients and intercept to the raw columns u_j(x).
 
         Parameters
         ----------
@@ -332,7 +333,7 @@ class Design:
 
 
 class FirstReadDesign(Design):
-    """A design whose first read of the data computes both the moments and the first gradient."""
+    """Design whose first read of the data computes both the moments and the first gradient."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None

@@ -1,4 +1,4 @@
-"""Matrices generated in batches of rows, once for each pass."""
+"""Matrices generated in batches of rows, once per pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .matrix import Source, float_dtype
 
 
 class BatchSource(Source):
-    """A matrix made of batches of rows, which each pass reads once in order.
+    """Matrix made of batches of rows, which each pass reads once, in order.
 
     Parameters
     ----------

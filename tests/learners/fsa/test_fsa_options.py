@@ -427,7 +427,7 @@ def test_bad_data_in_one_line():
     for form in (np.asarray, sp.csr_array):
         with pytest.raises(
             ValueError,
-            match=r"X contains (NaN|infinity) \(row 5, column 7\); response='linear' needs",
+            match=r"X contains (NaN|infinity) \(row 5, column 7\); response='linear' requires",
         ):
             FSAClassifier(2).fit(form(X), y > 0)
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(30)])

@@ -1,4 +1,4 @@
-"""A design on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear
+"""Designs on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear
 responses."""
 
 from typing import Self
@@ -21,7 +21,7 @@ class TorchDesign(Design):
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
-        float32.
+        Columns, in float32.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     """

@@ -19,7 +19,7 @@ BLOCK_BYTES = 64 << 20
 
 
 class DaskMatrix(OutOfCoreMatrix):
-    """A Dask array, a numeric data frame or a file, with the interface of a matrix.
+    """Dask array, numeric data frame or file with the interface of a matrix.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Moments:
 
     @classmethod
     def empty(cls, p: int) -> Self:
-        """Moments of no rows."""
+        """Moments of zero rows."""
         return cls(0, 0.0, np.zeros(p), np.zeros((p, p)))
 
     @classmethod
@@ -62,7 +62,7 @@ class Moments:
         return cls(len(rows), n_rows, mean, deviations.T @ deviations)
 
     def __add__(self, other: Moments) -> Moments:
-        """Moments of the rows of both [1]_.
+        """Moments of the combined rows [1]_.
 
         References
         ----------
@@ -78,11 +78,11 @@ class Moments:
         return Moments(self.n_samples + other.n_samples, n_rows, mean, scatter)
 
     def faded(self, factor: float) -> Moments:
-        """The same moments with all row weights multiplied by ``factor``."""
+        """Moments with all row weights multiplied by ``factor``."""
         return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
 
     def equivalent_rows(self) -> np.ndarray:
-        """Rows of equal weight that have these moments: as many as the rank, and one.
+        """Rows of equal weight that have these moments: one more than the rank.
 
         The squared loss of a linear model differs from that of the original rows by a constant
         factor, so every fit of such a model is the same.
@@ -117,7 +117,7 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
     Raises
     ------
     ValueError
-        For more than ``MAX_COLUMNS`` columns.
+        If there are more than ``MAX_COLUMNS`` columns.
     """
     (n, m), q = X.shape, targets.shape[1]
     if m + q > MAX_COLUMNS:

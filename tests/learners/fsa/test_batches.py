@@ -224,7 +224,7 @@ def test_a_failed_batch_changes_nothing():
 
 def test_batches_after_a_fit_begin_without_its_rows():
     model = FSARegressor(2).fit(X[:30], Y[:30])
-    with pytest.warns(UserWarning, match="those of fit are not kept"):
+    with pytest.warns(UserWarning, match="without the rows of fit"):
         model.partial_fit(X, Y)
     assert_same_model(FSARegressor(2).fit(X, Y), model)
 

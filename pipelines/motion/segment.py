@@ -11,7 +11,7 @@ import numpy as np
 
 from ...models.files import replacing
 from ...models.messages import first_of
-from ...models.motion.candidate_set import CandidateSet, joined
+from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import SHIPPED_FAMILIES
@@ -34,10 +34,6 @@ MAX_FEW = 4
 # (methods.SHIPPED)
 OWN_WEIGHT = 3
 UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
-# Every third synthetic scene trains the choice of the number of motions, and every third sequence
-# of many; choices
-MIXED_STEP = 3
-MANY_SEQUENCES = 100
 # The longest tracks of a video; a choice, since affinities of all pairs are held in memory
 MAX_TRACKS = 1500
 
@@ -253,22 +249,6 @@ def shipped_columns(features: Features) -> np.ndarray:
     return np.flatnonzero(features.is_prior() | ~np.array(slow))
 
 
-def training_sets(
-    ranker: SegmentationRanker,
-    sequence: TrackSequence,
-    number: int,
-    every: bool,
-    columns: np.ndarray,
-) -> tuple[CandidateSet, list[CandidateSet]]:
-    """Candidates of a sequence, shuffled by its number, for its number of motions; with ``every``
-    also those of all numbers, as a list of one set."""
-    n_motions = sequence.n_motions
-    tracks, shuffled = shuffled_tracks(sequence, number)
-    sets = ranker.sets_by_number(tracks, shuffled, columns) if every else {}
-    one = sets.get(n_motions) or ranker.candidate_set(tracks, n_motions, shuffled, columns)
-    return one, [joined(list(sets.values()))] if sets else []
-
-
 def train_ranker(
     sequences: Sequence[TrackSequence],
     min_motion_size: int = 0,
@@ -304,27 +284,25 @@ def train_ranker(
 
     ranker = shipped_settings(min_motion_size)
     columns = shipped_columns(ranker.features)
-    made = [(perspective_sequence(seed), seed) for seed in TRAINING_SEEDS[:synthetic]]
-    made += [
-        (driving_sequence(kind, seed), seed) for seed in range(driving) for kind in TRAINING_KINDS
-    ]
-    many = len(sequences) > MANY_SEQUENCES
-    seeds = [*(i * many for i in range(len(sequences))), *(seed for _, seed in made)]
+    made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
+    made += [driving_sequence(kind, seed) for seed in range(driving) for kind in TRAINING_KINDS]
     sets, mixed = [], []
-    for number, sequence in enumerate(progress([*sequences, *(one for one, _ in made)])):
-        every = seeds[number] % MIXED_STEP == 0
+    for number, sequence in enumerate(progress([*sequences, *made])):
         try:
-            one, of_all_numbers = training_sets(ranker, sequence, number, every, columns)
+            tracks, shuffled = shuffled_tracks(sequence, number)
+            by_number = ranker.sets_by_number(tracks, shuffled, columns)
+            mixed.append(joined(list(by_number.values())))
+            k = sequence.n_motions
+            sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-        sets.append(one)
-        mixed += of_all_numbers * (OWN_WEIGHT if number < len(sequences) else 1)
     n = len(sequences)
-    ranker.fit(sets[:n] * OWN_WEIGHT + sets[n:], mixed, columns)
+    weighted = [one[:n] * OWN_WEIGHT + one[n:] for one in (sets, mixed)]
+    ranker.fit(*weighted, columns)
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),
         "names": [s.name for s in sequences],
-        "synthetic": [s.name for s, _ in made],
+        "synthetic": [s.name for s in made],
     }
     return ranker

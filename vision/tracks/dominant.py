@@ -258,7 +258,8 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
     known = np.isfinite(dominant.depth)
     depth = np.where(known, dominant.depth, 0.0)
     members, rows = motions_of(segmentations)
-    gaps: dict[int, float] = {}
+    gaps = np.array([depth_gap(tracks, np.flatnonzero(one)) for one in members])
+    obeys = np.array([deviating[one].mean() < _MOVING for one in members])
     near = tracks.nearest[:, 1 : _N_AROUND + 1]
     apart = np.log(np.take_along_axis(tracks.displacements_apart(), near, axis=1) + _FLOOR)
     values = np.zeros((len(segmentations), len(MEASURES)))
@@ -266,8 +267,7 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
         sizes = members[motions].sum(axis=1)
         largest = motions[int(np.argmax(sizes))]
         inside = members[largest]
-        weights = members[motions] / sizes[:, None]
-        within = votes - (votes @ weights.T) @ members[motions]
+        within = votes - (votes @ (members[motions] / sizes[:, None]).T) @ members[motions]
         moving = votes > _MOVING
         values[s, :15] = np.column_stack(
             [
@@ -281,13 +281,9 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
         count = np.maximum(members[motions] @ known.astype(float), 1.0)
         mean = (members[motions] @ depth / count) @ members[motions]
         values[s, 15] = np.abs(depth - mean)[known].mean() if known.any() else 0.0
-        others = [int(motion) for motion in motions if motion != largest]
-        for motion in others:
-            if motion not in gaps:
-                gaps[motion] = depth_gap(tracks, np.flatnonzero(members[motion]))
-        obedient = [gaps[m] for m in others if deviating[members[m]].mean() < _MOVING]
-        values[s, 16] = np.mean([gaps[motion] for motion in others]) if others else 0.0
-        values[s, 17] = min(obedient, default=0.0)
+        others = motions[motions != largest]
+        values[s, 16] = gaps[others].mean() if len(others) else 0.0
+        values[s, 17] = min(gaps[others[obeys[others]]], default=0.0)
         cut = labels[near] != labels[:, None]
         if cut.any() and not cut.all():
             values[s, 18] = apart[cut].mean() - apart[~cut].mean()

@@ -21,7 +21,12 @@ from annealed.models.motion.ranking_function import MotionChooser, RankingFuncti
 from annealed.pipelines.motion.benchmark import shuffled_tracks
 from annealed.pipelines.motion.driving import TEST_KINDS, TRAINING_KINDS, driving_sequence
 from annealed.pipelines.motion.evaluate import folds, picked_errors
-from annealed.pipelines.motion.segment import OWN_WEIGHT, shipped_columns, shipped_settings
+from annealed.pipelines.motion.segment import (
+    MIXED_STEP,
+    OWN_WEIGHT,
+    shipped_columns,
+    shipped_settings,
+)
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
 from annealed.vision.tracks.completion import thin_tracks
 from annealed.vision.tracks.io import TrackSequence, read_sequences
@@ -172,7 +177,9 @@ def main(argv=None):
     columns, settings = cache.columns, cache.ranker.settings
     names = cache.ranker.features.get_feature_names_out()
     print_variants(groups, tests, columns, names, settings, args.folds)
-    every = {name: (lambda one=one: one) for name, one in own.items()} | training
+    every = {name: (lambda one=one: one) for name, one in own.items()} | {
+        name: make for name, make in training.items() if int(name.split("_")[-1]) % MIXED_STEP == 0
+    }
     mixed = [cache(name, make, True) for name, make in every.items()]
     truths = [make().n_motions for make in every.values()]
     made = [one for kind, sets in groups.items() if kind != "own" for one in sets]

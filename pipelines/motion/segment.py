@@ -34,6 +34,7 @@ MAX_FEW = 4
 # (methods.SHIPPED)
 OWN_WEIGHT = 3
 UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
+MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
 # The longest tracks of a video; a choice, since affinities of all pairs are held in memory
 MAX_TRACKS = 1500
 
@@ -286,12 +287,15 @@ def train_ranker(
     columns = shipped_columns(ranker.features)
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
     made += [driving_sequence(kind, seed) for seed in range(driving) for kind in TRAINING_KINDS]
+    seeds = [0] * len(sequences) + [int(one.name.rsplit("_", 1)[1]) for one in made]
     sets, mixed = [], []
     for number, sequence in enumerate(progress([*sequences, *made])):
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            by_number = ranker.sets_by_number(tracks, shuffled, columns)
-            mixed.append(joined(list(by_number.values())))
+            by_number = {}
+            if seeds[number] % MIXED_STEP == 0:
+                by_number = ranker.sets_by_number(tracks, shuffled, columns)
+                mixed.append(joined(list(by_number.values())))
             k = sequence.n_motions
             sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
         except ValueError as error:

@@ -157,7 +157,6 @@ def test_the_sample_video_has_three_motions(tmp_path):
     write_sample(tmp_path / "moving.avi")
     result = segment_file(load_model("motion"), tmp_path / "moving.avi", None)
     assert result.segmentation.n_motions == 3
-    assert result.segmentation.probability_of_motions >= 0.9
     first = result.tracks[0]
     seen = np.isfinite(first[:, 0]) & (result.labels >= 0)
     discs = [

@@ -52,8 +52,7 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
     """Sample and position of every atom of every sample."""
-    sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
-    return sample, place
+    return np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:

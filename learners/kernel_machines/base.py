@@ -52,7 +52,8 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
     """Sample and position of every atom of every sample."""
-    return np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
+    sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
+    return sample, place
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:

@@ -222,10 +222,8 @@ def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]
     # rounded sides.
     sides = [max(1, round(side * scale)) for side in image.shape[:2]]
     del image
-    if 1 in sides:  # OpenCV refuses to round a side to zero
-        return np.asarray(
-            cv2.resize(blurred, (sides[1], sides[0]), interpolation=cv2.INTER_LINEAR), np.uint8
-        )
+    # OpenCV refuses to round a side to zero
+    size = (sides[1], sides[0]) if 1 in sides else None
     return np.asarray(
-        cv2.resize(blurred, None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8
+        cv2.resize(blurred, size, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8
     )

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ...vision.images import as_rgb
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
-from ..files import check_settings, read_model, reading, write_model
+from ..files import ModelFile, check_settings
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
 from .instances.assembly import Assembly
 from .instances.instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
@@ -23,8 +23,6 @@ from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
 from .windows.window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Mode
 from .windows.window_search import WindowSearch
 
-KIND = "keypoint detector"
-
 # side of the box around a face in reference lengths, and the tolerance of that side. Choices
 _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
@@ -32,7 +30,7 @@ _EXPLAINED = 0.15
 
 
 @dataclass
-class KeypointDetector:
+class KeypointDetector(ModelFile):
     """Detector of keypoints in photographs; all keypoints share one pyramid and integral images.
 
     It follows the detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided
@@ -81,6 +79,7 @@ class KeypointDetector:
     [Detection(keypoint='left_eye', x=246.5, y=103.4, score=5.1, size=38.1, probability=0.994)]
     """
 
+    KIND: ClassVar[str] = "keypoint detector"
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
     scales_per_octave: int = 4
@@ -419,19 +418,7 @@ class KeypointDetector:
             levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the detector to a model file.
-
-        Parameters
-        ----------
-        path : path
-            Model file to write.
-
-        Raises
-        ------
-        ValueError
-            If the file cannot be written.
-        """
+    def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.finder)
         header = {
             "pool": self.pool.to_dict(),
@@ -447,54 +434,37 @@ class KeypointDetector:
             if self.schema is None
             else {"schema": self.schema.to_dict(), "enlarged": self.enlarged}
         )
-        write_model(path, KIND, arrays, header)
+        return arrays, header
 
     @classmethod
-    def load(cls, path: str | Path) -> KeypointDetector:
-        """Read a detector from a model file.
-
-        Parameters
-        ----------
-        path : path
-            Model file to read.
-
-        Returns
-        -------
-        KeypointDetector
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, damaged or of another kind; the message names the file.
-        """
-        arrays, header = read_model(path, KIND)
-        with reading(path):
-            pool = FeaturePool.from_dict(header["pool"])
-            models, guides, face_cascade, finder = read_parts(path, arrays, header, pool)
-            length = DEFAULT_REFERENCE_LENGTH
-            example: dict[str, Any] = {
-                "reference_ied": length,
-                "scales_per_octave": 4,
-                "suppression": 0.3,
-                "enlarged": 1.0,
-            }
-            limits = {
-                "scales_per_octave": (1, 64),
-                "suppression": (0, 100),
-                "reference_ied": (1, 1000),
-                "enlarged": (1, 4),
-            }
-            numbers = check_settings(
-                {name: header.get(name, value) for name, value in example.items()}, example, limits
-            )
-            if not models:
-                raise ValueError("the model has no keypoint")
-            schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
-            numbers["reference_length"] = numbers.pop("reference_ied")
-            numbers |= {
-                "guides": guides,
-                "face_cascade": face_cascade,
-                "finder": finder,
-                "schema": schema,
-            }
-            return cls(models, pool, info=dict(header["info"]), **numbers)
+    def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
+        pool = FeaturePool.from_dict(header["pool"])
+        models, guides, face_cascade, finder = read_parts(path, arrays, header, pool)
+        example: dict[str, Any] = {
+            "reference_ied": DEFAULT_REFERENCE_LENGTH,
+            "scales_per_octave": 4,
+            "suppression": 0.3,
+            "enlarged": 1.0,
+        }
+        limits = {
+            "scales_per_octave": (1, 64),
+            "suppression": (0, 100),
+            "reference_ied": (1, 1000),
+            "enlarged": (1, 4),
+        }
+        numbers = check_settings(
+            {name: header.get(name, value) for name, value in example.items()}, example, limits
+        )
+        if not models:
+            raise ValueError("the model has no keypoint")
+        numbers["reference_length"] = numbers.pop("reference_ied")
+        return cls(
+            models,
+            pool,
+            info=dict(header["info"]),
+            guides=guides,
+            face_cascade=face_cascade,
+            finder=finder,
+            schema=None if header.get("schema") is None else Schema.from_dict(header["schema"]),
+            **numbers,
+        )

@@ -181,16 +181,13 @@ def write_coco(
                 "category_id": 1,
                 "iscrowd": 0,
                 "score": instance["probability"],
-            }
-            entry |= {
                 "bbox": [x0, y0, width, height],
                 "area": round(width * height, 2),
                 "num_keypoints": len(points),
+                **({"track_id": instance["person"]} if "person" in instance else {}),
+                "keypoints": [value for x, y, *_ in points for value in (x, y, 2)],
             }
-            entry |= {"track_id": instance["person"]} if "person" in instance else {}
-            annotations.append(
-                entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]}
-            )
+            annotations.append(entry)
     category = {
         "id": 1,
         "name": "face",
@@ -287,8 +284,10 @@ class Forms:
         made_from: dict[str, Any] = {
             "model": hashlib.sha256(model.read_bytes()).hexdigest(),
             "inputs": inputs,
+            "options": asdict(options),
+            "landmarks": self.landmarks,
+            "crops": crops,
         }
-        made_from |= {"options": asdict(options), "landmarks": self.landmarks, "crops": crops}
         return Finished(self.files[0], made_from, resume)
 
     def write(self, finished: Iterable[dict[str, Any]], detector: KeypointDetector) -> None:

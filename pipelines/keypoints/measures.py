@@ -281,12 +281,9 @@ def score(
         pck = float((known <= TOLERANCE).mean()) if len(known) else None
         median = float(np.median(near)) if len(near) else None
         rows.append({"keypoint": name, "points": len(known), "pck": pck, "median_error": median})
-    rows[-1] |= {"false_per_image": sum(n for _, n in judged) / len(images)}
-    rows[-1] |= (
-        {"false_per_background_image": sum(map(len, background)) / len(background)}
-        if background
-        else {}
-    )
+    rows[-1]["false_per_image"] = sum(n for _, n in judged) / len(images)
+    if background:
+        rows[-1]["false_per_background_image"] = sum(map(len, background)) / len(background)
     return rows
 
 

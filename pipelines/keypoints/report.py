@@ -1,7 +1,6 @@
 """The report of an evaluation or a training: a self-contained HTML page, and its numbers as
 JSON."""
 
-import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -16,7 +15,6 @@ from ...models.keypoints.detections import DetectionOptions, DetectionResult, of
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.features import strongest_features
 from ...models.keypoints.instances.instance_finder import Instance
-from ...models.messages import plain
 from ...models.pages.charts import BLUE, GREY, ORANGE, Axes
 from ...models.pages.layout import html_page, small, table
 from ..common.data_urls import jpeg_url
@@ -161,9 +159,7 @@ def _write(
 ) -> None:
     """Write the numbers and the page."""
     page = html_page(title, heading, body)
-    write_texts(
-        folder, dict(zip(names, (json.dumps(plain(record), allow_nan=False, indent=1), page)))
-    )
+    write_texts(folder, dict(zip(names, (record, page))))
 
 
 def _ranked(

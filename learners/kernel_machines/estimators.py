@@ -19,7 +19,7 @@ from .chains.sampler import GAUSSIAN
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Likelihood:
-    """Parameter of the classifier only; the last base, so that it comes first."""
+    """Parameter of the classifier only; the last base class, so that it comes first."""
 
     likelihood: str = "gaussian"
 
@@ -28,64 +28,67 @@ class _Likelihood:
 class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
     """Classifier on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
-    Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
+    It implements section 4.2 of Ma (thesis) [1]_ and samples from the posterior whose logarithm
+    is::
 
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A translation-invariant kernel is a distribution of frequencies omega. The columns of a
-    frequency (an "atom") have a Markov chain as prior; chains sample the frequencies and their
-    number [2]_. They detect columns that act only together. Columns are standardised.
+    A translation-invariant kernel is a distribution of frequencies omega. The prior on the columns
+    of a frequency (an "atom") is a Markov chain; reversible-jump chains sample the frequencies and
+    their number [2]_. They detect columns that have an effect only in combination. Columns are
+    standardised.
 
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        p(y | F); several classes are fitted one-vs-rest:
+        Likelihood p(y | F); several classes are fitted one-vs-rest.
 
-        * "gaussian": least squares on labels -1 and +1 with the noise integrated out: fast, sparse;
-        * "logistic": by Polya-Gamma variables [4]_: probabilities, at several times the cost.
+        * "gaussian": least squares on labels -1 and +1 with the noise variance integrated out; fast
+          and sparse;
+        * "logistic": probabilities by Polya-Gamma variables [4]_, at several times the cost.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Source of the atoms:
+        Source of the atoms.
 
-        * "mcmc": chains from the posterior;
-        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
-        * "annealed+mcmc": chains from such banks.
+        * "mcmc": chains that sample from the posterior;
+        * "annealed": banks of random atoms from which annealing selects the useful ones;
+        * "annealed+mcmc": chains that start from such banks.
     max_order : int, default 3
-        Columns of an atom at most, at least 1.
+        Maximum number of columns of an atom, at least 1.
     frequency_scale : float, default 1.5
-        Scale of the prior in radians per standard deviation of a column, above 0.
+        Scale > 0 of the prior, in radians per standard deviation of a column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the births come from a table of informative columns and products of
+        Table of informative columns and products of columns that provides half of the births.
 
-        * "pairs": two;
-        * "triples": two or three, among at most 400 columns;
-        * None: no table, which finds nothing among hundreds of columns.
+        * "pairs": products of two columns;
+        * "triples": products of two or three columns, among at most 400 columns;
+        * None: no table; then no useful columns are found among hundreds.
     n_steps : int, default 20000
-        Moves of each chain, at least 1.
+        Number of moves of each chain, at least 1.
     burn_in : int or None, default None
-        Moves before samples are kept, below ``n_steps``; None: half.
+        Number of moves before samples are kept, below ``n_steps``; None means half of them.
     n_chains : int, default 2
-        Chains, or banks, at least 1. Predictions average over them.
+        Number of chains, or banks, at least 1. Predictions are averaged over them.
     max_components : int, default 40
-        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
+        Maximum number of atoms, at least 1. Memory is 16 bytes per row and atom.
     expected_components : float, default 5.0
-        Mean of the prior of their number, above 0.
+        Prior mean > 0 of the number of atoms.
     n_components : int, default 50
-        Atoms kept of a bank, at least 1.
+        Number of atoms selected from a bank, at least 1.
     n_bank : int, default 5000
-        Candidates of a bank in each round, at least 1.
+        Number of candidates of a bank in each round, at least 1.
     n_rounds : int, default 4
-        Rounds that redraw candidates, at least 0.
+        Number of rounds that redraw candidates, at least 0.
     ridge : float, default 1.0
-        Factor of the penalty, above 0.
+        Factor > 0 of the penalty.
     group_correlation : float, default 0.5
         Correlation, in (0, 1], above which columns form a group.
     max_samples : int or None, default 10000
-        Rows of each chain, drawn at random, at least 1; None: all.
+        Number of rows drawn at random for each chain, at least 1; None uses all.
     random_state : int, RandomState or None, default None
-        Seed of the chains.
+        Random seed of the chains.
     n_jobs : int or None, default None
-        Threads; the result does not depend on it.
+        Number of threads; the result does not depend on it.
 
     Attributes
     ----------
@@ -96,32 +99,32 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Share of the kept samples that use the column, for at least one of the outputs.
+        Fraction of the samples that use each column, for at least one of the outputs.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        The same for each chain.
+        Inclusion probabilities of each chain.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        The same for the groups.
+        Inclusion probabilities of the groups.
     groups_ : ndarray of int of shape (n_features,)
         Group of each column.
     atoms_ : list of tuple of int
-        Columns of each atom of the most probable kept sample.
+        Columns of each atom of the most probable sample.
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        In radians per unit of X.
+        Frequencies of the atoms in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        The features are cos and sin of X frequencies_' - phases_.
+        Phases of the atoms: the features are cos and sin of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of steps between columns within the atoms of a sample: j + 1 stands for column
-        j, 0 for the ends of an atom.
+        Mean number of transitions between columns within the atoms of a sample; index j + 1 is
+        column j, index 0 the start or end of an atom.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
-        Atoms of each kept sample.
+        Number of atoms of each sample.
     acceptance_ : dict of str to float
-        Accepted share of each kind of move.
+        Fraction of accepted moves of each kind.
     r_hat_, effective_sample_size_ : dict of str to float
-        Diagnostics [3]_ of the chains, the worst value of each.
+        Convergence diagnostics [3]_ of the chains; the worst value of each.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms along the run.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -153,7 +156,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels of any type, two classes or more.
+            Labels of any type, with two or more classes.
 
         Returns
         -------
@@ -163,7 +166,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         Raises
         ------
         ValueError
-            One class only, NaN, or a parameter out of range.
+            If y holds a single class, X holds NaN, or a parameter is out of range.
         """
         self._check_parameters()
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
@@ -197,7 +200,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         )
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Averaged over the samples; those of least squares are (1 + score) / 2 within bounds."""
+        """Probabilities averaged over the samples; with least squares, (1 + score) / 2, clipped."""
         if self._squash:
             p = 1.0 / (1.0 + np.exp(-scores))
         else:
@@ -208,13 +211,14 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     """Regressor on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
-    Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
+    It implements section 4.2 of Ma (thesis) [1]_ and samples from the posterior whose logarithm
+    is::
 
         log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
     with normal noise whose variance is integrated out. Chains sample the frequencies and their
-    number [2]_, see :class:`SparseFourierClassifier`. Columns are standardised.
+    number [2]_; see :class:`SparseFourierClassifier`. Columns are standardised.
 
     Parameters
     ----------
@@ -232,13 +236,13 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     intercept_ : float
         Intercept.
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
-        As in :class:`SparseFourierClassifier`, like all that follow.
+        As in :class:`SparseFourierClassifier`, like all attributes below.
     group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
         The selected atoms.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
         Convergence diagnostics of the chains.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -273,7 +277,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Raises
         ------
         ValueError
-            NaN, or a parameter out of range.
+            If X or y holds NaN, or a parameter is out of range.
         """
         self._check_parameters()
         X, y = validated(self, X, y, dtype=np.float64, y_numeric=True)
@@ -285,7 +289,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         return self
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Posterior mean.
+        """Predict the posterior mean.
 
         Parameters
         ----------

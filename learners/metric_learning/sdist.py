@@ -1,5 +1,5 @@
-"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer
-and classifier.
+"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2) as a metric learner,
+transformer and classifier.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SDist(
     SparseClassifierMixin,
     BaseEstimator,
 ):
-    """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
+    """Sparse nonlinear metric learnt by boosting, and its nearest-neighbour classifier.
 
     It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
 
@@ -57,88 +57,88 @@ class SDist(
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest
-        class.
+        Number k of neighbours in training, at least 1. "auto" is 15; with more than 20 columns per
+        row it is at least half the size of the smallest class.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric, those with the largest W_jj times variance;
-        None: all.
+        Number of columns of phi in the final metric: those with the largest W_jj times variance.
+        None keeps all.
     n_neighbors_predict : int, default 3
-        Neighbours that vote, at least 1.
+        Number of neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
-        How a step finds its direction:
+        Method that finds the direction of a step.
 
         * "power": truncated power method (Algorithm 2.1);
         * "sgd": stochastic (Oja) steps with informative truncation (sections 3.3.1 and 3.3.3).
     start : {"lanczos", "ones"}, default "lanczos"
-        Of the truncated power method; "ones" as in [1]_.
+        Initial vector of the truncated power method; [1]_ uses "ones".
     initial : {"zero", "identity"}, default "zero"
-        W_0; "identity", as in [1]_, uses every column.
+        Initial metric W_0; "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Columns per step, or, in (0, 1), the fraction of them (rho of [1]_).
+        Number of columns per step, or a fraction of them in (0, 1) (rho of [1]_).
     max_order : int, default 2
-        Longest product of columns, at least 1; 1 learns a linear metric.
+        Maximum number of factors in a product of columns, at least 1; 1 learns a linear metric.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        nu of eq. (2.22), in (0, 1]: share of a step's best length.
+        Learning rate nu of eq. (2.22), in (0, 1]: fraction of the optimal step length.
     update_every : int, default 20
-        Steps between two searches for the neighbours, at least 1.
+        Number of steps between two searches for the neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows that each step draws, in (0, 1].
+        Fraction of the rows drawn for each step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns that each step draws, in (0, 1]; "sqrt" is 1 / sqrt(p).
+        Fraction of the columns drawn for each step, in (0, 1]; "sqrt" is 1 / sqrt(p).
     standardize : bool, default True
-        Scale the columns and their products to unit variance.
+        Whether to scale the columns and their products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        Stopping rule, which chooses the number of steps:
+        Rule that chooses the number of steps.
 
-        * None: the last one;
-        * "holdout": the lowest error on ``validation_fraction`` of the rows, which are held out;
-        * "oob": the lowest out-of-bag loss (``bagging`` below 1);
+        * None: the last step;
+        * "holdout": the lowest error on a held-out ``validation_fraction`` of the rows;
+        * "oob": the lowest out-of-bag loss (requires ``bagging`` below 1);
         * "complexity": the lowest value of eq. (2.17).
     validation_fraction : float, default 0.2
         Fraction of the rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
-        lambda_C of eq. (2.17), at least 0, for ``stopping="complexity"``.
+        Factor lambda_C >= 0 of eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Products added before the first step, those most correlated with the class, in O(n p^2)
-        time.
+        Number of products to add before the first step: those most correlated with the class,
+        found in O(n p^2) time.
     max_products : int or None, default None
-        Products at most; None: three times the columns of X.
+        Maximum number of products; None allows three times the number of columns of X.
     classifier : {"knn", "base"}, default "knn"
-        How classes are predicted:
+        Method of prediction.
 
-        * "knn": by vote of the nearest neighbours;
-        * "base": by f_W of eq. (2.3).
+        * "knn": vote of the nearest neighbours;
+        * "base": f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Threads for the neighbours; the result does not depend on it.
+        Number of threads for the neighbour search; the result does not depend on it.
     verbose : bool, default False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     columns_ : list of tuple of int
-        The columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
+        Columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
-        The metric on them.
+        Metric on these columns.
     components_ : ndarray of shape (rank, len(columns_))
-        L with W = L'L, strongest direction first.
+        Factor L of W = L'L, strongest direction first.
     selected_features_ : ndarray of int
-        Columns of X in ``columns_``.
+        Columns of X that occur in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, the strongest first.
+        Names of the products in ``columns_``, strongest first.
     n_neighbors_ : int
-        k that training used.
+        Number k of neighbours used in training.
     n_steps_ : int
-        Steps taken.
+        Number of steps in the final metric.
     path_ : list of (ndarray, ndarray, float)
-        (support, values, weight) of each step, kept or not.
+        Support, values and weight of each step, including steps after the final metric.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     Notes
     -----
@@ -193,10 +193,10 @@ class SDist(
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows. float32 stays float32 and takes half the time. Sparse columns are not
-            centred: products are of the columns as they come, where those of dense columns are of
-            the centred ones (``standardize``).
+            centred: their products use the raw columns, whereas products of dense columns use the
+            centred columns (``standardize``).
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
 
         Returns
         -------
@@ -267,8 +267,8 @@ class SDist(
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(
-                "stopping='oob' needs rows out of the bag; "
-                f"bagging={self.bagging!r}, expected less than 1"
+                f"stopping='oob' needs out-of-bag rows, but bagging={self.bagging!r}; "
+                "expected less than 1"
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
@@ -293,8 +293,8 @@ class SDist(
 
     @property
     def interactions_(self) -> list[str]:
-        """Names of the products that W uses, the largest share of the mean squared distance, W_jj
-        times the variance, first.
+        """Names of the products that W uses, sorted by decreasing share of the mean squared
+        distance, W_jj times the variance.
         """
         check_is_fitted(self)
         names = feature_names(self)
@@ -306,7 +306,7 @@ class SDist(
         ]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Map rows into the learnt subspace, where the Euclidean distance is the learnt one.
+        """Map rows to the learnt subspace, in which the learnt distance is Euclidean.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, rank)
-            Coordinates, the strongest direction first.
+            Coordinates, strongest direction first.
         """
         check_is_fitted(self)
         rows = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -326,23 +326,23 @@ class SDist(
         )
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
-        """Learnt distance of each pair.
+        """Compute the learnt distance of each pair.
 
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
-            The tuple also takes sparse matrices.
+            Pairs of rows; the matrices of a tuple may be sparse.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Never negative, symmetric, zero for equal points, and obeying the triangle inequality;
-            different points may be at distance zero.
+            Distances: non-negative, symmetric, zero for equal points, and satisfying the triangle
+            inequality. Different points may have distance zero.
 
         Raises
         ------
         ValueError
-            If the pairs have another shape.
+            If the pairs have a different shape.
         """
         check_is_fitted(self)
         if isinstance(pairs, tuple):
@@ -354,8 +354,8 @@ class SDist(
             left, right = pairs
             if np.shape(left) != np.shape(right):
                 raise ValueError(
-                    f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; "
-                    "expected equal ones"
+                    f"pairs has matrices of shapes {np.shape(left)} and {np.shape(right)}; "
+                    "expected equal shapes"
                 )
         else:
             pairs = np.asarray(pairs)
@@ -367,17 +367,17 @@ class SDist(
         return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
-        """Similarity of each pair, larger for more similar ones.
+        """Compute the similarity of each pair.
 
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
-            As for :meth:`pair_distance`.
+            Pairs, as for :meth:`pair_distance`.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Minus the distances.
+            Negative distances; more similar pairs have larger values.
         """
         return -self.pair_distance(pairs)
 
@@ -387,8 +387,8 @@ class SDist(
         Returns
         -------
         callable
-            ``metric(u, v, squared=False)``; it keeps the metric of now even if the estimator is
-            fitted again.
+            Function ``metric(u, v, squared=False)``, which keeps the current metric even if the
+            estimator is fitted again.
         """
         check_is_fitted(self)
         features, columns, L = (
@@ -413,8 +413,8 @@ class SDist(
         return metric
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each
-        class' nearest.
+        """Scores (n, n_classes): votes of the nearest neighbours, or minus the mean distance to the
+        nearest rows of each class.
         """
         Z = self.transform(X)
         return class_scores(
@@ -422,9 +422,7 @@ class SDist(
         )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probability of each class.
-
-        Its share of the votes, or the value implied by the exponential loss.
+        """Predict the probability of each class.
 
         Parameters
         ----------
@@ -434,8 +432,8 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Shares of the votes; with ``classifier="base"`` the softmax of -2 times the mean
-            distance to each class.
+            Fractions of the votes; with ``classifier="base"`` the softmax of -2 times the mean
+            distance to each class, as implied by the exponential loss.
         """
         scores = self._scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)

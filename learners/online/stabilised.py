@@ -30,7 +30,7 @@ from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, renumber_columns, stabilised_stage
 
-POOL = 64  # updates per path from which a stage's gravity is taken: a choice
+POOL = 64  # number of updates per path that determine a stage's gravity: a choice
 
 
 @dataclass
@@ -39,7 +39,7 @@ class PathState:
 
     columns: (
         np.ndarray
-    )  # (n_active,): the features in use, in ascending order; those below are in their places
+    )  # (n_active,): the features in use, in ascending order; the arrays below have this order
     paths: Paths  # updated by the stages
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
     rngs: list[np.random.RandomState]  # one generator per path
@@ -47,8 +47,8 @@ class PathState:
     # (n_active + 1,): sum of the coefficients and the intercept over ``summed`` paths and stages
     total: np.ndarray
     summed: int = 0
-    rows: int = 0  # of all stages so far, in each path
-    seen: int = 0  # rows of the present stage so far, in each path
+    rows: int = 0  # number of rows of all stages so far, in each path
+    seen: int = 0  # number of rows of the current stage so far, in each path
     gravity: float = 0.0
     history: list[tuple[int, float]] = field(
         default_factory=list
@@ -56,7 +56,7 @@ class PathState:
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
-        """All coefficients zero and all features active."""
+        """Initial state: all coefficients are zero and all features active."""
         counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)
         return cls(
             columns=np.arange(n_features),
@@ -74,7 +74,7 @@ class PathState:
 
     @property
     def n_active(self) -> int:
-        """Features in use."""
+        """Number of features in use."""
         return len(self.columns)
 
     def keep(self, stay: np.ndarray) -> None:
@@ -86,28 +86,28 @@ class PathState:
         self.total, self.summed = np.zeros(len(kept) + 1), 0
 
     def sum_up(self) -> None:
-        """Take the present coefficients into the sum over paths and stages."""
+        """Add the current coefficients to the sum over paths and stages."""
         self.total[:-1] += self.paths.coef.sum(axis=0)
         self.total[-1] += self.paths.intercept.sum()
         self.summed += len(self.paths.coef)
 
     def mean(self) -> np.ndarray:
-        """Mean coefficients of the paths, and intercept (n_active + 1,)."""
+        """Mean coefficients and intercept (n_active + 1,) of the paths."""
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
 def keep_columns(rows: Rows, stay: np.ndarray) -> None:
-    """Remove all other columns (boolean ``stay``) and renumber the rest, so that the cost of a row
-    falls with its entries."""
+    """Remove the columns outside the mask ``stay`` and renumber the rest, so that the cost of a row
+    decreases with its number of entries."""
     renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
 
 
-FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones
+FEWER = 0.95  # drop features once the schedule keeps at most this fraction of the active ones
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` when all features
-    are active, 0 when none is.
+    """Rate beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` if all features
+    are active, 0 if none is.
 
     Examples
     --------
@@ -124,8 +124,8 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
     """Counters of each thread; the first thread counts in ``bursts`` directly.
 
-    Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on
-    how the paths were dealt.
+    Counts are integers: each thread sums over its own paths, and the total does not depend on how
+    paths are assigned to threads.
     """
     p = len(bursts)
     return [
@@ -140,7 +140,7 @@ def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
 
 
 def _gather(counts: list[Counts]) -> None:
-    """Move all threads' counts of bursts into the first one's."""
+    """Add the burst counts of all threads to those of the first thread."""
     for other in counts[1:]:
         counts[0].bursts[:] += other.bursts
         other.bursts[:] = 0
@@ -150,94 +150,97 @@ def _gather(counts: list[Counts]) -> None:
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
-    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no separate objective: every path takes
-    stochastic gradient steps on the mean loss of the margin::
+    It implements Algorithms 3.2 to 3.4 of chapter 3 of [1]_. It has no separate objective: every
+    path takes stochastic gradient steps on the mean loss of the margin::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
     in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to
-    how many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is
-    its selection probability; after each stage of bursts the features of lowest probability are
-    dropped permanently. The result is the mean over paths and over stages since then; on a stream
-    the current mean of the paths.
+    the number of rows that changed it. The fraction of bursts, over all paths, that leave it
+    non-zero is its selection probability. After each stage of bursts the features with the lowest
+    probabilities are dropped permanently. The result is the mean over paths and over the stages
+    since the last drop; on a stream it is the current mean over paths.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        k, or the fraction of the features, left at the end with ``selection="annealed"``, for each
-        of several classes.
+        Number k of features, or a fraction of them, that remain at the end with
+        ``selection="annealed"``; each of several classes has its own k features.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Which features a stage drops:
+        Which features a stage drops.
 
-        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
-          many as ``schedule`` determines;
-        * "threshold": those below ``threshold``, the printed algorithm; the result is the last
-          mean.
+        * "annealed": those with the lowest selection probabilities, as many as ``schedule``
+          determines; ties are resolved by the mean coefficient;
+        * "threshold": those with a probability below ``threshold``, as in the printed algorithm;
+          the result is the last mean.
     threshold : float, default 0.7
-        pi_0, in [0, 1]; larger values select fewer features.
+        Threshold pi_0, in [0, 1]; larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
-        Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
-        "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
+        Number of features that remain after each stage, see :class:`Schedule`; a schedule given by
+        name ("inverse", "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
     learning_rate : float, default 1.0
-        Step size, above 0, divided by the mean squared length of a row.
+        Step size > 0 in units of the inverse mean squared length of a row.
     rejection : float, default 0.05
-        beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
-        active; larger values give sparser models.
+        Rejection rate beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all
+        features are active. Larger values give sparser models.
     annealing : float, default 0.0
-        gamma of eq. (3.14): how fast the rejection falls with the active features.
+        Exponent gamma of eq. (3.14): how fast the rejection rate decreases with the number of
+        active features.
     burst_size : int, default 5
-        K, at least 1: rows per burst.
+        Number K of rows per burst, at least 1.
     burst_growth : float or None, default None
-        alpha of section 3.5, in (0, 1): at a fraction d of active features a burst has
-        K log(1 / (alpha d)) rows, rounded up. None: always K rows.
+        Factor alpha of section 3.5, in (0, 1): if a fraction d of the features is active, a burst
+        has K log(1 / (alpha d)) rows, rounded up. None means always K rows.
     n_bursts : int, default 5
-        n_K, at least 1: bursts per stage.
+        Number n_K of bursts per stage, at least 1.
     n_paths : int, default 16
-        M, at least 1: paths.
+        Number M of paths, at least 1.
     min_bursts : int, default 0
-        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched
-        it.
+        Number delta_K of bursts of eq. (3.33), at least 0: a feature is evaluated only after more
+        bursts than this have changed it.
     n_stages : int, default 100
-        Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
+        Number of stages of the schedule in ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        ridge, above 0, over the mean squared length of a row: ``fit`` finally minimises the mean
-        loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
+        Ridge > 0 of a final fit, in units of the mean squared length of a row: ``fit`` ends by
+        minimising the mean loss + ridge / 2 ||coef||^2 on the remaining features (with the
+        Huberised hinge instead of the hinge).
     fit_intercept : bool, default True
         Whether to fit an intercept; it is not shrunk.
     max_iter : int, default 20
-        Passes over the rows in ``fit``, at least 1.
+        Number of passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
-        weight.
+        Factors for the row weights of each class; "balanced", in ``fit`` only, gives all classes
+        the same total weight.
     random_state : int, RandomState or None, default None
-        Seed of the order of the rows.
+        Random seed for the order of the rows.
     n_jobs : int or None, default None
-        Threads, -1 for all; the result does not depend on it.
+        Number of threads; -1 uses all. The result does not depend on it.
     verbose : bool, default False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. More than two classes are
-        fitted one-vs-rest.
+        Coefficients in units of the raw columns; 0 for columns that are not used. More than two
+        classes are fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     n_iter_ : int
-        Number of passes made.
+        Number of passes over the rows.
     history_ : ndarray of shape (n_stages, 2)
-        Features active after each stage of the (first) problem, and the gravity used in it.
+        Number of active features after each stage, and the gravity used in the stage; for several
+        classes, those of the first class.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md gives the replacements.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed; docs/papers.md gives the replacements.
 
     References
     ----------
@@ -379,7 +382,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             self._fit_again(state, X, y, weight)
 
     def _burst(self, state: PathState) -> int:
-        """Rows of a burst of the present stage, K_s of section 3.5."""
+        """Number K_s of rows of a burst in the current stage, section 3.5."""
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(
@@ -387,8 +390,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
-        """Whether a stage evaluates all features at its end: for the annealed stages only when
-        enough of them are to leave.
+        """Whether a stage evaluates all features at its end. Annealed stages do so only if they
+        drop enough features.
         """
         if self.selection == "threshold":
             return True
@@ -409,7 +412,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.seen = 0
 
     def _judge(self, state: PathState, target: int) -> np.ndarray:
-        """Boolean (n_active,): the features that stay, by their selection probability (3.33)."""
+        """Mask (n_active,) of the features to keep, by their selection probabilities (3.33)."""
         touched, survived = state.bursts.T
         judged = touched > self.min_bursts
         probability = np.where(judged, survived / np.maximum(touched, 1), 1.0)
@@ -424,8 +427,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     @staticmethod
     def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
-        """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean
-        coefficient| over the paths.
+        """Mask of the ``target`` highest probabilities; ties favour the largest absolute mean
+        coefficient over the paths.
         """
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
@@ -436,7 +439,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
-        """Minimise the mean loss plus ridge on the features left; every path gets the result."""
+        """Minimise the mean loss plus ridge on the remaining features; all paths get the result."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
         share = weight / weight.sum()

@@ -23,7 +23,7 @@ from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
 from .windows.window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Mode
 from .windows.window_search import WindowSearch
 
-# side of a box around a face in reference lengths, and its tolerance. Choices
+# side of the box around a face in reference lengths, and the tolerance of that side. Choices
 _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
 _EXPLAINED = 0.15
@@ -31,22 +31,22 @@ _EXPLAINED = 0.15
 
 @dataclass
 class KeypointDetector(ModelFile):
-    """Detects keypoints in photographs; all keypoints share one pyramid and its integral images.
+    """Detector of keypoints in photographs; all keypoints share one pyramid and integral images.
 
-    The detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search of
-    Barbu et al. (2014) [2]_.
+    It follows the detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided
+    search of Barbu et al. (2014) [2]_.
 
     Parameters
     ----------
     models : dict of str to KeypointModel
         One sparse window model per detected keypoint.
     pool : FeaturePool
-        The pool that the models' features belong to.
+        Pool to which the models' features belong.
     scales_per_octave : int, default 4
-        Levels of the pyramid per octave (halving of the size).
+        Number of levels of the pyramid per octave (halving of the size).
     suppression : float, default 0.3
-        Radius of non-maximum suppression, in units of ``reference_length`` on the detection's
-        level.
+        Radius of non-maximum suppression, in units of ``reference_length`` on the level of the
+        detection.
     info : dict
         JSON values about training, scores and terms of use; stored in the file.
     guides : dict of str to Guide
@@ -54,12 +54,13 @@ class KeypointDetector(ModelFile):
     face_cascade : FaceCascade, optional
         Cascade shared by all keypoints, for the mode "prune+regress".
     reference_length : float, default 28.3
-        Reference length of an object (see `Schema`) in pixels of a pyramid level that the models
-        were trained for.
+        Reference length of an object (see `Schema`) for which the models were trained, in pixels of
+        a pyramid level.
     finder : InstanceFinder, optional
-        Assembles instances from the detections of some keypoints, and locates all their keypoints.
+        Finder that assembles instances from the detections of some keypoints, and locates all their
+        keypoints.
     schema : Schema, optional
-        Definition of the keypoints; None in older files of faces.
+        Definition of the keypoints; None in older files of face models.
     enlarged : float, default 1.0
         Default enlargement of images, at most fourfold, for small objects.
 
@@ -93,7 +94,7 @@ class KeypointDetector(ModelFile):
 
     @property
     def search(self) -> WindowSearch:
-        """The search of windows with the classifiers of the keypoints."""
+        """Search of the windows with the classifiers of the keypoints."""
         return WindowSearch(
             **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
         )
@@ -111,9 +112,7 @@ class KeypointDetector(ModelFile):
         )
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
-        """Return the options with defaults filled in.
-
-        These are the keypoints, the mode and the assembly.
+        """Return the options with the default keypoints, mode and assembly filled in.
 
         Parameters
         ----------
@@ -123,7 +122,7 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         DetectionOptions
-            The completed options.
+            Completed options.
 
         Raises
         ------
@@ -195,12 +194,12 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         list of Detection
-            Detections by falling score.
+            Detections by decreasing score.
 
         Raises
         ------
         ValueError
-            If the image is invalid, a keypoint, mode or assembly is unknown or missing in the
+            If the image is invalid, a keypoint, mode or assembly is unknown or missing from the
             model, or a number is out of range.
         """
         return self.find(image, options, **keywords).detections
@@ -213,16 +212,16 @@ class KeypointDetector(ModelFile):
         Parameters
         ----------
         image : ndarray
-            As in :meth:`detect`, with the same errors.
+            Image, as in :meth:`detect`, with the same errors.
         options : DetectionOptions, optional
-            As in :meth:`detect`.
+            Search options, as in :meth:`detect`.
         **keywords
-            As in :meth:`detect`.
+            Single options by name, as in :meth:`detect`.
 
         Returns
         -------
         DetectionResult
-            Faces have all their keypoints, whichever were requested.
+            Detections and faces; faces have all their keypoints, whichever were requested.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
         assert o.keypoints is not None and o.mode is not None
@@ -269,8 +268,8 @@ class KeypointDetector(ModelFile):
         instances: list[Instance],
         min_probability: float,
     ) -> list[Instance]:
-        """Faces, including those of the rotated and of the equalised photograph; of duplicates the
-        most probable."""
+        """Return the faces, including those in the rotated and equalised photographs; of
+        duplicates, the most probable face is kept."""
         assert self.finder is not None and o.mode is not None
         light = self.search.pyramid(evened(pixels), o.min_size, o.max_size)
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
@@ -292,7 +291,7 @@ class KeypointDetector(ModelFile):
         ]
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
-        """The most probable face in a box; if there is none, the refined mean shape in the box."""
+        """Return the most probable face in a box, or the refined mean shape if there is none."""
         assert self.finder is not None
         height, width = pixels.shape[:2]
         low, high = np.maximum(box[:2], 0.0), np.minimum(box[2:], [width - 1.0, height - 1.0])
@@ -332,7 +331,7 @@ class KeypointDetector(ModelFile):
     def _search_turned(
         self, o: DetectionOptions, turned: np.ndarray, factor: float
     ) -> dict[str, np.ndarray]:
-        """Local maxima of the anchors in a turned photograph, shrunk by a factor."""
+        """Local maxima of the anchors in a rotated photograph, shrunk by a factor."""
         assert self.finder is not None and o.mode is not None
         sizes = [
             None if size is None else max(size * factor, min(size, self.pool.window))
@@ -401,18 +400,19 @@ class KeypointDetector(ModelFile):
         Parameters
         ----------
         levels : list of Level
-            From ``search.pyramid``.
+            Levels from ``search.pyramid``.
         anchors : list of str
             Names of the keypoints.
         mode : Mode, default "scan"
             Search mode.
         max_detections : int, default 200
-            Maximum number per keypoint.
+            Maximum number of maxima per keypoint.
 
         Returns
         -------
         dict of str to ndarray of shape (n, 4)
-            Columns x, y (image pixels), score and scale (pixels of the level per image pixel).
+            Local maxima of each keypoint, with the columns x, y (image pixels), score and scale
+            (pixels of the level per image pixel).
         """
         return self.search.maxima(
             levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections

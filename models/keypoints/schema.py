@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 #: Reference length of objects without two named points, as a fraction of the square root of the
-#: box's area. A choice: about the distance of two points that fit in one window.
+#: box's area. A choice: about the distance between two points that fit in one window.
 BOX_SHARE = 0.4
 
 Names = tuple[str, ...]
@@ -21,29 +21,29 @@ Names = tuple[str, ...]
 class Schema:
     """Names and relations of the points of one kind of object; stored in the model file.
 
-    The unit of all distances, an object's *reference length*, is the distance of two named points,
-    or 0.4 of the square root of the area of its box.
+    The unit of all distances, an object's *reference length*, is the distance between two named
+    points, or 0.4 times the square root of the area of its box.
 
     Parameters
     ----------
     category : str
         Name of the object.
     keypoints : tuple of str
-        Names of its points, those with a window detector first.
+        Names of the points; points with a window detector come first.
     mirror : tuple of pairs of str
         Pairs of points that swap in the mirror image of an object.
     skeleton : tuple of pairs of str
         Pairs of points connected by a line in drawings.
     length : tuple of str
-        The two points whose distance is the reference length; empty: the box.
+        Two points whose distance is the reference length; if empty, the box defines it.
     mirrored : bool
         Whether the mirror image of an object is also a valid object.
     upright : bool
         Whether objects are upright; otherwise all rotations are searched.
     anchors : tuple of str
-        Points with a window detector; empty: not chosen yet.
+        Points with a window detector; empty if they are not chosen yet.
     landmarks : dict of str to tuple of int
-        If landmarks are annotated, numbered from 0: the landmarks whose mean is each keypoint.
+        Landmarks, numbered from 0, whose mean is each keypoint, if landmarks are annotated.
     landmark_mirror : tuple of int
         Index of each landmark in the mirror image.
 
@@ -96,7 +96,7 @@ class Schema:
 
     @cached_property
     def opposite(self) -> dict[str, str]:
-        """The mirror image of each keypoint."""
+        """Name of each keypoint's mirror image."""
         swapped = {a: b for pair in self.mirror for a, b in (pair, pair[::-1])}
         return {name: swapped.get(name, name) for name in self.keypoints}
 
@@ -162,7 +162,7 @@ class Schema:
         return width - 1 - points[order].real + 1j * points[order].imag
 
     def with_anchors(self, anchors: Names) -> Schema:
-        """The schema with other anchors, sorted to the front."""
+        """Return the schema with other anchors, which are sorted to the front."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
 
@@ -172,7 +172,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: Any) -> Schema:
-        """Return the schema described by :meth:`to_dict` or a file; a ValueError if it is
+        """Return the schema described by :meth:`to_dict` or a file; raise a ValueError if it is
         invalid."""
         known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")
         if (

@@ -48,11 +48,12 @@ def suppress_non_maxima(
     Parameters
     ----------
     x, y, scale, score : ndarray of shape (n,)
-        Pixels of windows in image coordinates, pixels of their level per image pixel, scores.
+        Pixels of the windows in image coordinates, pixels of their level per image pixel, and
+        scores.
     localisation : Localisation
         Position of the keypoint relative to the windows.
     reference_length : float
-        Reference length of an object in pixels of a level that the model was trained for.
+        Reference length of an object for which the model was trained, in pixels of a level.
     radius : float, default 0.3
         Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
@@ -61,7 +62,7 @@ def suppress_non_maxima(
     Returns
     -------
     ndarray of shape (n_detections, 4)
-        x, y (image coordinates), score, scale; by falling score.
+        Columns x, y (image coordinates), score and scale, by decreasing score.
     """
     maxima = local_maxima(
         x, y, scale, score, localisation, reference_length, radius, threshold, max_detections
@@ -71,8 +72,8 @@ def suppress_non_maxima(
 
 @dataclass(frozen=True)
 class LocalMaxima:
-    """Local maxima of scored windows, best first, and the windows around each: which they are does
-    not depend on how positions are averaged.
+    """Local maxima of scored windows, best first, and the windows around each; they do not depend
+    on how positions are averaged.
 
     ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima; the m
     windows around them have the maximum they belong to, positions in image coordinates, the
@@ -88,8 +89,8 @@ class LocalMaxima:
     relative: np.ndarray
 
     def positions(self, localisation: Localisation) -> np.ndarray:
-        """The maxima as :func:`suppress_non_maxima` returns them, for a radius of at most the one
-        they were searched with."""
+        """Return the maxima in the form of :func:`suppress_non_maxima`, for a radius of at most
+        that of the search."""
         c, n = localisation, len(self.score)
         weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
         total = np.bincount(self.maximum, weight, n)
@@ -109,8 +110,8 @@ def local_maxima(
     threshold: float = -np.inf,
     max_detections: int = 200,
 ) -> LocalMaxima:
-    """The local maxima, with the windows around each that lie within the radius, octaves and margin
-    of a localisation; parameters as in :func:`suppress_non_maxima`."""
+    """Return the local maxima, with the windows around each that lie within the radius, octaves and
+    margin of a localisation; parameters as in :func:`suppress_non_maxima`."""
     # Ties: the coarser window first, then from the top left, independent of the input order.
     order = np.lexsort((x, y, scale, -score))
     x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
@@ -120,7 +121,8 @@ def local_maxima(
     around, squares = [np.empty(0, np.int64)], [np.empty(0)]
     while len(maxima) < max_detections and len(free):
         i = int(free[0])
-        # Windows before i score higher: those around a better maximum nearby cannot shift this one.
+        # Windows before i score higher: windows around a better maximum nearby cannot shift this
+        # one.
         last = int(np.searchsorted(falling, falling[i] + c.margin, side="right"))
         square = ((x[i:last] - x[i]) ** 2 + (y[i:last] - y[i]) ** 2) / unit[i] ** 2
         near = np.flatnonzero(square <= c.radius**2)
@@ -165,12 +167,12 @@ class WindowSearch:
         ----------
         image : ndarray of shape (H, W, 3), uint8
         min_size, max_size : float, optional
-            As in `DetectionOptions`.
+            Range of window sizes, as in `DetectionOptions`.
 
         Returns
         -------
         list of Level
-            From large to small.
+            Levels from large to small.
 
         Raises
         ------
@@ -187,8 +189,8 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Side in image pixels of the smallest window that is searched; ValueError for invalid
-        sizes."""
+        """Return the side in image pixels of the smallest window that is searched; raise a
+        ValueError if the sizes are invalid."""
         window = self.pool.window
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
@@ -205,7 +207,7 @@ class WindowSearch:
     def strips(
         self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
     ) -> Iterator[LevelChannels]:
-        """Yield a level's tables, strip by strip: their memory is bounded.
+        """Yield a level's tables strip by strip, so that their memory is bounded.
 
         Parameters
         ----------
@@ -237,7 +239,7 @@ class WindowSearch:
         Parameters
         ----------
         levels : list of Level
-            From :meth:`pyramid`.
+            Levels from :meth:`pyramid`.
         keypoint : str
             Name of the keypoint.
         mode : Mode, default "scan"
@@ -246,8 +248,8 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 4)
-            For each level: columns x, y (image pixels), scale and score of the windows that pass
-            all rejection thresholds.
+            Columns x, y (image pixels), scale and score of the windows on each level that pass all
+            rejection thresholds.
         """
         return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode)]
 
@@ -257,14 +259,14 @@ class WindowSearch:
         Parameters
         ----------
         levels : list of Level
-            From :meth:`pyramid`.
+            Levels from :meth:`pyramid`.
         keypoint : str
             Name of the keypoint.
 
         Returns
         -------
         list of ndarray of shape (n, 2), int
-            For each level, the distinct positions x, y of these windows, in pixels.
+            Distinct positions x, y of these windows on each level, in pixels.
         """
         windows = []
         for number in range(len(levels)):
@@ -336,7 +338,7 @@ class WindowSearch:
     def _scored(
         self, levels: Sequence[Level], names: Sequence[str], mode: str
     ) -> Iterator[dict[str, np.ndarray]]:
-        """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
+        """Windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
             maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
@@ -376,7 +378,7 @@ class WindowSearch:
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same for a strip of a level, in its own rows: for all windows or all grid points."""
+        """Score a strip of a level, in its own rows, at all windows or all grid points."""
         if mode != Mode.SCAN:
             return self._score_guided(
                 channels, keypoint, self.guides[keypoint].grid_points(channels)

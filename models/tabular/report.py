@@ -41,7 +41,7 @@ def write_report(folder: Path, selection: Selection) -> None:
     Raises
     ------
     ValueError
-        If they cannot be written.
+        If the files cannot be written.
     """
     record = {"name": "select", "rows": selection.columns, **selection.record()}
     write_texts(folder, dict(zip(REPORT_FILES, (record, page(selection)))))
@@ -324,8 +324,8 @@ def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], l
 
 
 def _rows(selection: Selection) -> str:
-    """Contributions of the columns in rows from the lowest to the highest score, one foldout
-    each."""
+    """Contributions of the columns in rows from the lowest to the highest score, one collapsible
+    section each."""
     if not selection.columns or selection.card:
         return ""
     rows, additive = selection.table, AdditiveModel.from_estimator(selection.model)

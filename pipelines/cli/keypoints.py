@@ -233,8 +233,8 @@ class Evaluation:
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return paths of images without objects: in a folder, else in ``background`` beside the
-    others."""
+    """Return the paths of images without objects: in a given folder, or else in ``background``
+    inside the data folder."""
     from ..common.image_folders import list_images
 
     default = None if beside is None else beside / "background"
@@ -248,7 +248,7 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
 
 
 def _detector(model: str, group: str, command: str) -> KeypointDetector:
-    """The detector in a model file; ``annealed keypoints`` rejects face detectors."""
+    """Load the detector in a model file; ``annealed keypoints`` rejects face detectors."""
     detector: KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
@@ -340,8 +340,8 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
 
 
 def _video_source(images: Sequence[str]) -> str | int | None:
-    """The source that the arguments name: a video file, a camera number (``camera 0``), or None for
-    photographs."""
+    """Return the source that the arguments name: a video file, a camera number (``camera 0``), or
+    None for photographs."""
     import re
 
     from ..common.video import VIDEO_SUFFIXES
@@ -461,8 +461,8 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """The overlay images to write; checks their names, or that of the video, before any
-    detection."""
+    """Return the overlay images to write, and check their names, or the name of the video, before
+    any detection."""
     from ...models.files import make_folder
     from ..common.outputs import check_outputs, overlay_paths
     from ..common.video import check_video_name
@@ -500,7 +500,7 @@ class _Output:
         finished: Finished | None,
         source: str | int | None,
     ) -> None:
-        """Output each photograph or frame, after those of an earlier run."""
+        """Output each photograph or frame, after the photographs of an earlier run."""
         import time
 
         from ...learners.compilation import seconds_compiling
@@ -554,7 +554,7 @@ class _Output:
 
     @cached_property
     def stems(self) -> list[str]:
-        """Stems of the names of crops."""
+        """Return the stems of the names of crops."""
         from ..common.outputs import distinct_stems
         from ..keypoints.detect import SAMPLE
 

@@ -57,18 +57,18 @@ def write_report(
     folder : path
     detector : KeypointDetector
     decided : sequence of str
-        The settings chosen from the images, a line each.
+        Settings chosen from the images, one line each.
     test : list of AnnotatedImage
-        The held-out images.
+        Held-out images.
     n_pictures : int
         Total number of images.
     learning_curve : list of dict
-        The result of `learning_curve` of the training.
+        Result of the training's `learning_curve`.
 
     Returns
     -------
     dict
-        The content of the JSON file.
+        Content of the JSON file.
     """
     schema = test[0].schema
     results = [
@@ -291,7 +291,7 @@ def _worst(
             f'width="300"><figcaption>{escape(caption)}</figcaption></figure>'
         )
     words = (
-        "Crosses: annotated points. Discs and boxes: what was found, with the probability of the "
+        "Crosses: annotated points. Discs and boxes: detections, with the probability of the "
         "object."
     )
     return (

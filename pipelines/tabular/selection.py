@@ -30,16 +30,16 @@ def select_file(
     path : Path, or str of a URL
     request : Request
     progress : function
-        Wraps an iterable; called with it and a label.
+        Function that wraps an iterable; called with the iterable and a label.
     note : function
-        Called with each line about dropped or imputed columns, before the long work.
+        Function called with each line about dropped or imputed columns, before the long work.
     details : bool
-        Add what only a report shows.
+        Whether to add the details that only a report shows.
 
     Returns
     -------
     Selection
-        The selection, with the options in its settings.
+        Selection, with the options in its settings.
 
     Raises
     ------

@@ -43,7 +43,7 @@ class Matrix:
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (n_rows, n_columns)
-        NaN for missing values.
+        Numbers, with NaN for missing values.
     y : ndarray of shape (n_rows,)
     names : list of str
     row_groups : ndarray of shape (n_rows,) or None
@@ -216,7 +216,7 @@ def check_table(path: Path) -> str:
     Raises
     ------
     ValueError
-        If it does not.
+        If the table does not exist or its format is not supported.
     """
     if path.is_dir():
         raise ValueError(f"{path}: a folder, expected a table")
@@ -239,7 +239,7 @@ def read_matrix(path: Path) -> Matrix:
     Raises
     ------
     ValueError
-        If it cannot be read.
+        If the file cannot be read.
     """
     name = check_table(path)
     return _read_npz(path) if name.endswith(".npz") else _read_svmlight(path)
@@ -271,12 +271,12 @@ def read_frame(
     Returns
     -------
     DataFrame
-        The table, with distinct names without surrounding blanks.
+        Table with distinct names without surrounding blanks.
 
     Raises
     ------
     ValueError
-        If it cannot be read, or two columns have the same name.
+        If the file cannot be read, or two columns have the same name.
     """
     name = check_table(path)
     if name.endswith(".parquet"):

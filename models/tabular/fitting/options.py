@@ -193,7 +193,7 @@ class SelectionOptions(SelectionParameters):
         Raises
         ------
         ValueError
-            If two of them do.
+            If two options exclude each other.
         """
         if (k is None) == (self.fdr is None):
             raise ValueError("expected either -k or --fdr")
@@ -275,7 +275,7 @@ class SelectionOptions(SelectionParameters):
         return "d2" if self.scoring is None and log_link else self.scoring
 
     def record(self) -> dict[str, Any]:
-        """The options for JSON; None for those that are not set."""
+        """Return the options for JSON; None for options that are not set."""
         return {
             name: list(value) if isinstance(value, tuple) and value else value or None
             for name, value in asdict(self).items()
@@ -306,7 +306,8 @@ class SelectionOptions(SelectionParameters):
 
 
 def _notation(value: Any) -> str:
-    """A value as on the command line: bounds joined by a colon, names as they are, else JSON."""
+    """Write a value as on the command line: bounds joined by a colon, names unchanged, else
+    JSON."""
     if isinstance(value, tuple | list):
         return ":".join("" if end is None else _notation(end) for end in value)
     return (

@@ -12,8 +12,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state, indexable
 
-from .common.drawing import pyplot
 from .common.validation import check_choice, check_integer
+from .plots import plot_bars
 from .sklearn_bases import clone
 from .solvers.annealing import strongest
 from .types import ArrayLike, Matrix, Seed
@@ -97,17 +97,12 @@ class SelectionStability:
             raise ValueError(
                 f"{len(names)} names; expected one for each of the {len(self.frequency)} features"
             )
-        if ax is None:
-            ax = pyplot().figure().subplots()
         order = np.argsort(-self.frequency, kind="stable")[
             : min(top, int(self.supports.any(0).sum()))
         ]
         labels = [f"x{j}" if names is None else str(names[j]) for j in order]
-        ax.barh(np.arange(len(order)), self.frequency[order])
-        ax.set_yticks(np.arange(len(order)), labels)
-        ax.invert_yaxis()
+        ax = plot_bars(labels, self.frequency[order], "fraction of repeats", ax=ax)
         ax.set_xlim(0, 1)
-        ax.set_xlabel("fraction of repeats")
         ax.set_title(f"mean kappa {self.kappa:.2f} over {len(self.supports)} repeats")
         return ax
 

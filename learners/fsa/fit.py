@@ -232,10 +232,8 @@ def _anneal(
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
     """States of one annealing run at the ascending ``sizes``, using the plan of the first size."""
-    loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
-    if loss.has_surrogate or loss.max_curvature == np.inf:
-        loss = loss.surrogate(problem.y, weight)
-    prior = with_ridge(prior, plan.annealing_ridge)
+    weight, prior = problem.sample_weight, with_ridge(settings.prior, plan.annealing_ridge)
+    loss = problem.loss.surrogate(problem.y, weight)
     step = loss.default_step_size
     if step is not None:
         step *= plan.step_share

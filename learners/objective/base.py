@@ -154,10 +154,8 @@ class Loss(BaseEstimator):
     flip: float = 0.0
     is_log_likelihood: bool = False
     unknown_dispersion: bool = False
-    # Second derivatives, for Newton's method; these three are set by the methods of the class
+    # Second derivatives, for Newton's method; set by the methods of the class
     has_curvature: bool = False
-    has_surrogate: bool = False
-    bounds_rows: bool = False
     # Code of the loss in the compiled loops (see margin_kernels), valid only if the class itself
     # sets it, and the attribute that holds its parameter
     kernel: int
@@ -169,8 +167,6 @@ class Loss(BaseEstimator):
             cls.has_curvature = (
                 cls.curvature is not Loss.curvature or cls.second_order is not Loss.second_order
             )
-        cls.has_surrogate = cls.surrogate is not Loss.surrogate
-        cls.bounds_rows = cls.curvature_bound is not Loss.curvature_bound
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
@@ -424,7 +420,14 @@ class OffsetLoss(Loss):
         return self.base.n_informative(y.real, weight)
 
 
-class MarginLoss(Loss):
+class RowLoss(Loss):
+    """A weighted sum of the values of the rows; a subclass defines ``row_values``."""
+
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        return float(sample_weight @ self.row_values(y, scores))
+
+
+class MarginLoss(RowLoss):
     """Loss of the margin u = y f, y in {-1, +1}, summed over columns; y = 0 ignores a score.
 
     A subclass defines functions of the margin, which take and return arrays of any shape.
@@ -445,9 +448,6 @@ class MarginLoss(Loss):
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         """Second derivative of the loss, or a positive majorant. See :class:`MarginLoss`."""
         raise NotImplementedError
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return ((y != 0) * self.margin_value(y * scores)).sum(axis=1)

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from .base import Loss, MarginLoss
+from .base import Loss, MarginLoss, RowLoss
 
 
-class MultinomialLoss(Loss):
+class MultinomialLoss(RowLoss):
     """Cross entropy of softmax scores; y is one-hot encoded."""
 
     name = "multinomial"
@@ -17,9 +17,6 @@ class MultinomialLoss(Loss):
     log_odds = True
     redundant_outputs = 1
     is_log_likelihood = True
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return -(y * log_softmax(scores, axis=1)).sum(axis=1)

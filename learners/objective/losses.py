@@ -25,7 +25,7 @@ from scipy.special import expit
 
 from ..compilation import jit
 from . import margin_kernels as kernels
-from .base import Loss, MarginLoss, SecondOrder, diagonal_products
+from .base import Loss, MarginLoss, RowLoss, SecondOrder, diagonal_products
 from .class_losses import MultinomialLoss, VapnikLoss
 from .mean_losses import GammaLoss, NegativeBinomialLoss, PoissonLoss, TweedieLoss
 from .pairwise import PairwiseLogisticLoss
@@ -91,7 +91,7 @@ def flipped_logistic_terms(
     return value
 
 
-class SquaredLoss(Loss):
+class SquaredLoss(RowLoss):
     """Half the squared error, summed over outputs, Barbu et al. (2014), eq. (9)."""
 
     name = "squared"
@@ -99,9 +99,6 @@ class SquaredLoss(Loss):
     is_quadratic = True
     unknown_dispersion = True
     kernel = kernels.SQUARED
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return 0.5 * ((scores - y) ** 2).sum(axis=1)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from .base import Loss
+from .base import RowLoss
 
 
-class MeanLoss(Loss):
+class MeanLoss(RowLoss):
     """Half the deviance of a target with mean exp(f) and variance mean ** ``power``.
 
     This is the base class of the losses with a log link. For powers from 1 to 2 it is convex in the
@@ -25,9 +25,6 @@ class MeanLoss(Loss):
     link = "log"
     power: float
     targets: str  # description of the expected targets, for messages
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         p, mean = self.power, _exp((2.0 - self.power) * scores)

@@ -187,8 +187,7 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
     if len(qid) != len(y):
         raise ValueError(f"qid has {len(qid)} entries for {len(y)} rows")
     pairs = []
-    order = np.argsort(qid, kind="stable")
-    for rows in np.split(order, _breaks(qid[order])):
+    for rows in _positions(qid):
         above, below = np.nonzero(y[rows][:, None] > y[rows][None, :])
         pairs.append(np.column_stack([rows[above], rows[below]]))
     return np.concatenate(pairs) if pairs else np.empty((0, 2), int)
@@ -197,11 +196,8 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
 def _positions(labels: np.ndarray) -> list[np.ndarray]:
     """Positions of each distinct label."""
     order = np.argsort(labels, kind="stable")
-    return np.split(order, _breaks(labels[order]))
-
-
-def _breaks(values: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(values[1:] != values[:-1]) + 1
+    ordered = labels[order]
+    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
 
 
 def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarray]:

@@ -267,9 +267,8 @@ def anneal(
     if coef is None:
         coef = np.zeros((m, design.width, y.shape[1]))
     # The intercept's column is constant, so the loss's curvature bounds the curvature along it.
-    intercept_curvature = (
-        sample_weight @ loss.curvature_bound(y) if loss.bounds_rows else loss.max_curvature
-    )
+    bound = loss.curvature_bound(y)
+    intercept_curvature = loss.max_curvature if bound is None else sample_weight @ bound
     if intercept is None:
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
     state = Annealed(design, np.arange(m), coef, np.array(intercept, dtype=float), np.zeros(m, int))

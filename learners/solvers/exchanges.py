@@ -705,16 +705,9 @@ def single_changes(
     [H^-1]'_ii).
     """
     step = gradient / schur
-    moved = C * step
-    moved += theta[:, None]
-    moved *= moved
-    spread = C * C
-    spread /= schur
-    spread += np.diag(inverse)[:, None]
-    moved /= spread
-    moved -= gradient * step
-    moved *= 0.5
-    out += moved
+    moved = C * step + theta[:, None]
+    spread = C * C / schur + np.diag(inverse)[:, None]
+    out += 0.5 * (moved * moved / spread - gradient * step)
 
 
 def block_changes(

@@ -7,8 +7,6 @@ in most data: with a smaller rate a few rows dominate, and the lowest objective 
 to a wrong support.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..designs.base import Design
@@ -29,18 +27,9 @@ _TRIES = 3  # exchanges that are tried each alone
 _PATIENCE = 3
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Settings of a search; noise is in nats: differences of the objective times the rows."""
-
-    rounds: int
-    pool: int
-    slack: float  # maximum loss of a round, in nats
-    remove_weak: bool  # remove weak features, else random ones
-
-
-_PLAN_FEW = _Plan(rounds=20, pool=400, slack=0.5, remove_weak=True)
-_PLAN_MANY = _Plan(rounds=12, pool=1000, slack=1.0, remove_weak=False)
+# Rounds, features of the pool and maximum loss of a round, in nats (differences of the objective
+# times the rows), for few features (weak ones are removed) and for many (random ones are)
+_PLAN_FEW, _PLAN_MANY = (20, 400, 0.5), (12, 1000, 1.0)
 
 
 def search(
@@ -78,11 +67,12 @@ def search(
     ndarray of int, ascending
         Best support; ``kept`` if no other is better.
     """
-    plan = _PLAN_FEW if len(kept) <= _FEW_FEATURES else _PLAN_MANY
+    few = len(kept) <= _FEW_FEATURES
+    n_rounds, n_pool, slack = _PLAN_FEW if few else _PLAN_MANY
     problem = SupportProblem(
         y, FlippedLogisticLoss(min(_MORE_FLIPS * flip, _MAX_FLIPS)), sample_weight, shrinkage=_RIDGE
     )
-    pool = _neighbours(design, y, sample_weight, kept, plan.pool, fixed)
+    pool = _neighbours(design, y, sample_weight, kept, n_pool, fixed)
     support = np.flatnonzero(np.isin(pool.units, kept))
     fit = refit(
         problem, pool.matrix_of(support), np.zeros((len(kept), 1)), np.zeros(1), tol=_TOLERANCE
@@ -92,8 +82,8 @@ def search(
     )
     unmoved, rng = 0, np.random.default_rng(_SEED)
     # A small pool offers few other supports.
-    for _ in range(min(plan.rounds, len(pool.units) // len(kept))):
-        grown = _regrown(problem, pool, *current, n_rows, rng, plan.remove_weak)
+    for _ in range(min(n_rounds, len(pool.units) // len(kept))):
+        grown = _regrown(problem, pool, *current, n_rows, rng, few)
         unmoved = unmoved + 1 if set(grown[0].tolist()) == set(current[0].tolist()) else 0
         if unmoved == _PATIENCE:
             break
@@ -102,7 +92,7 @@ def search(
         new = swap(problem, pool, *grown, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False)
         if new[1].value < best[1].value:
             best = new
-        if (new[1].value - current[1].value) * n_rows < plan.slack * rng.random():
+        if (new[1].value - current[1].value) * n_rows < slack * rng.random():
             current = new
     return np.sort(pool.units[best[0]])
 

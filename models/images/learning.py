@@ -92,15 +92,13 @@ class ClassifierSettings:
                 "n_features_to_select": self.n_features_to_select,
             }
             return [MetricScorer.of(SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y)]
-        k, response = (
+        fsa = FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
-            "piecewise" if self.method == "piecewise" else "linear",
+            response="piecewise" if self.method == "piecewise" else "linear",
+            prior=Prior(shrinkage=self.shrinkage),
+            schedule=Schedule(mu=self.mu, n_steps=self.n_steps),
+            refinement=None,
         )
-        prior, schedule = (
-            Prior(shrinkage=self.shrinkage),
-            Schedule(mu=self.mu, n_steps=self.n_steps),
-        )
-        fsa = FSAClassifier(k, response=response, prior=prior, schedule=schedule, refinement=None)
         fsa.fit(X.toarray() if self.method == "piecewise" else X, y)
         additive = AdditiveScorer.of(fsa)
         if self.method in ("fsa", "piecewise"):

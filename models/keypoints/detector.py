@@ -1,7 +1,5 @@
 """Keypoint detectors: a pyramid, a pool of features, and one sparse model per keypoint."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Definition of an object's points: names, mirror pairs, skeleton, the unit of all distances."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -161,7 +159,7 @@ class Schema:
         order = self.point_order(len(points))
         return width - 1 - points[order].real + 1j * points[order].imag
 
-    def with_anchors(self, anchors: Names) -> Schema:
+    def with_anchors(self, anchors: Names) -> "Schema":
         """Return the schema with other anchors, which are sorted to the front."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
@@ -171,7 +169,7 @@ class Schema:
         return {name: value for name, value in asdict(self).items() if value not in ((), {})}
 
     @classmethod
-    def from_dict(cls, data: Any) -> Schema:
+    def from_dict(cls, data: Any) -> "Schema":
         """Return the schema described by :meth:`to_dict` or a file; raise a ValueError if it is
         invalid."""
         known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")

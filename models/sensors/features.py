@@ -1,7 +1,5 @@
 """Features of binary sensors per minute."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -48,7 +46,7 @@ class SensorMinutes:
         """Calendar day of each minute, as text."""
         return self.times.astype("datetime64[D]").astype(str)
 
-    def keep(self, sensors: Sequence[str]) -> SensorMinutes:
+    def keep(self, sensors: Sequence[str]) -> "SensorMinutes":
         """Restrict the data to some sensors, so that no feature depends on the other sensors.
 
         Parameters

@@ -56,9 +56,7 @@ def page(selection: Selection) -> str:
         _errors,
         _card,
         _columns,
-        _responses,
-        _rows,
-        _alternatives,
+        *(() if not selection.columns or selection.card else (_responses, _rows, _alternatives)),
         _left_out,
         _how,
     )
@@ -260,8 +258,6 @@ def _coefficient(column: dict[str, Any]) -> str:
 
 
 def _responses(selection: Selection) -> str:
-    if not selection.columns or selection.card:
-        return ""
     pictures = []
     shapes = [(c, *_shape(selection, c)) for c in selection.columns[:MAX_PICTURES]]
     values = [v for _, _, curves in shapes for curve in curves for v in curve]
@@ -326,8 +322,6 @@ def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], l
 def _rows(selection: Selection) -> str:
     """Contributions of the columns in rows from the lowest to the highest score, one collapsible
     section each."""
-    if not selection.columns or selection.card:
-        return ""
     rows, additive = selection.table, AdditiveModel.from_estimator(selection.model)
     parts, groups = additive.contributions(rows.X), rows.encoding.groups[additive.selected]
     names = [rows.names[number] for number in np.unique(groups)]
@@ -366,8 +360,6 @@ def _rows(selection: Selection) -> str:
 
 
 def _alternatives(selection: Selection) -> str:
-    if not selection.columns or selection.card:
-        return ""
     costs = {
         c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]]
         for c in selection.columns

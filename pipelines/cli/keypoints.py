@@ -12,6 +12,7 @@ import typer
 from typer import Argument, Option
 
 from .. import console
+from ..common.config import check_names
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app, with_options
 
 if TYPE_CHECKING:
@@ -270,7 +271,6 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     from dataclasses import replace
 
     from ...models.files import make_folder
-    from ..common.config import check_names
     from ..common.file_map import resolve_jobs
     from ..common.outputs import check_outputs
     from ..keypoints.data import schema_of
@@ -639,7 +639,6 @@ def run_evaluation(
     """Evaluate a model against annotations, print the result, and write a report."""
     from ...models.files import make_folder
     from ...models.keypoints.detections import DetectionOptions
-    from ..common.config import check_names
     from ..common.outputs import check_outputs
     from ..keypoints.data import read_annotations
     from ..keypoints.evaluate import COLUMNS, evaluate_detector
@@ -662,20 +661,26 @@ def run_evaluation(
         detector.schema if detector.category is not None and detector.schema else FACES,
     )
     make_folder(request.report)
-    more: dict[str, Any] = {
-        "mode": options.mode,
-        "assembly": options.assembly,
-        "measure": request.measure,
-    }
-    bar = lambda it, n: console.progress(it, quiet, "images", n)  # noqa: E731
-    evaluation = evaluate_detector(detector, images, options.keypoints or (), empty, bar, **more)
+    evaluation = evaluate_detector(
+        detector,
+        images,
+        options.keypoints or (),
+        empty,
+        lambda it, n: console.progress(it, quiet, "images", n),
+        request.measure,
+        mode=options.mode,
+        assembly=options.assembly,
+    )
     for error in evaluation.errors:
         console.print_error(error)
     by_length = request.measure == "ap"
-    settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | (
-        {"mode": options.mode} if by_length else {}
-    )
-    settings |= {"images": len(images), "background": len(empty)}
+    settings = {
+        "data": str(request.data),
+        "model": request.model,
+        **({"mode": options.mode} if by_length else {}),
+        "images": len(images),
+        "background": len(empty),
+    }
     parts = ("rows", *(("landmarks", "subsets", "reliability") if by_length else ()))
     record = {
         "name": f"{group} evaluate",

@@ -7,8 +7,6 @@ One mechanism for all pipelines. Pieces that JSON can hold are cells of one file
 settings and data, and is reused only for the same settings and data.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -103,8 +101,8 @@ class Checkpoint:
 
     @classmethod
     def of(
-        cls, checkpoint: str | Path | Checkpoint | None, made_from: dict[str, Any] | None = None
-    ) -> Checkpoint:
+        cls, checkpoint: "str | Path | Checkpoint | None", made_from: dict[str, Any] | None = None
+    ) -> "Checkpoint":
         """Return the given checkpoint, or the checkpoint in a file."""
         return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint, made_from)
 

@@ -4,8 +4,6 @@ Left and right are the SUBJECT's: ``left_eye`` is usually on the right-hand side
 x points right, y down; the centre of the top-left pixel is (0, 0).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict
@@ -92,7 +90,7 @@ class AnnotatedImage:
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
-    def mirrored(self, width: int) -> AnnotatedImage:
+    def mirrored(self, width: int) -> "AnnotatedImage":
         """Return the annotations of the mirror image; ``width`` is that of the photograph in
         pixels."""
         order = self.schema.mirror_order
@@ -107,7 +105,7 @@ class AnnotatedImage:
         )
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
-    def moved(self, matrix: np.ndarray, view: View | None) -> AnnotatedImage:
+    def moved(self, matrix: np.ndarray, view: View | None) -> "AnnotatedImage":
         """Return the annotations of an image transformed by an affine matrix (2, 3); boxes become
         the bounding boxes of their corners."""
 

@@ -104,14 +104,10 @@ def write_report(
         + _looks(detector, test)
         + _how(record)
     )
-    _write(
-        folder,
-        REPORT_FILES,
-        record,
-        f"{schema.category}: keypoints",
-        f"Training report: detector of {schema.category}",
-        body,
+    page = html_page(
+        f"{schema.category}: keypoints", f"Training report: detector of {schema.category}", body
     )
+    write_texts(folder, dict(zip(REPORT_FILES, (record, page))))
     return record
 
 
@@ -151,15 +147,8 @@ def write_evaluation(
                     f'<figure><img src="{jpeg_url(np.hstack(tiles))}" '
                     f'alt=""><figcaption>{title}</figcaption></figure>'
                 )
-    _write(folder, EVALUATION_FILES, record, record["name"], record["name"], body)
-
-
-def _write(
-    folder: Path, names: Sequence[str], record: dict[str, Any], title: str, heading: str, body: str
-) -> None:
-    """Write the numbers and the page."""
-    page = html_page(title, heading, body)
-    write_texts(folder, dict(zip(names, (record, page))))
+    page = html_page(record["name"], record["name"], body)
+    write_texts(folder, dict(zip(EVALUATION_FILES, (record, page))))
 
 
 def _ranked(

@@ -78,9 +78,9 @@ def read_table(path: str | Path, request: Request) -> Table:
     if brings_its_target(path):
         if request.target is not None:
             raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
-        for option, names in _special(request):
-            if names:
-                raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
+        for option, name in [*request.of_rows.items(), *(("as", kind) for kind in request.kinds)]:
+            option = option.replace("_", "-")
+            raise ValueError(f"{path}: holds numbers only; expected no --{option} {name}")
         matrix = read_matrix(path)
         with in_file(path):
             table = _from_matrix(matrix, request)
@@ -103,14 +103,6 @@ def in_file(path: Path | str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-def _special(request: Request) -> list[tuple[str, list[str]]]:
-    """Columns that a table of numbers cannot have, by the options that name them."""
-    return [
-        *((f"--{option.replace('_', '-')}", [name]) for option, name in request.of_rows.items()),
-        ("--as", list(request.kinds)),
-    ]
 
 
 def read_rows(

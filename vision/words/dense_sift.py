@@ -1,8 +1,6 @@
 """Dense SIFT: descriptors on a regular grid at several scales, the windows shared between
 neighbours (Lowe, 2004)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import cv2
@@ -50,7 +48,7 @@ class Descriptors:
     width: int
     height: int
 
-    def mirrored(self) -> Descriptors:
+    def mirrored(self) -> "Descriptors":
         """Return the descriptors of the mirror image, keypoint by keypoint.
 
         Returns

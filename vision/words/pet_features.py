@@ -1,8 +1,6 @@
 """Features of photographs of animals: words of the whole image, words of the head, colours (Ma
 (thesis), section 4.1.2)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,7 +26,7 @@ class Box(NamedTuple):
     x_max: float
     y_max: float
 
-    def check(self, width: int, height: int) -> Box:
+    def check(self, width: int, height: int) -> "Box":
         """Return the box clipped to an image of the given shape; raise a ValueError if it extends
         more than a pixel beyond."""
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
@@ -63,7 +61,7 @@ class Photograph:
     image: npt.ArrayLike
     head: tuple[float, float, float, float] | None = None
 
-    def resized(self, side: int) -> Photograph:
+    def resized(self, side: int) -> "Photograph":
         """Return the photograph with its longer side resized to ``side`` pixels.
 
         The head box is checked and scaled with it.

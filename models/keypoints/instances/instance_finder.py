@@ -1,8 +1,6 @@
 """Detection of whole objects: candidates are assembled, all points refined together, and
 probabilities estimated."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -159,7 +157,7 @@ class Instance:
             ]
         )
 
-    def moved(self, x: float, y: float) -> Instance:
+    def moved(self, x: float, y: float) -> "Instance":
         """Return the face shifted.
 
         Parameters

@@ -1,8 +1,6 @@
 """Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space,
 each with its transform to the image."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -32,7 +30,7 @@ class SimilarityTransform:
     translation: complex
 
     @classmethod
-    def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> SimilarityTransform:
+    def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
         """Return the least-squares transform from points (n,), complex, of a shape to image
         points."""
         centre, middle = shape.mean(), image.mean()

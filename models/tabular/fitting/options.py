@@ -1,13 +1,13 @@
 """The options of a selection: each one once, with the help text of ``annealed select``."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from itertools import product
 from typing import Any, Literal, Self, TypeAlias
 
-
+Note = Callable[[str], object]  # receives a line to print
 Words = Sequence[str]
 Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
 Task = Literal["auto", "classification", "regression"]

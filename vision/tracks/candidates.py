@@ -425,7 +425,7 @@ def _clusters(
     if isinstance(family, MergedFamily):
         n_clusters = max(n_motions, min(family.clusters or n_motions + family.extra, most))
         parts = _clusters(tracks, _PARTS_OF[family.kernel], dimension, n_clusters, n_runs)
-        return merged(tracks, parts, n_motions, family.criterion)
+        return merged(tracks.pairs, parts, n_motions, family.criterion)
     key = family, dimension, n_motions, n_runs
     if key not in tracks.clusters:
         vectors = _eigenvectors(tracks, family, dimension, n_motions)

@@ -97,9 +97,10 @@ def dominant_motion(tracks: Tracks) -> DominantMotion:
     DominantMotion
         With the points in the canonical order of the tracks.
     """
-    if tracks.dominant is None:
-        tracks.dominant = _fitted(tracks.pairs, tracks.in_canonical_order)
-    return tracks.dominant
+    if "dominant" not in tracks.models:
+        tracks.models["dominant"] = _fitted(tracks.pairs, tracks.in_canonical_order)
+    model: DominantMotion = tracks.models["dominant"]
+    return model
 
 
 def _fitted(pairs: FramePairs, coordinates: np.ndarray) -> DominantMotion:

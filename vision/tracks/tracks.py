@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,6 @@ from scipy.spatial.distance import cdist
 
 from .completion import check_shape, complete_tracks
 from .pairs.frame_pairs import FramePairs
-
-if TYPE_CHECKING:
-    from .dominant import DominantMotion
 
 MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
 
@@ -89,12 +86,8 @@ class Tracks:
     eigenvectors : dict
         Cache of leading eigenvectors of affinities by recipe, filled by
         :func:`.candidates.candidates`, for every number of motions.
-    motion_costs : dict
-        Cache of costs of motions by criterion and points, filled by :func:`.pairs.measures.merged`.
-    merges : dict
-        Cache of merged motions by criterion and initial labels, then by their number.
-    dominant : DominantMotion or None
-        Filled by :func:`.dominant.dominant_motion`.
+    models : dict
+        Cache of models of the whole sequence by name, filled by :func:`.dominant.dominant_motion`.
     clusters : dict
         Cache of labels by recipe, dimension and number of clusters.
 
@@ -120,10 +113,8 @@ class Tracks:
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
         self.eigenvectors: dict[Hashable, np.ndarray] = {}
-        self.motion_costs: dict[tuple[str, bytes], float] = {}
-        self.merges: dict[tuple[str, bytes], dict[int, np.ndarray]] = {}
         self.clusters: dict[Hashable, np.ndarray] = {}
-        self.dominant: DominantMotion | None = None
+        self.models: dict[str, Any] = {}
         self._displacements_apart: dict[int, np.ndarray] = {}
         self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 

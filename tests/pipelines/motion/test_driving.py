@@ -64,7 +64,7 @@ def test_the_union_that_costs_least_is_joined():
     tracks = Tracks.completed(scene.tracks)
     truth = scene.labels[tracks.canonical_order]
     parts = np.where(truth == 0, 10 + np.arange(len(truth)) % 3, truth)  # the background in three
-    assert misclassification(truth, merged(tracks, parts, scene.n_motions)) == 0
+    assert misclassification(truth, merged(tracks.pairs, parts, scene.n_motions)) == 0
     members = np.array([truth == 0, parts == 10, parts == 11, parts == 12])
     alone = motion_costs(tracks.pairs, members, moment_sums(tracks.pairs, members))
     assert alone[0] < alone[1:].sum()

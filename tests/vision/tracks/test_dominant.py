@@ -111,7 +111,7 @@ def test_fundamental_matrices_join_a_deep_scene(scene):
     part = Tracks(tracks.in_canonical_order[:, used])
     of = labels[used][part.canonical_order]
     slices = np.digitize(part.in_canonical_order[0, :, 1], [150.0, 190.0, 205.0])
-    result = merged(part, np.where(of == 0, slices, 9), 2, "fundamental")
+    result = merged(part.pairs, np.where(of == 0, slices, 9), 2, "fundamental")
     assert misclassification(of, result) == 0
 
 

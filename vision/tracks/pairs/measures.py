@@ -1,18 +1,12 @@
 """Measures of a segmentation by models between two frames, fitted to each motion in each pair of
 frames; costs of motions, and merging by them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .frame_pairs import FramePair, FramePairs
 from .geometry import GEOMETRIES, Geometry, distances, fit, own_distances
-
-if TYPE_CHECKING:
-    from ..tracks import Tracks
 
 LEVELS = (0.25, 0.5, 1.0, 2.0, 4.0)  # pixels
 RANGES = ("all gaps", "short gaps", "long gaps")
@@ -208,16 +202,16 @@ def motion_costs(
 
 
 def merged(
-    tracks: Tracks, labels: np.ndarray, n_motions: int, criterion: str = "gric"
+    pairs: FramePairs, labels: np.ndarray, n_motions: int, criterion: str = "gric"
 ) -> np.ndarray:
     """Merge pairs of motions, each time the pair whose union increases the sum of the costs by the
     smallest amount [1]_.
 
     Parameters
     ----------
-    tracks : Tracks
+    pairs : FramePairs
     labels : ndarray of shape (P,), int
-        Motion of each point, in the canonical order of the tracks.
+        Motion of each point, in the canonical order of the pairs.
     n_motions : int
         Number of motions to return.
     criterion : str, default "gric"
@@ -233,20 +227,20 @@ def merged(
     .. [1] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
            Transactions of the Royal Society A 356 (1998).
     """
-    merges = tracks.merges.setdefault((criterion, labels.tobytes()), {})
+    merges = pairs.merges.setdefault((criterion, labels.tobytes()), {})
     known = [members for size, members in merges.items() if size >= n_motions]
     members = min(known, key=len) if known else np.unique(labels)[:, None] == labels
     if len(members) <= n_motions:
         return np.argmax(members, axis=0)
-    sums = moment_sums(tracks.pairs, members, criterion)
+    sums = moment_sums(pairs, members, criterion)
     while len(members) > n_motions:
         i, j = np.triu_indices(len(members), 1)
-        alone = _costs(tracks, members, sums, criterion)
+        alone = _costs(pairs, members, sums, criterion)
         unions, of_unions = (
             members[i] | members[j],
             {name: array[i] + array[j] for name, array in sums.items()},
         )
-        best = int(np.argmin(_costs(tracks, unions, of_unions, criterion) - (alone[i] + alone[j])))
+        best = int(np.argmin(_costs(pairs, unions, of_unions, criterion) - (alone[i] + alone[j])))
         kept = np.delete(np.arange(len(members)), [i[best], j[best]])
         members = np.concatenate([members[kept], unions[best : best + 1]])
         sums = {
@@ -258,20 +252,20 @@ def merged(
 
 
 def _costs(
-    tracks: Tracks, members: np.ndarray, sums: dict[str, np.ndarray], criterion: str
+    pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray], criterion: str
 ) -> np.ndarray:
     """Costs of motions; those not cached are computed together."""
     keys = [(criterion, one.tobytes()) for one in np.packbits(members, axis=1)]
-    new = np.array([i for i, key in enumerate(keys) if key not in tracks.motion_costs], int)
+    new = np.array([i for i, key in enumerate(keys) if key not in pairs.motion_costs], int)
     if len(new):
         costs = motion_costs(
-            tracks.pairs,
+            pairs,
             members[new],
             {name: array[new] for name, array in sums.items()},
             criterion,
         )
-        tracks.motion_costs.update(zip([keys[i] for i in new], costs.tolist()))
-    return np.array([tracks.motion_costs[key] for key in keys])
+        pairs.motion_costs.update(zip([keys[i] for i in new], costs.tolist()))
+    return np.array([pairs.motion_costs[key] for key in keys])
 
 
 def _limit(geometry: Geometry) -> float:

@@ -301,8 +301,7 @@ def train_ranker(
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
     n = len(sequences)
-    weighted = [one[:n] * OWN_WEIGHT + one[n:] for one in (sets, mixed)]
-    ranker.fit(*weighted, columns)
+    ranker.fit(sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT + mixed[n:], columns)
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),

@@ -1,7 +1,6 @@
 """Atoms in the units of the data, and their features."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -25,27 +24,19 @@ START_MASS, STOP_MASS, STEP_MASS = (
 )  # gamma, alpha_0 and the sum of the other alphas: those sum to one in the text
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class AtomParameters:
-    """Parameters of all sparse Fourier machines."""
-
-    n_components: int = 50
-    max_order: int = 3
-    frequency_scale: float = 1.5
-    screening: str | None = "pairs"
-    n_bank: int = 5000
-    n_rounds: int = 4
-    max_samples: int | None = 10000
-    random_state: Seed = None
-
-
-class AtomFeatures(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, AtomParameters
-):
+class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Transformer that computes cos and sin of the atoms of the best sample of each output."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
+    n_components: int
+    max_order: int
+    frequency_scale: float
+    screening: str | None
+    n_bank: int
+    n_rounds: int
+    max_samples: int | None
+    random_state: Seed
 
     def _check_parameters(self) -> None:
         check_parameters(check_integer, self, ("n_components", "max_order", "n_bank"), 1)

@@ -28,67 +28,64 @@ class _Likelihood:
 class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
     """Classifier on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
-    It implements section 4.2 of Ma (thesis) [1]_ and samples from the posterior whose logarithm
-    is::
+    Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
 
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A translation-invariant kernel is a distribution of frequencies omega. The prior on the columns
-    of a frequency (an "atom") is a Markov chain; reversible-jump chains sample the frequencies and
-    their number [2]_. They detect columns that have an effect only in combination. Columns are
-    standardised.
+    A translation-invariant kernel is a distribution of frequencies omega. The columns of a
+    frequency (an "atom") have a Markov chain as prior; chains sample the frequencies and their
+    number [2]_. They detect columns that act only together. Columns are standardised.
 
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        Likelihood p(y | F); several classes are fitted one-vs-rest.
+        p(y | F); several classes are fitted one-vs-rest:
 
-        * "gaussian": least squares on labels -1 and +1 with the noise variance integrated out; fast
-          and sparse;
-        * "logistic": probabilities by Polya-Gamma variables [4]_, at several times the cost.
+        * "gaussian": least squares on labels -1 and +1 with the noise integrated out: fast, sparse;
+        * "logistic": by Polya-Gamma variables [4]_: probabilities, at several times the cost.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Source of the atoms.
+        Source of the atoms:
 
-        * "mcmc": chains that sample from the posterior;
-        * "annealed": banks of random atoms from which annealing selects the useful ones;
-        * "annealed+mcmc": chains that start from such banks.
+        * "mcmc": chains from the posterior;
+        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
+        * "annealed+mcmc": chains from such banks.
     max_order : int, default 3
-        Maximum number of columns of an atom, at least 1.
+        Columns of an atom at most, at least 1.
     frequency_scale : float, default 1.5
-        Scale > 0 of the prior, in radians per standard deviation of a column.
+        Scale of the prior in radians per standard deviation of a column, above 0.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Table of informative columns and products of columns that provides half of the births.
+        Half of the births come from a table of informative columns and products of
 
-        * "pairs": products of two columns;
-        * "triples": products of two or three columns, among at most 400 columns;
-        * None: no table; then no useful columns are found among hundreds.
+        * "pairs": two;
+        * "triples": two or three, among at most 400 columns;
+        * None: no table, which finds nothing among hundreds of columns.
     n_steps : int, default 20000
-        Number of moves of each chain, at least 1.
+        Moves of each chain, at least 1.
     burn_in : int or None, default None
-        Number of moves before samples are kept, below ``n_steps``; None means half of them.
+        Moves before samples are kept, below ``n_steps``; None: half.
     n_chains : int, default 2
-        Number of chains, or banks, at least 1. Predictions are averaged over them.
+        Chains, or banks, at least 1. Predictions average over them.
     max_components : int, default 40
-        Maximum number of atoms, at least 1. Memory is 16 bytes per row and atom.
+        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
     expected_components : float, default 5.0
-        Prior mean > 0 of the number of atoms.
+        Mean of the prior of their number, above 0.
     n_components : int, default 50
-        Number of atoms selected from a bank, at least 1.
+        Atoms kept of a bank, at least 1.
     n_bank : int, default 5000
-        Number of candidates of a bank in each round, at least 1.
+        Candidates of a bank in each round, at least 1.
     n_rounds : int, default 4
-        Number of rounds that redraw candidates, at least 0.
+        Rounds that redraw candidates, at least 0.
     ridge : float, default 1.0
-        Factor > 0 of the penalty.
+        Factor of the penalty, above 0.
     group_correlation : float, default 0.5
         Correlation, in (0, 1], above which columns form a group.
     max_samples : int or None, default 10000
-        Number of rows drawn at random for each chain, at least 1; None uses all.
+        Rows of each chain, drawn at random, at least 1; None: all.
     random_state : int, RandomState or None, default None
-        Random seed of the chains.
+        Seed of the chains.
     n_jobs : int or None, default None
-        Number of threads; the result does not depend on it.
+        Threads; the result does not depend on it.
 
     Attributes
     ----------
@@ -99,32 +96,32 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Fraction of the samples that use each column, for at least one of the outputs.
+        Share of the kept samples that use the column, for at least one of the outputs.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        Inclusion probabilities of each chain.
+        The same for each chain.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        Inclusion probabilities of the groups.
+        The same for the groups.
     groups_ : ndarray of int of shape (n_features,)
         Group of each column.
     atoms_ : list of tuple of int
-        Columns of each atom of the most probable sample.
+        Columns of each atom of the most probable kept sample.
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        Frequencies of the atoms in radians per unit of X.
+        In radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        Phases of the atoms: the features are cos and sin of X frequencies_' - phases_.
+        The features are cos and sin of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions between columns within the atoms of a sample; index j + 1 is
-        column j, index 0 the start or end of an atom.
+        Mean number of steps between columns within the atoms of a sample: j + 1 stands for column
+        j, 0 for the ends of an atom.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
-        Number of atoms of each sample.
+        Atoms of each kept sample.
     acceptance_ : dict of str to float
-        Fraction of accepted moves of each kind.
+        Accepted share of each kind of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ of the chains; the worst value of each.
+        Diagnostics [3]_ of the chains, the worst value of each.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms along the run.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        As in every scikit-learn estimator.
 
     References
     ----------

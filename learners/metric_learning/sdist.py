@@ -44,7 +44,7 @@ class SDist(
     SparseClassifierMixin,
     BaseEstimator,
 ):
-    """Sparse nonlinear metric learnt by boosting, and its nearest-neighbour classifier.
+    """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
     It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
 
@@ -57,88 +57,88 @@ class SDist(
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours in training, at least 1. "auto" is 15; with more than 20 columns per
-        row it is at least half the size of the smallest class.
+        k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest
+        class.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric: those with the largest W_jj times variance.
-        None keeps all.
+        Number of columns of phi in the final metric, those with the largest W_jj times variance;
+        None: all.
     n_neighbors_predict : int, default 3
-        Number of neighbours that vote, at least 1.
+        Neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
-        Method that finds the direction of a step.
+        How a step finds its direction:
 
         * "power": truncated power method (Algorithm 2.1);
         * "sgd": stochastic (Oja) steps with informative truncation (sections 3.3.1 and 3.3.3).
     start : {"lanczos", "ones"}, default "lanczos"
-        Initial vector of the truncated power method; [1]_ uses "ones".
+        Of the truncated power method; "ones" as in [1]_.
     initial : {"zero", "identity"}, default "zero"
-        Initial metric W_0; "identity", as in [1]_, uses every column.
+        W_0; "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Number of columns per step, or a fraction of them in (0, 1) (rho of [1]_).
+        Columns per step, or, in (0, 1), the fraction of them (rho of [1]_).
     max_order : int, default 2
-        Maximum number of factors in a product of columns, at least 1; 1 learns a linear metric.
+        Longest product of columns, at least 1; 1 learns a linear metric.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        Learning rate nu of eq. (2.22), in (0, 1]: fraction of the optimal step length.
+        nu of eq. (2.22), in (0, 1]: share of a step's best length.
     update_every : int, default 20
-        Number of steps between two searches for the neighbours, at least 1.
+        Steps between two searches for the neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows drawn for each step, in (0, 1].
+        Fraction of the rows that each step draws, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns drawn for each step, in (0, 1]; "sqrt" is 1 / sqrt(p).
+        Fraction of the columns that each step draws, in (0, 1]; "sqrt" is 1 / sqrt(p).
     standardize : bool, default True
-        Whether to scale the columns and their products to unit variance.
+        Scale the columns and their products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        Rule that chooses the number of steps.
+        Stopping rule, which chooses the number of steps:
 
-        * None: the last step;
-        * "holdout": the lowest error on a held-out ``validation_fraction`` of the rows;
-        * "oob": the lowest out-of-bag loss (requires ``bagging`` below 1);
+        * None: the last one;
+        * "holdout": the lowest error on ``validation_fraction`` of the rows, which are held out;
+        * "oob": the lowest out-of-bag loss (``bagging`` below 1);
         * "complexity": the lowest value of eq. (2.17).
     validation_fraction : float, default 0.2
         Fraction of the rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
-        Factor lambda_C >= 0 of eq. (2.17), for ``stopping="complexity"``.
+        lambda_C of eq. (2.17), at least 0, for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of products to add before the first step: those most correlated with the class,
-        found in O(n p^2) time.
+        Products added before the first step, those most correlated with the class, in O(n p^2)
+        time.
     max_products : int or None, default None
-        Maximum number of products; None allows three times the number of columns of X.
+        Products at most; None: three times the columns of X.
     classifier : {"knn", "base"}, default "knn"
-        Method of prediction.
+        How classes are predicted:
 
-        * "knn": vote of the nearest neighbours;
-        * "base": f_W of eq. (2.3).
+        * "knn": by vote of the nearest neighbours;
+        * "base": by f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Number of threads for the neighbour search; the result does not depend on it.
+        Threads for the neighbours; the result does not depend on it.
     verbose : bool, default False
-        Whether to show a progress bar.
+        Show a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     columns_ : list of tuple of int
-        Columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
+        The columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
-        Metric on these columns.
+        The metric on them.
     components_ : ndarray of shape (rank, len(columns_))
-        Factor L of W = L'L, strongest direction first.
+        L with W = L'L, strongest direction first.
     selected_features_ : ndarray of int
-        Columns of X that occur in ``columns_``.
+        Columns of X in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, strongest first.
+        Names of the products in ``columns_``, the strongest first.
     n_neighbors_ : int
-        Number k of neighbours used in training.
+        k that training used.
     n_steps_ : int
-        Number of steps in the final metric.
+        Steps taken.
     path_ : list of (ndarray, ndarray, float)
-        Support, values and weight of each step, including steps after the final metric.
+        (support, values, weight) of each step, kept or not.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        As in every scikit-learn estimator.
 
     Notes
     -----

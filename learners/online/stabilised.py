@@ -23,10 +23,10 @@ from ..common.validation import (
     resolve_n_features,
 )
 from ..compilation import writable
-from ..objective.losses import get_loss
+from ..objective.losses import Loss, get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import Schedule, as_schedule, step_counts
-from ..types import Matrix
+from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, renumber_columns, stabilised_stage
 
@@ -150,97 +150,94 @@ def _gather(counts: list[Counts]) -> None:
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
 
-    It implements Algorithms 3.2 to 3.4 of chapter 3 of [1]_. It has no separate objective: every
-    path takes stochastic gradient steps on the mean loss of the margin::
+    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no separate objective: every path takes
+    stochastic gradient steps on the mean loss of the margin::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
     in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to
-    the number of rows that changed it. The fraction of bursts, over all paths, that leave it
-    non-zero is its selection probability. After each stage of bursts the features with the lowest
-    probabilities are dropped permanently. The result is the mean over paths and over the stages
-    since the last drop; on a stream it is the current mean over paths.
+    how many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is
+    its selection probability; after each stage of bursts the features of lowest probability are
+    dropped permanently. The result is the mean over paths and over stages since then; on a stream
+    the current mean of the paths.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        Number k of features, or a fraction of them, that remain at the end with
-        ``selection="annealed"``; each of several classes has its own k features.
+        k, or the fraction of the features, left at the end with ``selection="annealed"``, for each
+        of several classes.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Which features a stage drops.
+        Which features a stage drops:
 
-        * "annealed": those with the lowest selection probabilities, as many as ``schedule``
-          determines; ties are resolved by the mean coefficient;
-        * "threshold": those with a probability below ``threshold``, as in the printed algorithm;
-          the result is the last mean.
+        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
+          many as ``schedule`` determines;
+        * "threshold": those below ``threshold``, the printed algorithm; the result is the last
+          mean.
     threshold : float, default 0.7
-        Threshold pi_0, in [0, 1]; larger values select fewer features.
+        pi_0, in [0, 1]; larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
-        Number of features that remain after each stage, see :class:`Schedule`; a schedule given by
-        name ("inverse", "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
+        Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
+        "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
     learning_rate : float, default 1.0
-        Step size > 0 in units of the inverse mean squared length of a row.
+        Step size, above 0, divided by the mean squared length of a row.
     rejection : float, default 0.05
-        Rejection rate beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all
-        features are active. Larger values give sparser models.
+        beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
+        active; larger values give sparser models.
     annealing : float, default 0.0
-        Exponent gamma of eq. (3.14): how fast the rejection rate decreases with the number of
-        active features.
+        gamma of eq. (3.14): how fast the rejection falls with the active features.
     burst_size : int, default 5
-        Number K of rows per burst, at least 1.
+        K, at least 1: rows per burst.
     burst_growth : float or None, default None
-        Factor alpha of section 3.5, in (0, 1): if a fraction d of the features is active, a burst
-        has K log(1 / (alpha d)) rows, rounded up. None means always K rows.
+        alpha of section 3.5, in (0, 1): at a fraction d of active features a burst has
+        K log(1 / (alpha d)) rows, rounded up. None: always K rows.
     n_bursts : int, default 5
-        Number n_K of bursts per stage, at least 1.
+        n_K, at least 1: bursts per stage.
     n_paths : int, default 16
-        Number M of paths, at least 1.
+        M, at least 1: paths.
     min_bursts : int, default 0
-        Number delta_K of bursts of eq. (3.33), at least 0: a feature is evaluated only after more
-        bursts than this have changed it.
+        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched
+        it.
     n_stages : int, default 100
-        Number of stages of the schedule in ``partial_fit``, where the number of rows is unknown.
+        Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        Ridge > 0 of a final fit, in units of the mean squared length of a row: ``fit`` ends by
-        minimising the mean loss + ridge / 2 ||coef||^2 on the remaining features (with the
-        Huberised hinge instead of the hinge).
+        ridge, above 0, over the mean squared length of a row: ``fit`` finally minimises the mean
+        loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
     fit_intercept : bool, default True
         Whether to fit an intercept; it is not shrunk.
     max_iter : int, default 20
-        Number of passes over the rows in ``fit``, at least 1.
+        Passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
-        Factors for the row weights of each class; "balanced", in ``fit`` only, gives all classes
-        the same total weight.
+        Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
+        weight.
     random_state : int, RandomState or None, default None
-        Random seed for the order of the rows.
+        Seed of the order of the rows.
     n_jobs : int or None, default None
-        Number of threads; -1 uses all. The result does not depend on it.
+        Threads, -1 for all; the result does not depend on it.
     verbose : bool, default False
-        Whether to show a progress bar.
+        Show a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients in units of the raw columns; 0 for columns that are not used. More than two
-        classes are fitted one-vs-rest.
+        In units of the raw columns; 0 where a column is not used. More than two classes are
+        fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     n_iter_ : int
-        Number of passes over the rows.
+        Number of passes made.
     history_ : ndarray of shape (n_stages, 2)
-        Number of active features after each stage, and the gravity used in the stage; for several
-        classes, those of the first class.
+        Features active after each stage of the (first) problem, and the gravity used in it.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        As in every scikit-learn estimator.
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed; docs/papers.md gives the replacements.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md gives the replacements.
 
     References
     ----------
@@ -262,6 +259,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     _mu = 0.3
 
     n_features_to_select: int | float = field(default=0.1, kw_only=False)
+    loss: str | Loss = "hinge"
     selection: str = "annealed"
     threshold: float = 0.7
     schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse"
@@ -275,7 +273,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     min_bursts: int = 0
     n_stages: int = 100
     refit: float | None = None
+    fit_intercept: bool = True
+    max_iter: int = 20
+    class_weight: ClassWeight = None
+    random_state: Seed = None
     n_jobs: int | None = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

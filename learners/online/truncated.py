@@ -11,7 +11,8 @@ import numpy as np
 
 from ..common.validation import check_integer, check_real
 from ..compilation import writable
-from ..types import Matrix
+from ..objective.losses import Loss
+from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
@@ -134,9 +135,15 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     """
 
     gravity: float = field(default=1e-4, kw_only=False)
+    loss: str | Loss = "hinge"
     learning_rate: float = 0.3
     burst_size: int = 5
+    fit_intercept: bool = True
+    max_iter: int = 20
     shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -193,8 +200,14 @@ class FOBOSClassifier(SoftThresholdClassifier):
     """
 
     penalty: float = field(default=1e-3, kw_only=False)
+    loss: str | Loss = "hinge"
     learning_rate: float = 1.0
+    fit_intercept: bool = True
+    max_iter: int = 20
     shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -255,9 +268,15 @@ class RDAClassifier(SoftThresholdClassifier):
     """
 
     penalty: float = field(default=1e-3, kw_only=False)
+    loss: str | Loss = "hinge"
     gamma: float = 1.0
     rho: float = 0.005
+    fit_intercept: bool = True
+    max_iter: int = 20
     shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

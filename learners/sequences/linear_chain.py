@@ -132,7 +132,6 @@ def _short(values: np.ndarray) -> str:
     return str(text) if len(str(text)) < 60 else str(text)[:57] + "..."
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     """Base of the sequence labellers; a subclass minimises in ``_fit_problem``."""
 
@@ -143,11 +142,11 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
     __metadata_request__score = {"sequence": True}  # noqa: RUF012
 
-    ridge: float = 2.0
-    fit_transitions: bool = True
-    fit_intercept: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-9
+    ridge: float
+    fit_transitions: bool
+    fit_intercept: bool
+    max_iter: int
+    tol: float
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         raise NotImplementedError
@@ -437,6 +436,10 @@ class LinearChainCRF(BaseCRF):
     """
 
     ridge: float = field(default=2.0, kw_only=False)
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _fit_problem(self, problem: ChainProblem) -> None:
         self._store(minimise(problem, tol=self.tol, max_iter=self.max_iter))

@@ -162,6 +162,11 @@ class ForwardBackwardCRF(SelectingCRF):
     epsilon: float | None = None
     polish: str | None = None
     per_class: bool = False
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -257,6 +262,11 @@ class FSACRF(SelectingCRF):
     n_steps: int | None = None
     steps_per_cut: int = 1000
     polish: str | None = "swap"
+    ridge: float = 2.0
+    fit_transitions: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 1000
+    tol: float = 1e-9
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

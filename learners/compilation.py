@@ -81,7 +81,7 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     >>> with numpy_backend():  # doctest: +SKIP
     ...     load_model("faces").detect(image)
     """
-    return problem_size(0) if enabled else nullcontext()
+    return _inside(_size, 0) if enabled else nullcontext()
 
 
 def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
@@ -365,20 +365,11 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process
-    by its affinity and the quota of its container.
-    """
+    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process."""
     requested = os.environ.get("NUMBA_NUM_THREADS", "")
     if requested.isdigit() and int(requested) > 0:
         return int(requested)
-    return _processors()
-
-
-@functools.cache
-def _processors() -> int:
-    import joblib
-
-    return int(joblib.cpu_count())
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_limit() -> int:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ...learners import on_dask
-from ...models.tabular.fitting.selection import Note, Selection, select_table
+from ...models.tabular.fitting.options import Note
+from ...models.tabular.fitting.selection import Selection, select_table
 from ...models.tabular.fitting.table import Table
 from ...models.tabular.fitting.validation import Progress, fitted
 from ..common.file_map import check_scheduler, running_on

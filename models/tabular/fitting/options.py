@@ -1,14 +1,13 @@
 """The options of a selection: each one once, with the help text of ``annealed select``."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from itertools import product
 from typing import Any, Literal, Self, TypeAlias
 
-from ....learners.objective.losses import LOSSES
-
+Note = Callable[[str], object]  # receives a line to print
 Words = Sequence[str]
 Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
 Task = Literal["auto", "classification", "regression"]
@@ -271,6 +270,8 @@ class SelectionOptions(SelectionParameters):
     @property
     def measure(self) -> str | None:
         """The score that chooses the size, by default D^2 for a loss with a log link."""
+        from ....learners.objective.losses import LOSSES
+
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
         return "d2" if self.scoring is None and log_link else self.scoring
 

@@ -14,7 +14,7 @@ from ....learners.sources.matrix import Source
 from ..encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ..model import TabularModel
 from .leaks import leaks, test_rows_notes
-from .options import SelectionOptions
+from .options import Note, SelectionOptions
 from .settings import make_model, units_of
 from .table import Table
 from .validation import (
@@ -31,7 +31,6 @@ from .validation import (
     validate,
 )
 
-Note = Callable[[str], object]  # receives a line to print
 N_HALVES = 20  # random halves of the rows that measure the stability of a column
 # maximum size tried: choices that keep 10,000 rows of 200 columns below 10 s
 MAX_SIZES = {"linear": 50, "piecewise": 20}

@@ -76,7 +76,7 @@ def refine(
             unknown_dispersion=problem.loss.unknown_dispersion,
         )
     elif plan.alternatives and plan.newton:
-        support = _support_problem(
+        support = support_problem(
             problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE)
         )
         refined = replace(
@@ -86,9 +86,10 @@ def refine(
     return solution
 
 
-def _support_problem(
+def support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
+    """Problem of fitting a support of the design, with a ridge penalty."""
     return SupportProblem(
         problem.y,
         problem.loss,
@@ -128,7 +129,7 @@ def _exchanged(
     along_path: bool,
 ) -> Solution:
     """Exchange features and, if labels look noisy, run the longer search."""
-    support = _support_problem(problem, settings, design)
+    support = support_problem(problem, settings, design)
     rounds = 0 if along_path else 10
     kept, coef, intercept = exchange(
         support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds
@@ -177,7 +178,7 @@ def _refined_by_newton(
     """Fit the selected features by Newton's method, with the user's ridge or an automatic one."""
     small, coef, plan = solution.design, solution.coef, solution.plan
     assert plan is not None
-    support = _support_problem(problem, settings, small)
+    support = support_problem(problem, settings, small)
     theta, sparse = coef.reshape(-1, problem.y.shape[1]), plan.keeps_sparse
     A = small.uncentred() if sparse else small.matrix()  # type: ignore[attr-defined]
     # Centring changes only the intercept

@@ -14,6 +14,7 @@ from ..designs.base import Design
 from ..designs.factory import make_design
 from ..fsa.fit import solve, solve_path, solving
 from ..fsa.problem import FitProblem
+from ..fsa.refinement import support_problem
 from ..fsa.settings import FitSettings
 from ..model_selection.size import default_sizes, deviance
 from ..solvers.annealing import strengths, strongest
@@ -154,16 +155,8 @@ def fits_without(
     selected together with it would bias its test.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
-    support = SupportProblem(
-        problem.y,
-        problem.loss,
-        problem.sample_weight,
-        settings.fit_intercept,
-        settings.fit_prior,
-        design.width,
-        design.n_knots,
-        max(solution.ridge - settings.ridge, SHRINKAGE),
-    )
+    ridge = max(solution.ridge - settings.ridge, SHRINKAGE)
+    support = support_problem(problem, settings, design, ridge)
     coef = np.zeros((design.n_features, *solution.coef.shape[1:]))
     coef[solution.kept] = solution.coef
     whole = fit_at(

@@ -137,7 +137,7 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
         )
     total = Moments.empty(m + q)
     height = max(1, _BLOCK_BYTES // (8 * (m + q)))
-    with problem_size(n_values(X)):
+    with problem_size(n_values(X)), np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n, height):
             rows = slice(start, min(start + height, n))
             if isinstance(X, OutOfCoreMatrix):

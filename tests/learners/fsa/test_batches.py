@@ -251,3 +251,12 @@ def test_a_ranker_has_no_batches():
     assert not hasattr(FSARanker(2), "partial_fit")
     assert not hasattr(FSAClassifier(2), "partial_fit")
     assert hasattr(FSAClassifier(2, loss="squared"), "partial_fit")
+
+
+def test_dask_is_read_in_blocks():
+    array = pytest.importorskip("dask.array", reason="needs annealed[dask]")
+    from annealed.learners import on_dask
+
+    X, y = table()
+    lazy = on_dask(array.from_array(X, chunks=(100, 40)))
+    assert_same_model(FSARegressor(5).fit(X, y), FSARegressor(5).partial_fit(lazy, y))

@@ -61,7 +61,7 @@ _LATER_SETTINGS = {"clusters": 0, "criterion": CRITERIA[0]}
 # Valid values of the settings of families that are names.
 _NAMES: dict[str, tuple[str, ...]] = {
     "representation": tuple(REPRESENTATIONS),
-    "kernel": (*KERNELS, "neighbours"),
+    "kernel": KERNELS,
     "criterion": CRITERIA,
     "model": MODELS,
 }
@@ -168,8 +168,8 @@ class SegmentationRanker(ModelFile):
             Candidates of each training sequence, with errors, computed with this ranker's families
             and features.
         mixed : sequence of CandidateSet or None, default None
-            Candidates of all numbers of motions (:meth:`mixed_set`) of each training sequence;
-            needed for choosing that number.
+            Candidates of all numbers of motions (:meth:`sets_by_number`, joined) of each training
+            sequence; needed for choosing that number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 
@@ -246,27 +246,6 @@ class SegmentationRanker(ModelFile):
         """
         tracks = as_tracks(tracks)
         return {k: self.candidate_set(tracks, k, sequence, columns) for k in _numbers(tracks)}
-
-    def mixed_set(
-        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
-    ) -> CandidateSet:
-        """Compute the candidates of all numbers of motions in ``MOTIONS`` as one set.
-
-        The parameters are those of :meth:`candidate_set`.
-
-        Parameters
-        ----------
-        tracks : Tracks or ndarray of shape (F, P, 2)
-            Tracks in pixels.
-        sequence : TrackSequence or None
-            Sequence of the tracks; its labels give the true motions.
-
-        Returns
-        -------
-        CandidateSet
-            Candidates of all numbers of motions.
-        """
-        return joined(list(self.sets_by_number(tracks, sequence).values()))
 
     def segment(
         self, tracks: np.ndarray, n_motions: int | None = None, outliers: bool = False

@@ -317,12 +317,6 @@ SHIPPED_FAMILIES: tuple[Family, ...] = (
     *MERGED_FAMILIES,
     *DOMINANT_FAMILIES,
 )
-_SURROUNDINGS = NeighbourFamily((14,))
-# Recipes of the clusters that are merged, by kernel
-_PARTS_OF: dict[str, PairFamily | NeighbourFamily] = {
-    "neighbours": _SURROUNDINGS,
-    **{kernel: PairFamily(kernel) for kernel in KERNELS},
-}
 # eigenvectors of each affinity: enough for every number of motions that a ranker considers
 _N_VECTORS = 9
 
@@ -417,33 +411,21 @@ def _clusters(
     most = tracks.n_points // MIN_POINTS_PER_MOTION
     if isinstance(family, DominantFamily):
         few = max(n_motions, min(family.clusters, most))
-        near = _clusters(tracks, _SURROUNDINGS, _SURROUNDINGS.neighbours[0], few, n_runs)
+        near = _clusters(tracks, NeighbourFamily(), 14, few, n_runs)
         n_groups = max(0, n_motions - 1 - family.nearest)
         return dominant_and_moving(
             tracks, family.model, dimension / 100.0, n_groups, near, n_motions
         )
     if isinstance(family, MergedFamily):
         n_clusters = max(n_motions, min(family.clusters or n_motions + family.extra, most))
-        parts = _clusters(tracks, _PARTS_OF[family.kernel], dimension, n_clusters, n_runs)
+        parts = _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs)
         return merged(tracks.pairs, parts, n_motions, family.criterion)
-    key = family, dimension, n_motions, n_runs
-    if key not in tracks.clusters:
-        vectors = _eigenvectors(tracks, family, dimension, n_motions)
-        tracks.clusters[key] = embedded_clusters(vectors, n_motions, n_runs)
-    return tracks.clusters[key]
-
-
-def _eigenvectors(
-    tracks: Tracks,
-    family: SubspaceFamily | NeighbourFamily | PairFamily,
-    dimension: int,
-    n_motions: int,
-) -> np.ndarray:
-    """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, cached with the tracks for
-    other numbers of motions."""
-    known = tracks.eigenvectors.get((family, dimension))
-    if known is None or known.shape[1] < n_motions:
-        n_vectors = min(max(n_motions, _N_VECTORS), tracks.n_points)
-        known = leading_eigenvectors(family.affinity(tracks, dimension), n_vectors)
-        tracks.eigenvectors[family, dimension] = known
-    return known
+    n_vectors = min(max(n_motions, _N_VECTORS), tracks.n_points)
+    vectors = tracks.cached(
+        (family, dimension, n_vectors),
+        lambda: leading_eigenvectors(family.affinity(tracks, dimension), n_vectors),
+    )
+    return tracks.cached(
+        (family, dimension, n_motions, n_runs),
+        lambda: embedded_clusters(vectors, n_motions, n_runs),
+    )

@@ -97,10 +97,7 @@ def dominant_motion(tracks: Tracks) -> DominantMotion:
     DominantMotion
         With the points in the canonical order of the tracks.
     """
-    if "dominant" not in tracks.models:
-        tracks.models["dominant"] = _fitted(tracks.pairs, tracks.in_canonical_order)
-    model: DominantMotion = tracks.models["dominant"]
-    return model
+    return tracks.cached("dominant", lambda: _fitted(tracks.pairs, tracks.in_canonical_order))
 
 
 def _fitted(pairs: FramePairs, coordinates: np.ndarray) -> DominantMotion:
@@ -197,17 +194,14 @@ def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarra
     inside = np.ix_(moving, moving)
     apart = tracks.displacements_apart()[inside] + tracks.places_apart[inside] / _NEAR
     tree = linkage(squareform(apart, checks=False), "single")
-    result: list[np.ndarray] = []
-    for n_clusters in range(1, min(len(moving), _MAX_CLUSTERS) + 1):
-        labels = fcluster(tree, n_clusters, "maxclust") - 1
+
+    def large(n_clusters: int) -> list[np.ndarray]:
+        labels = fcluster(tree, n_clusters, "maxclust")
         sizes = np.bincount(labels)
-        large = np.argsort(-sizes, kind="stable")[:n_groups]
-        large = large[sizes[large] >= MIN_POINTS_PER_MOTION]
-        if len(large) > len(result):
-            result = [moving[labels == one] for one in large]
-        if len(result) == n_groups:
-            break
-    return result
+        numbers = np.argsort(-sizes, kind="stable")[:n_groups]
+        return [moving[labels == one] for one in numbers if sizes[one] >= MIN_POINTS_PER_MOTION]
+
+    return max(map(large, range(1, min(len(moving), _MAX_CLUSTERS) + 1)), key=len)
 
 
 def depth_gap(tracks: Tracks, members: np.ndarray) -> float:

@@ -148,10 +148,9 @@ class PairFeatures(FeatureSet):
                 for name in KERNELS
             ]
         if "dominant" in self.parts:
-            near = partial(tracks.neighbour_affinity, 14)
             blocks += [
                 (len(MEASURES), lambda: dominant_measures(tracks, labels)),
-                (len(CUTS), lambda: cut_measures(near(), labels)),
+                (len(CUTS), lambda: cut_measures(tracks.neighbour_affinity(14), labels)),
             ]
         return evaluated(blocks, len(labels), columns)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from .completion import check_shape, complete_tracks
 from .pairs.frame_pairs import FramePairs
 
+_Value = TypeVar("_Value")
 MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
 
 
@@ -83,13 +84,6 @@ class Tracks:
     ----------
     coordinates : ndarray of shape (F, P, 2), float64
     seen : ndarray of shape (F, P), bool
-    eigenvectors : dict
-        Cache of leading eigenvectors of affinities by recipe, filled by
-        :func:`.candidates.candidates`, for every number of motions.
-    models : dict
-        Cache of models of the whole sequence by name, filled by :func:`.dominant.dominant_motion`.
-    clusters : dict
-        Cache of labels by recipe, dimension and number of clusters.
 
     Raises
     ------
@@ -112,11 +106,7 @@ class Tracks:
             )
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
-        self.eigenvectors: dict[Hashable, np.ndarray] = {}
-        self.clusters: dict[Hashable, np.ndarray] = {}
-        self.models: dict[str, Any] = {}
-        self._displacements_apart: dict[int, np.ndarray] = {}
-        self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> Tracks:
@@ -138,6 +128,24 @@ class Tracks:
         """
         array = np.asarray(coordinates, dtype=float)
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
+
+    def cached(self, key: Hashable, compute: Callable[[], _Value]) -> _Value:
+        """Value of a function without arguments, computed once for each key.
+
+        Parameters
+        ----------
+        key : hashable
+        compute : function
+
+        Returns
+        -------
+        object
+            Result of ``compute``.
+        """
+        if key not in self._cache:
+            self._cache[key] = compute()
+        value: _Value = self._cache[key]
+        return value
 
     @property
     def n_frames(self) -> int:
@@ -175,11 +183,10 @@ class Tracks:
         strengths : ndarray of shape (n,)
             Singular values, in descending order.
         """
-        if representation not in self._right_vectors:
-            self._right_vectors[representation] = right_vectors(
-                REPRESENTATIONS[representation](self.in_canonical_order)
-            )
-        return self._right_vectors[representation]
+        return self.cached(
+            representation,
+            lambda: right_vectors(REPRESENTATIONS[representation](self.in_canonical_order)),
+        )
 
     @cached_property
     def places_apart(self) -> np.ndarray:
@@ -207,11 +214,9 @@ class Tracks:
             Pixels, in :attr:`canonical_order`.
         """
         span = min(span, self.n_frames - 1)
-        if span not in self._displacements_apart:
-            moved = self.in_canonical_order[span:] - self.in_canonical_order[:-span]
-            rows = positions(moved) / np.sqrt(len(moved))
-            self._displacements_apart[span] = cdist(rows, rows)
-        return self._displacements_apart[span]
+        moved = self.in_canonical_order[span:] - self.in_canonical_order[:-span]
+        rows = positions(moved) / np.sqrt(len(moved))
+        return self.cached(("displacements", span), lambda: cdist(rows, rows))
 
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3

@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
-from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
+from annealed.models.motion.candidate_set import (
+    CandidateSet,
+    candidate_set,
+    joined,
+    ranked_pairs,
+    relative,
+)
 from annealed.models.motion.ranker import SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
 from annealed.models.weights import path_of
@@ -103,7 +109,8 @@ def ranker(sequences):
             one.candidate_set(tracks, len(np.unique(truth)), TrackSequence("", tracks, truth))
         )
     mixed = [
-        one.mixed_set(tracks, TrackSequence("", tracks, truth)) for tracks, truth in sequences[:3]
+        joined(list(one.sets_by_number(tracks, TrackSequence("", tracks, truth)).values()))
+        for tracks, truth in sequences[:3]
     ]
     return one.fit(sets, mixed)
 

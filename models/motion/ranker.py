@@ -285,10 +285,9 @@ class SegmentationRanker(ModelFile):
             probabilities, chosen = self._choose(seen)
             n_motions = next(iter(probabilities))
         else:
-            chosen = self._compared(seen, n_motions, self.function.selected).without_small(
-                self.min_motion_size
-            )
+            chosen = self.candidate_set(seen, n_motions, columns=self.function.selected)
             probabilities = {n_motions: 1.0}
+        chosen = chosen.without_small(self.min_motion_size)
         _warn_of_ambiguous_tracks(seen, n_motions)
         scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
@@ -303,10 +302,6 @@ class SegmentationRanker(ModelFile):
             labels, n_motions, best, scores[order], probabilities, np.flatnonzero(~known)
         )
 
-    def _compared(self, tracks: Tracks, n_motions: int, columns: np.ndarray) -> CandidateSet:
-        """Candidates with the features in ``columns`` alone."""
-        return candidate_set(tracks, n_motions, self.families, self.features, columns=columns)
-
     def _choose(self, tracks: Tracks) -> tuple[dict[int, float], CandidateSet]:
         """Probabilities of the numbers of motions, and the candidates with the most probable."""
         if self.function is None or self.chooser is None:
@@ -315,9 +310,8 @@ class SegmentationRanker(ModelFile):
                 "expected a given number"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
-        mixed = joined(
-            [self._compared(tracks, k, columns) for k in _numbers(tracks)]
-        ).without_small(self.min_motion_size)
+        mixed = joined(list(self.sets_by_number(tracks, columns=columns).values()))
+        mixed = mixed.without_small(self.min_motion_size)
         probabilities = self.chooser.probabilities(mixed, self.function)
         return probabilities, mixed.only(mixed.n_motions == next(iter(probabilities)))
 

@@ -253,6 +253,19 @@ def test_points_of_which_nothing_is_known_get_the_largest_motion(ranker):
     )
 
 
+def test_short_tracks_are_segmented_and_too_few_are_rejected():
+    tracks, truth = rigid_motions(2, 30, 20, noise=0.3)
+    model = load_model("motion")
+    with pytest.raises(ValueError, match="7 points for 2 motions; expected at least 4 points per"):
+        model.segment(tracks[:, :7])
+    cut = tracks.copy()
+    cut[12:, ::3] = np.nan  # lost
+    cut[:8, 1::3] = np.nan  # detected later
+    cut[9, 2::3] = np.nan  # interrupted
+    answer = model.segment(cut, 2)
+    assert misclassification(truth, answer.labels) < 0.05 and not len(answer.unseen)
+
+
 def test_outliers_are_labelled_when_asked_for():
     tracks, _ = rigid_motions(2, 30, 20, noise=0.2)
     rng = np.random.default_rng(0)

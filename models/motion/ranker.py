@@ -25,7 +25,7 @@ from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.pairs.frame_pairs import KERNELS
-from ...vision.tracks.pairs.measures import CRITERIA, own_residuals
+from ...vision.tracks.pairs.measures import own_residuals
 from ...vision.tracks.tracks import (
     MIN_POINTS_PER_MOTION,
     REPRESENTATIONS,
@@ -42,7 +42,7 @@ MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
 _MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
 _ALIKE = 0.01  # share of outliers of one plane's motion below which nothing else moves; a choice
 _MANY = 3000  # tracks, above which the memory is reported; a choice
-_BYTES_PER_PAIR = 200  # of tracks, measured with 1000 and 2000
+_GB_PER_PAIR = 2e-7  # of tracks, measured with 1000 and 2000
 OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
 OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
 # Version of the features in a model file: 1 had only those of subspaces; increment it when a
@@ -56,13 +56,10 @@ _FAMILIES: dict[str, Any] = {
     "merged": MergedFamily,
     "dominant": DominantFamily,
 }
-# Settings of merged families that are absent in older files.
-_LATER_SETTINGS = {"clusters": 0, "criterion": CRITERIA[0]}
 # Valid values of the settings of families that are names.
 _NAMES: dict[str, tuple[str, ...]] = {
     "representation": tuple(REPRESENTATIONS),
     "kernel": KERNELS,
-    "criterion": CRITERIA,
     "model": MODELS,
 }
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {
@@ -275,10 +272,10 @@ class SegmentationRanker(ModelFile):
             raise ValueError("this ranker is not trained; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
         if seen.n_points > _MANY:
-            memory = _BYTES_PER_PAIR * seen.n_points**2 / 1e9
             warnings.warn(
-                f"{seen.n_points} tracks need about {memory:.0f} GB of memory for affinities of "
-                f"all pairs, {_MANY} tracks {_BYTES_PER_PAIR * _MANY**2 / 1e9:.0f} GB",
+                f"{seen.n_points} tracks need about {_GB_PER_PAIR * seen.n_points**2:.0f} GB of "
+                f"memory for affinities of all pairs, {_MANY} tracks "
+                f"{_GB_PER_PAIR * _MANY**2:.0f} GB",
                 stacklevel=2,
             )
         if n_motions is None:
@@ -288,7 +285,8 @@ class SegmentationRanker(ModelFile):
             chosen = self.candidate_set(seen, n_motions, columns=self.function.selected)
             probabilities = {n_motions: 1.0}
         chosen = chosen.without_small(self.min_motion_size)
-        _warn_of_ambiguous_tracks(seen, n_motions)
+        if n_motions > 1:
+            _warn_of_ambiguous_tracks(seen, n_motions)
         scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
         best = [
@@ -381,11 +379,8 @@ def _numbers(tracks: Tracks) -> list[int]:
 
 def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
     """Warn if any segmentation of the tracks is arbitrary."""
-    if n_motions == 1:
-        return
-    coordinates = tracks.coordinates
-    n_distinct = np.unique(coordinates, axis=1).shape[1]
-    if np.abs(coordinates - coordinates[0]).max() < _MIN_MOTION:
+    n_distinct = np.unique(tracks.coordinates, axis=1).shape[1]
+    if np.ptp(tracks.coordinates, axis=0).max() < _MIN_MOTION:
         message = f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless"
     elif n_distinct < 2 * n_motions:
         message = (
@@ -443,9 +438,7 @@ def read_families(listed: Any) -> tuple[Family, ...]:
 
 def _read_family(record: Any) -> Family:
     family = _FAMILIES[record["kind"]]
-    defaults = asdict(family())
-    later = _LATER_SETTINGS if family is MergedFamily else {}
-    settings = check_settings({**later, **_without_kind(record)}, defaults, LIMITS)
+    settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
     if settings.get("lowest", 0) > settings.get("highest", 0):
         raise ValueError(f"family {record}: expected lowest <= highest")
     for name, known in _NAMES.items():

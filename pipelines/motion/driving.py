@@ -130,8 +130,7 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
     size = np.array([WIDTH, WIDTH / rng.uniform(*kind.aspect)])
     camera, n_points = _path(rng, n_frames, kind.camera), int(rng.integers(150, 400))
     n_bodies = int(rng.integers(kind.bodies[0], kind.bodies[1] + 1))
-    low, high = np.log(kind.shares)
-    shares = np.exp(rng.uniform(low, high, n_bodies))
+    shares = np.exp(rng.uniform(np.log(kind.shares[0]), np.log(kind.shares[1]), n_bodies))
     shares *= min(1.0, 0.7 / shares.sum())
     incomplete = rng.choice([0.0, rng.uniform(0.0, 0.7)])
     bodies = [_background(rng, n_points, kind, camera, focal, size)]

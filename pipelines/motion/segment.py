@@ -300,8 +300,7 @@ def train_ranker(
             sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-    n = len(sequences)
-    ranker.fit(sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT + mixed[n:], columns)
+    ranker.fit(sets + sets[: len(sequences)] * (OWN_WEIGHT - 1), mixed, columns)
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),

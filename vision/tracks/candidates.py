@@ -13,8 +13,8 @@ import numpy as np
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
 from .dominant import dominant_and_moving, dominant_motion
 from .labels import canonical_labels
+from .merging import merged
 from .pairs.frame_pairs import KERNELS
-from .pairs.measures import merged
 from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions
 
 
@@ -211,7 +211,7 @@ class PairFamily:
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
     """Recipe for scenes with a deep background: more clusters than motions, merged where one motion
-    explains both (:func:`.pairs.measures.merged`).
+    explains both (:func:`.merging.merged`).
 
     A background with relief is split before a small object is separated from it. With more
     clusters, the small object gets its own cluster, and the parts of the background are merged
@@ -225,22 +225,15 @@ class MergedFamily(PairFamily):
         Powers as in :class:`PairFamily`; each gives one candidate and is its "dimension".
     extra : int, default 4
         Number of clusters beyond the number of motions.
-    clusters : int, default 0
-        Total number of clusters, so that all numbers of motions share one order of merging; 0 means
-        ``extra`` more than motions.
-    criterion : {"gric", "fundamental"}, default "gric"
-        As in :func:`.pairs.measures.merged`.
     """
 
     powers: tuple[int, ...] = (25,)
     extra: int = 4
-    clusters: int = 0
-    criterion: str = "gric"
 
     @property
     def name(self) -> str:
         """Name of the family in lists of candidates."""
-        return f"merged, {self.kernel}" + (", F" if self.criterion == "fundamental" else "")
+        return f"merged, {self.kernel}"
 
 
 @dataclass(frozen=True)
@@ -305,7 +298,6 @@ DOMINANT_FAMILIES: tuple[Family, ...] = (
     DominantFamily("essential", (25, 60)),
     DominantFamily("essential", (25, 60), nearest=1),
     DominantFamily("homography", (40,)),
-    MergedFamily("all", clusters=20, criterion="fundamental"),
 )
 # Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes;
 # without the other recipes a fit ranks better in half the time (experiments/notebook/motion.md).
@@ -412,14 +404,13 @@ def _clusters(
     if isinstance(family, DominantFamily):
         few = max(n_motions, min(family.clusters, most))
         near = _clusters(tracks, NeighbourFamily(), 14, few, n_runs)
-        n_groups = max(0, n_motions - 1 - family.nearest)
         return dominant_and_moving(
-            tracks, family.model, dimension / 100.0, n_groups, near, n_motions
+            tracks, family.model, dimension / 100.0, family.nearest, near, n_motions
         )
     if isinstance(family, MergedFamily):
-        n_clusters = max(n_motions, min(family.clusters or n_motions + family.extra, most))
+        n_clusters = max(n_motions, min(n_motions + family.extra, most))
         parts = _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs)
-        return merged(tracks.pairs, parts, n_motions, family.criterion)
+        return merged(tracks, parts, n_motions)
     n_vectors = min(max(n_motions, _N_VECTORS), tracks.n_points)
     vectors = tracks.cached(
         (family, dimension, n_vectors),

@@ -1,8 +1,6 @@
 """The dominant motion of a sequence, fitted robustly in each pair of frames: what deviates from it,
 segmentations by that deviation, and their measures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,24 +22,19 @@ _RELIABLE = 0.25  # maximum share of deviating pairs of a point with a depth; a 
 _MAX_DEVIATING = {"essential": 0.12, "homography": 0.3}
 MODELS = ("essential", "homography")
 _NEAR = 10.0  # distance in pixels that counts as one pixel of displacement; a choice
-_FLOOR = 0.3  # pixels: smaller differences of displacement are noise; a choice
 _N_AROUND = 5  # nearest points of others around each point of a group; a choice
 _N_NEAR = 60  # nearest points among which those of others are searched; a choice
 _MOVING = 0.4  # share of deviating pairs of frames of a moving point, for the measures; a choice
 _DEVIATIONS = ("outliers of the essential matrix", "outliers of the homography", "points behind")
 _SHARES = (
-    "mean in the largest motion",
     "mean in the other motions",
     "mean deviation within motions",
-    "share of them in the largest motion",
     "share of the others in other motions",
 )
 MEASURES = (
     *(f"{name}, {share}" for name in _DEVIATIONS for share in _SHARES),
     "spread of depth within motions",
-    "mean depth gap of the other motions",
     "smallest depth gap of an obedient motion",
-    "break of the displacement at boundaries",
 )
 _MAX_CLUSTERS = 40  # of deviating points; more are errors of tracking; a choice
 
@@ -127,8 +120,9 @@ def _votes(first: np.ndarray, second: np.ndarray, focal: float) -> np.ndarray:
     )
     if essential is None or essential.shape != (3, 3):
         return votes
-    camera = np.diag([focal, focal, 1.0])
-    _, turn, shift, _ = cv2.recoverPose(essential, first, second, camera, mask=inside.copy())
+    _, turn, shift, _ = cv2.recoverPose(
+        essential, first, second, np.diag([focal, focal, 1.0]), mask=inside.copy()
+    )
     rays, rays2 = (np.column_stack([one / focal, np.ones(len(one))]) for one in (first, second))
     lines, lines2 = rays @ essential.T, rays2 @ essential
     size = np.sqrt(np.square(lines[:, :2]).sum(axis=1) + np.square(lines2[:, :2]).sum(axis=1))
@@ -149,7 +143,7 @@ def dominant_and_moving(
     tracks: Tracks,
     model: str,
     level: float,
-    n_groups: int,
+    n_nearest: int,
     neighbours: np.ndarray,
     n_motions: int,
 ) -> np.ndarray:
@@ -162,8 +156,8 @@ def dominant_and_moving(
         A name in ``MODELS``.
     level : float
         Share of the pairs of frames in which a moving point deviates.
-    n_groups : int
-        Maximum number of groups of deviating points.
+    n_nearest : int
+        Minimum number of motions that are clusters of neighbours.
     neighbours : ndarray of shape (P,), int
         Clusters of neighbours with similar motion, in the canonical order of the tracks.
     n_motions : int
@@ -173,8 +167,8 @@ def dominant_and_moving(
     ndarray of shape (P,), int
         Labels in the canonical order; 0 is the dominant motion.
     """
-    deviating = dominant_motion(tracks).deviating(model)
-    groups = _groups(tracks, np.flatnonzero(deviating > level), n_groups)
+    moving = np.flatnonzero(dominant_motion(tracks).deviating(model) > level)
+    groups = _groups(tracks, moving, n_motions - 1 - n_nearest)
     labels = np.zeros(tracks.n_points, np.int64)
     for number, members in enumerate(groups, 1):
         labels[members] = number
@@ -189,7 +183,7 @@ def dominant_and_moving(
 def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarray]:
     """At most ``n_groups`` clusters of the points ``moving`` by place and displacement, the largest
     first; the coarsest clustering that has so many with enough points."""
-    if len(moving) < MIN_POINTS_PER_MOTION or not n_groups:
+    if len(moving) < MIN_POINTS_PER_MOTION or n_groups < 1:
         return []
     inside = np.ix_(moving, moving)
     apart = tracks.displacements_apart()[inside] + tracks.places_apart[inside] / _NEAR
@@ -219,8 +213,7 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
         Lower quartile of the logarithmic depths of the neighbours minus the median of the points; 0
         if unknown. Where a static object stands, the ground is as near.
     """
-    outside = np.ones(tracks.n_points, bool)
-    outside[members] = False
+    outside = ~np.isin(np.arange(tracks.n_points), members)
     near = tracks.nearest[members, 1:_N_NEAR]
     count = np.cumsum(outside[near], axis=1)
     around = np.unique(near[outside[near] & (count <= _N_AROUND)])
@@ -245,7 +238,7 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
 
     Returns
     -------
-    ndarray of shape (n_segmentations, 19)
+    ndarray of shape (n_segmentations, 11)
     """
     dominant = dominant_motion(tracks)
     votes = np.array([*(dominant.outlying[model] for model in MODELS), dominant.behind])
@@ -255,40 +248,24 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
     members, rows = motions_of(segmentations)
     gaps = np.array([depth_gap(tracks, np.flatnonzero(one)) for one in members])
     obeys = np.array([deviating[one].mean() < _MOVING for one in members])
-    near = tracks.nearest[:, 1 : _N_AROUND + 1]
-    apart = np.log(np.take_along_axis(tracks.displacements_apart(), near, axis=1) + _FLOOR)
     values = np.zeros((len(segmentations), len(MEASURES)))
-    for s, (labels, motions) in enumerate(zip(segmentations, rows)):
-        sizes = members[motions].sum(axis=1)
-        largest = motions[int(np.argmax(sizes))]
-        inside = members[largest]
-        within = votes - (votes @ (members[motions] / sizes[:, None]).T) @ members[motions]
-        moving = votes > _MOVING
-        values[s, :15] = np.column_stack(
-            [
-                votes[:, inside].mean(axis=1),
-                _mean(votes[:, ~inside]),
-                np.abs(within).mean(axis=1),
-                moving[:, inside].sum(axis=1) / np.maximum(moving.sum(axis=1), 1),
-                _mean(~moving[:, ~inside]),
-            ]
-        ).ravel()
-        count = np.maximum(members[motions] @ known.astype(float), 1.0)
-        mean = (members[motions] @ depth / count) @ members[motions]
-        values[s, 15] = np.abs(depth - mean)[known].mean() if known.any() else 0.0
-        others = motions[motions != largest]
-        values[s, 16] = gaps[others].mean() if len(others) else 0.0
-        values[s, 17] = min(gaps[others[obeys[others]]], default=0.0)
-        cut = labels[near] != labels[:, None]
-        if cut.any() and not cut.all():
-            values[s, 18] = apart[cut].mean() - apart[~cut].mean()
-    essential, homography = (dominant.exists(model) for model in MODELS)
-    values[:, :5] *= essential
-    values[:, 5:10] *= homography
-    values[:, 10:18] *= essential
-    return values
-
-
-def _mean(votes: np.ndarray) -> np.ndarray:
-    """Mean by row; 0 of no columns."""
-    return votes.sum(axis=1) / max(votes.shape[1], 1)
+    for row, motions in zip(values, rows):
+        inside = members[motions]
+        sizes = inside.sum(axis=1)
+        largest = int(np.argmax(sizes))
+        beside = votes[:, ~inside[largest]]
+        n_beside = max(beside.shape[1], 1)
+        within = votes - (votes @ (inside / sizes[:, None]).T) @ inside
+        shares = (
+            beside.sum(axis=1) / n_beside,
+            np.abs(within).mean(axis=1),
+            (beside <= _MOVING).sum(axis=1) / n_beside,
+        )
+        row[:9] = np.column_stack(shares).ravel()
+        count = np.maximum(inside @ known.astype(float), 1.0)
+        apart = depth - (inside @ depth / count) @ inside
+        row[9] = np.abs(apart[known]).mean() if known.any() else 0.0
+        others = np.delete(motions, largest)
+        row[10] = min(gaps[others[obeys[others]]], default=0.0)
+    exist = [dominant.exists(model) for model in (*MODELS, MODELS[0])]
+    return values * np.repeat(exist, (3, 3, 5))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from scipy.spatial.distance import cdist
 from .completion import check_shape, complete_tracks
 from .pairs.frame_pairs import FramePairs
 
-_Value = TypeVar("_Value")
 MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four points
 
 
@@ -129,7 +128,7 @@ class Tracks:
         array = np.asarray(coordinates, dtype=float)
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
 
-    def cached(self, key: Hashable, compute: Callable[[], _Value]) -> _Value:
+    def cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """Value of a function without arguments, computed once for each key.
 
         Parameters
@@ -144,8 +143,7 @@ class Tracks:
         """
         if key not in self._cache:
             self._cache[key] = compute()
-        value: _Value = self._cache[key]
-        return value
+        return self._cache[key]
 
     @property
     def n_frames(self) -> int:

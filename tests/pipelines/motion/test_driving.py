@@ -5,7 +5,8 @@ import pytest
 from annealed.pipelines.motion.driving import KINDS, TEST_KINDS, TRAINING_KINDS, driving_sequence
 from annealed.vision.tracks.candidates import MERGED_FAMILIES, PAIR_FAMILIES, candidates
 from annealed.vision.tracks.labels import misclassification
-from annealed.vision.tracks.pairs.measures import merged, moment_sums, motion_costs
+from annealed.vision.tracks.merging import merged
+from annealed.vision.tracks.pairs.measures import moment_sums, motion_costs
 from annealed.vision.tracks.tracks import Tracks
 
 
@@ -64,7 +65,7 @@ def test_the_union_that_costs_least_is_joined():
     tracks = Tracks.completed(scene.tracks)
     truth = scene.labels[tracks.canonical_order]
     parts = np.where(truth == 0, 10 + np.arange(len(truth)) % 3, truth)  # the background in three
-    assert misclassification(truth, merged(tracks.pairs, parts, scene.n_motions)) == 0
+    assert misclassification(truth, merged(tracks, parts, scene.n_motions)) == 0
     members = np.array([truth == 0, parts == 10, parts == 11, parts == 12])
     alone = motion_costs(tracks.pairs, members, moment_sums(tracks.pairs, members))
     assert alone[0] < alone[1:].sum()

@@ -117,10 +117,6 @@ class FramePairs:
     def __init__(self, coordinates: np.ndarray, seen: np.ndarray):
         self.n_points = coordinates.shape[1]
         self.pairs = frame_pairs(coordinates, seen)
-        # Caches of costs of motions by criterion and points, and of merged motions by criterion and
-        # initial labels, filled by measures.merged
-        self.motion_costs: dict[tuple[str, bytes], float] = {}
-        self.merges: dict[tuple[str, bytes], dict[int, np.ndarray]] = {}
 
     @cached_property
     def in_a_pair(self) -> np.ndarray:

@@ -1,5 +1,5 @@
 """Measures of a segmentation by models between two frames, fitted to each motion in each pair of
-frames; costs of motions, and merging by them."""
+frames."""
 
 from collections.abc import Callable, Sequence
 
@@ -25,12 +25,10 @@ RIVALS = (
 )
 NEIGHBOURS = (3, 5, 10, 15, 20, 30)
 CUTS = ("normalised cut", *(f"cut, {k} neighbours" for k in NEIGHBOURS))
-CRITERIA = ("gric", "fundamental")  # costs of a motion
 SIGMA = 0.5  # pixels: noise of tracks, for GRIC; a choice
 _FLOOR = 0.01  # pixels: finite logarithms of perfect fits
 _FAR = 10.0  # pixels: margins are clipped there, so that no single point dominates
 _MAX_CORRECTION = 4.0
-_LIMIT = 4.0  # of a squared residual in "fundamental", in units of SIGMA; a choice
 
 
 def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -123,18 +121,14 @@ def fit_measures(
     return measures, _gric(costs, rows, counts, ranges)
 
 
-def moment_sums(
-    pairs: FramePairs, members: np.ndarray, criterion: str = "gric"
-) -> dict[str, np.ndarray]:
-    """Sums of the moments of motions in each pair of frames; those of a union are the sum of its
-    parts'.
+def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
+    """Sum the moments of motions in each pair of frames; the sums of a union are the sums over its
+    parts.
 
     Parameters
     ----------
     pairs : FramePairs
     members : ndarray of shape (n_motions, P), bool
-    criterion : str, default "gric"
-        A name in ``CRITERIA``: only the sums that it needs are computed.
 
     Returns
     -------
@@ -142,33 +136,25 @@ def moment_sums(
         Sums by model name.
     """
     weights = [members[:, pair.points].astype(float) for pair in pairs.pairs]
-    names = [g.name for g in GEOMETRIES[:3]] if criterion == "gric" else ["fundamental"]
     sums = {
-        name: [np.tensordot(w, pair.moments[name], 1) for w, pair in zip(weights, pairs.pairs)]
-        for name in names
+        g.name: [np.tensordot(w, pair.moments[g.name], 1) for w, pair in zip(weights, pairs.pairs)]
+        for g in GEOMETRIES[:3]
     }
     stacked = {name: np.stack(listed, axis=1) for name, listed in sums.items()}
-    return stacked | ({"epipolar": stacked["affinity"]} if criterion == "gric" else {})
+    return stacked | {"epipolar": stacked["affinity"]}
 
 
-def motion_costs(
-    pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray], criterion: str = "gric"
-) -> np.ndarray:
-    """Costs of motions, summed over the pairs of frames.
+def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
+    """GRIC of each motion with its best model in each pair of frames, summed over the pairs.
 
-    "gric" is GRIC with the best model of each motion in each pair; a model whose parameters alone
-    cost more than the best model so far is not fitted. "fundamental" considers fundamental matrices
-    alone and charges nothing per point: GRIC explains a deep static scene more cheaply by several
-    planes.
+    A model whose parameters alone cost more than the best model so far is not fitted.
 
     Parameters
     ----------
     pairs : FramePairs
     members : ndarray of shape (n_motions, P), bool
     sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
-        From :func:`moment_sums`.
-    criterion : str, default "gric"
-        A name in ``CRITERIA``.
+        Sums from :func:`moment_sums`.
 
     Returns
     -------
@@ -179,10 +165,11 @@ def motion_costs(
     which = motion * n_pairs + pairs.pair_of_row[row]  # motion and pair of frames of each distance
     sizes = np.bincount(which, minlength=len(members) * n_pairs)
     best = np.where(sizes > 0, np.inf, 0.0)
-    is_gric = criterion == "gric"
-    # affine models first: their eigenproblems are small
-    for geometry in (GEOMETRIES[0], *GEOMETRIES[:0:-1]) if is_gric else (GEOMETRIES[2],):
-        known = _parameters_cost(geometry, sizes, float(is_gric))
+    for geometry in (
+        GEOMETRIES[0],
+        *GEOMETRIES[:0:-1],
+    ):  # affine models first: their eigenproblems are small
+        known = _parameters_cost(geometry, sizes)
         fitted = np.flatnonzero(known < best)
         moments = sums[geometry.name].reshape(len(sizes), *sums[geometry.name].shape[2:])[fitted]
         few = sizes[fitted] < geometry.n_minimal + 2
@@ -195,87 +182,21 @@ def motion_costs(
             own_distances(geometry.name, fit(geometry.name, moments)[model], pairs.rows[place])
             * pairs.scale_of_row[place]
         )
-        limit = _limit(geometry) if is_gric else _LIMIT
-        robust = np.bincount(model, np.minimum(np.square(apart / SIGMA), limit), len(fitted))
+        robust = np.bincount(
+            model, np.minimum(np.square(apart / SIGMA), _limit(geometry)), len(fitted)
+        )
         best[fitted] = np.minimum(best[fitted], robust + known[fitted])
     return best.reshape(len(members), n_pairs).sum(axis=1)
-
-
-def merged(
-    pairs: FramePairs, labels: np.ndarray, n_motions: int, criterion: str = "gric"
-) -> np.ndarray:
-    """Merge pairs of motions, each time the pair whose union increases the sum of the costs by the
-    smallest amount [1]_.
-
-    Parameters
-    ----------
-    pairs : FramePairs
-    labels : ndarray of shape (P,), int
-        Motion of each point, in the canonical order of the pairs.
-    n_motions : int
-        Number of motions to return.
-    criterion : str, default "gric"
-        A name in ``CRITERIA``.
-
-    Returns
-    -------
-    ndarray of shape (P,), int
-        0 .. n_motions-1.
-
-    References
-    ----------
-    .. [1] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
-           Transactions of the Royal Society A 356 (1998).
-    """
-    merges = pairs.merges.setdefault((criterion, labels.tobytes()), {})
-    known = [members for size, members in merges.items() if size >= n_motions]
-    members = min(known, key=len) if known else np.unique(labels)[:, None] == labels
-    if len(members) <= n_motions:
-        return np.argmax(members, axis=0)
-    sums = moment_sums(pairs, members, criterion)
-    while len(members) > n_motions:
-        i, j = np.triu_indices(len(members), 1)
-        alone = _costs(pairs, members, sums, criterion)
-        unions, of_unions = (
-            members[i] | members[j],
-            {name: array[i] + array[j] for name, array in sums.items()},
-        )
-        best = int(np.argmin(_costs(pairs, unions, of_unions, criterion) - (alone[i] + alone[j])))
-        kept = np.delete(np.arange(len(members)), [i[best], j[best]])
-        members = np.concatenate([members[kept], unions[best : best + 1]])
-        sums = {
-            name: np.concatenate([array[kept], of_unions[name][best : best + 1]])
-            for name, array in sums.items()
-        }
-        merges[len(members)] = members
-    return np.argmax(members, axis=0)
-
-
-def _costs(
-    pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray], criterion: str
-) -> np.ndarray:
-    """Costs of motions; those not cached are computed together."""
-    keys = [(criterion, one.tobytes()) for one in np.packbits(members, axis=1)]
-    new = np.array([i for i, key in enumerate(keys) if key not in pairs.motion_costs], int)
-    if len(new):
-        costs = motion_costs(
-            pairs,
-            members[new],
-            {name: array[new] for name, array in sums.items()},
-            criterion,
-        )
-        pairs.motion_costs.update(zip([keys[i] for i in new], costs.tolist()))
-    return np.array([pairs.motion_costs[key] for key in keys])
 
 
 def _limit(geometry: Geometry) -> float:
     return 2.0 * (4 - geometry.dimension)
 
 
-def _parameters_cost(geometry: Geometry, sizes: np.ndarray, per_point: float = 1.0) -> np.ndarray:
-    """GRIC's penalty for the parameters of the points (times ``per_point``) and of the model."""
+def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
+    """GRIC's penalty for the parameters of the points and of the model."""
     return (
-        per_point * np.log(4.0) * geometry.dimension * sizes
+        np.log(4.0) * geometry.dimension * sizes
         + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
     )
 

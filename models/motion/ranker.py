@@ -308,8 +308,9 @@ class SegmentationRanker(ModelFile):
                 "expected a given number"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
-        mixed = joined(list(self.sets_by_number(tracks, columns=columns).values()))
-        mixed = mixed.without_small(self.min_motion_size)
+        mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
+            self.min_motion_size
+        )
         probabilities = self.chooser.probabilities(mixed, self.function)
         return probabilities, mixed.only(mixed.n_motions == next(iter(probabilities)))
 

@@ -163,11 +163,10 @@ def _path(rng: np.random.Generator, n_frames: int, camera: str) -> tuple[np.ndar
     if camera == "hand-held":
         walk = np.cumsum(rng.normal(0.0, [[0.003], [0.02]], (n_frames, 2, 3)), axis=0)
         return Rotation.from_rotvec(walk[:, 0]).as_matrix(), walk[:, 1]
-    yaw = t * rng.normal(0.0, 0.004)
-    pitch = np.cumsum(rng.normal(0.0, 0.001, n_frames))
-    speed = rng.uniform(0.15, 1.2)
-    if camera == "static":
-        yaw, pitch, speed = 0.0 * yaw, 0.0 * pitch, 0.0
+    moves = float(camera != "static")
+    yaw = moves * t * rng.normal(0.0, 0.004)
+    pitch = moves * np.cumsum(rng.normal(0.0, 0.001, n_frames))
+    speed = moves * rng.uniform(0.15, 1.2)
     steps = speed * np.column_stack([np.sin(yaw), np.zeros(n_frames), np.cos(yaw)])
     places = np.cumsum(steps, axis=0) - steps[0]
     return Rotation.from_euler("yx", np.column_stack([-yaw, pitch])).as_matrix(), places

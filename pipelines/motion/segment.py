@@ -30,9 +30,9 @@ Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
 # Up to this number of sequences nothing is compiled, which costs half a second for each. A choice
 MAX_FEW = 4
-# Weight of a user's sequence relative to a synthetic one; chosen with the settings of the ranker
-# (methods.SHIPPED)
-OWN_WEIGHT = 3
+# Weights of a user's sequence relative to a synthetic one in the ranking and in the choice of the
+# number of motions, by cross-validation (experiments/notebook/motion.md)
+OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS = 10, 3
 UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
 MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
 # The longest tracks of a video; a choice, since affinities of all pairs are held in memory
@@ -300,7 +300,10 @@ def train_ranker(
             sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
-    ranker.fit(sets + sets[: len(sequences)] * (OWN_WEIGHT - 1), mixed, columns)
+    n = len(sequences)
+    ranker.fit(
+        sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT_OF_NUMBERS + mixed[n:], columns
+    )
     ranker.training = {
         "sequences": len(sequences),
         "videos": len({s.video for s in sequences}),

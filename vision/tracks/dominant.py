@@ -262,9 +262,8 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
             (beside <= _MOVING).sum(axis=1) / n_beside,
         )
         row[:9] = np.column_stack(shares).ravel()
-        count = np.maximum(inside @ known.astype(float), 1.0)
-        apart = depth - (inside @ depth / count) @ inside
-        row[9] = np.abs(apart[known]).mean() if known.any() else 0.0
+        mean = inside @ depth / np.maximum(inside @ known.astype(float), 1.0)
+        row[9] = np.abs(depth - mean @ inside)[known].mean() if known.any() else 0.0
         others = np.delete(motions, largest)
         row[10] = min(gaps[others[obeys[others]]], default=0.0)
     exist = [dominant.exists(model) for model in (*MODELS, MODELS[0])]

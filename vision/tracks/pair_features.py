@@ -97,8 +97,10 @@ class PairFeatures(FeatureSet):
         if "cuts" in self.parts:
             listed += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
         if "dominant" in self.parts:
-            listed += [Feature("likelihood", "dominant motion", name) for name in MEASURES]
-            listed += [Feature("prior", "neighbours", cut) for cut in CUTS]
+            listed += [
+                *(Feature("likelihood", "dominant motion", name) for name in MEASURES),
+                *(Feature("prior", "neighbours", cut) for cut in CUTS),
+            ]
         return listed
 
     def compute(

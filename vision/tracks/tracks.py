@@ -212,8 +212,9 @@ class Tracks:
             Pixels, in :attr:`canonical_order`.
         """
         span = min(span, self.n_frames - 1)
-        moved = self.in_canonical_order[span:] - self.in_canonical_order[:-span]
-        rows = positions(moved) / np.sqrt(len(moved))
+        rows = positions(
+            self.in_canonical_order[span:] - self.in_canonical_order[:-span]
+        ) / np.sqrt(self.n_frames - span)
         return self.cached(("displacements", span), lambda: cdist(rows, rows))
 
     def neighbour_affinity(

@@ -128,7 +128,9 @@ def slow_stabilised(model, X, y, targets):
             np.flatnonzero(active), key=lambda j: (-np.round(probability, 12)[j], -strength[j], j)
         )
         since_last = [] if target < active.sum() or printed else since_last
-        active &= probability >= model.threshold if printed else np.isin(np.arange(p), order[:target])
+        active &= (
+            probability >= model.threshold if printed else np.isin(np.arange(p), order[:target])
+        )
         assert active.sum() == target
         w[:, ~active] = 0
         since_last.append((w.mean(axis=0), b.mean()))

@@ -1,4 +1,5 @@
-"""``annealed keypoints``: train, evaluate and run keypoint detectors of any object."""
+"""``annealed keypoints``: training, evaluation and use of keypoint detectors for any kind of
+object."""
 
 from __future__ import annotations
 
@@ -166,7 +167,7 @@ class Training:
 
 @dataclass(frozen=True)
 class ObjectTraining(Training):
-    """Options of ``annealed keypoints train``, which chooses its settings by the images."""
+    """Options of ``annealed keypoints train``, which chooses its settings from the images."""
 
     schema: Annotated[
         Path | None,
@@ -233,8 +234,8 @@ class Evaluation:
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return the paths of images without objects: in a given folder, or else in ``background``
-    inside the data folder."""
+    """Return the paths of images without objects, from the given folder or else from the subfolder
+    ``background`` of the data."""
     from ..common.image_folders import list_images
 
     default = None if beside is None else beside / "background"
@@ -451,7 +452,7 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
 
 
 def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
-    """Boxes of known objects by photograph name."""
+    """Return the boxes of known objects for each photograph name."""
     from ..keypoints.data import read_boxes
 
     names = {Path(name).name for name in images}
@@ -461,7 +462,7 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """Return the overlay images to write, and check their names, or the name of the video, before
+    """Return the overlay images to write. Their names, or the name of the video, are checked before
     any detection."""
     from ...models.files import make_folder
     from ..common.outputs import check_outputs, overlay_paths
@@ -482,7 +483,7 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
 
 @dataclass
 class _Output:
-    """Output of results: printed, and written to files of all formats."""
+    """Output of results to the terminal and to files of all formats."""
 
     forms: Forms | None
     landmarks: bool
@@ -500,7 +501,7 @@ class _Output:
         finished: Finished | None,
         source: str | int | None,
     ) -> None:
-        """Output each photograph or frame, after the photographs of an earlier run."""
+        """Output the photographs of an earlier run, then each new photograph or frame."""
         import time
 
         from ...learners.compilation import seconds_compiling
@@ -554,7 +555,7 @@ class _Output:
 
     @cached_property
     def stems(self) -> list[str]:
-        """Return the stems of the names of crops."""
+        """Return the stems of the file names of crops."""
         from ..common.outputs import distinct_stems
         from ..keypoints.detect import SAMPLE
 
@@ -589,7 +590,8 @@ class _Output:
 
 
 def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> None:
-    """Print the detections in a photograph, with landmarks if requested; one line for a frame."""
+    """Print the detections in a photograph, with landmarks if requested, or one line for a video
+    frame."""
     if result.frame is not None:
         best = {
             d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)

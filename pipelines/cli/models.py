@@ -47,7 +47,7 @@ def convert(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a model to the current format, with a checksum; arrays and predictions stay equal.
+    """Convert a model to the current format, with a checksum; arrays and predictions are unchanged.
 
     \b
     Examples:

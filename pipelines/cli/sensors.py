@@ -95,7 +95,7 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the activities of the inhabitant, with start and end.
+    """Predict the activities of the inhabitant, with their start and end.
 
     \b
     Examples:

@@ -319,8 +319,8 @@ def read_boxes(
 
 
 def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
-    """Read the 68 points (68, 2) of each image and face; the result is empty if there is no
-    file."""
+    """Read the 68 points (68, 2) of each image and face; the result is empty if the file is
+    missing."""
     if not path.is_file():
         return {}
     columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]

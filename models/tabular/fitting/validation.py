@@ -108,7 +108,7 @@ class Validation:
 
     @property
     def best(self) -> int | None:
-        """Position of the non-zero size with the lowest mean loss; None if there are no sizes."""
+        """Position of the non-zero size with the lowest mean loss; None if no sizes were scored."""
         from_one = np.flatnonzero(self.sizes)
         return (
             int(from_one[self.losses.mean(axis=0)[from_one].argmin()])

@@ -28,7 +28,7 @@ class _Likelihood:
 class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
     """Classifier on a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
-    It implements section 4.2 of Ma (thesis) [1]_ and samples from the posterior with logarithm::
+    It samples from the posterior of section 4.2 of Ma (thesis) [1]_, whose logarithm is::
 
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
@@ -49,7 +49,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         Method that selects the atoms:
 
         * "mcmc": chains from the posterior;
-        * "annealed": annealing, which selects useful atoms from banks of random ones;
+        * "annealed": annealing on banks of random atoms;
         * "annealed+mcmc": chains that start from the annealed atoms.
     max_order : int, default 3
         Maximum number of columns of an atom, at least 1.
@@ -66,9 +66,9 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     burn_in : int or None, default None
         Number of moves before the first sample, below ``n_steps``; None means half.
     n_chains : int, default 2
-        Number of chains or banks, at least 1, over which predictions are averaged.
+        Number of chains or banks, at least 1; predictions are averaged.
     max_components : int, default 40
-        Maximum number of atoms, at least 1. Memory is 16 bytes per row and atom.
+        Maximum number of atoms, at least 1 (16 bytes per row each).
     expected_components : float, default 5.0
         Prior mean > 0 of the number of atoms.
     n_components : int, default 50
@@ -82,11 +82,11 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     group_correlation : float, default 0.5
         Correlation, in (0, 1], above which columns form a group.
     max_samples : int or None, default 10000
-        Maximum number of rows of each chain, drawn at random, at least 1; None uses all.
+        Maximum number of random rows per chain, at least 1; None uses all.
     random_state : int, RandomState or None, default None
         Random seed of the chains.
     n_jobs : int or None, default None
-        Number of threads; the result does not depend on it.
+        Number of threads, which does not affect the result.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Fraction of the samples that use the column, for at least one of the outputs.
+        Fraction of samples that use a column for any output.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
         Inclusion probabilities in each chain.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
@@ -111,18 +111,18 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     phases_ : ndarray of shape (n_atoms,)
         Phases; the features are cos and sin of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions between columns within the atoms of a sample; j + 1 stands for
-        column j, and 0 for the ends of an atom.
+        Mean number of transitions within atoms per sample; j + 1 denotes column j, and 0 the ends
+        of an atom.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
         Acceptance rate of each kind of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Convergence diagnostics [3]_ of the chains, with the worst value of each.
+        Worst values of the convergence diagnostics [3]_.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
         Log likelihood and number of atoms during the run.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the columns of X.
 
     References
     ----------

@@ -45,14 +45,14 @@ class SDist(
 ):
     """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
-    It minimises greedily, adding one sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2
-    of [1]_)::
+    It minimises greedily, one sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2 of
+    [1]_)::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
 
-    The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
-    X and products of them. W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse.
+    The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and
+    their products. W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse.
 
     Parameters
     ----------
@@ -60,17 +60,16 @@ class SDist(
         Number k of neighbours, at least 1. "auto" is 15 or, with more than 20 columns per row, at
         least half of the smallest class.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric, chosen by the largest W_jj times variance;
-        None uses all.
+        Number of columns of phi in the final metric, by the largest W_jj times variance; None: all.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
-        Method that computes the direction of a step:
+        Method for the direction of a step:
 
         * "power": truncated power method (Algorithm 2.1);
         * "sgd": stochastic (Oja) steps with informative truncation (sections 3.3.1 and 3.3.3).
     start : {"lanczos", "ones"}, default "lanczos"
-        Initial vector of the truncated power method; "ones" is that of [1]_.
+        Initial vector of the truncated power method; "ones" as in [1]_.
     initial : {"zero", "identity"}, default "zero"
         Initial metric W_0; "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
@@ -82,7 +81,7 @@ class SDist(
     learning_rate : float, default 0.03
         Fraction of the best step length, in (0, 1]; nu of eq. (2.22).
     update_every : int, default 20
-        Number of steps between two searches for neighbours, at least 1.
+        Number of steps between neighbour searches, at least 1.
     bagging : float, default 1.0
         Fraction of the rows that each step draws, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
@@ -90,9 +89,9 @@ class SDist(
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        Criterion by which the number of steps is chosen:
+        Choice of the number of steps:
 
-        * None: all steps are used;
+        * None: all steps;
         * "holdout": the lowest error on a held-out ``validation_fraction`` of the rows;
         * "oob": the lowest out-of-bag loss (``bagging`` below 1);
         * "complexity": the lowest value of eq. (2.17).
@@ -101,10 +100,9 @@ class SDist(
     complexity_weight : float, default 0.1
         Weight lambda_C in eq. (2.17), at least 0, for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of products added before the first step, those most correlated with the class, in O(n
-        p^2) time.
+        Number of initial products, those most correlated with the class; O(n p^2) time.
     max_products : int or None, default None
-        Maximum number of products; None means three times the number of columns of X.
+        Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
         Method that predicts classes:
 
@@ -113,7 +111,7 @@ class SDist(
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Number of threads for the neighbours; the result does not depend on it.
+        Number of threads, which does not affect the result.
     verbose : bool, default False
         Whether to show a progress bar.
 
@@ -128,7 +126,7 @@ class SDist(
     components_ : ndarray of shape (rank, len(columns_))
         Factor L of W = L'L, strongest direction first.
     selected_features_ : ndarray of int
-        Columns of X that occur in ``columns_``.
+        Columns of X in ``columns_``.
     interactions_ : list of str
         Names of the products in ``columns_``, strongest first.
     n_neighbors_ : int
@@ -136,9 +134,9 @@ class SDist(
     n_steps_ : int
         Number of steps.
     path_ : list of (ndarray, ndarray, float)
-        Support, values and weight of each step, including steps after the chosen number.
+        Support, values and weight of each step, chosen or not.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the columns of X.
 
     Notes
     -----

@@ -74,7 +74,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     n_components : int, default 50
         Number of atoms selected from a bank, at least 1.
     n_bank : int, default 5000
-        Number of candidates of a bank in each round, at least 1.
+        Number of candidates per round, at least 1.
     n_rounds : int, default 4
         Number of rounds that redraw candidates, at least 0.
     ridge : float, default 1.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..keypoints.detect import FileDetections
     from ..keypoints.forms import Finished, Forms
 
-app = new_app(help="Train and run keypoint detectors of any object.")
+app = new_app(help="Train and run keypoint detectors for any kind of object.")
 
 EXPERT = partial(Option, rich_help_panel="Expert options")
 _OUTPUT = partial(Option, rich_help_panel="Output")
@@ -34,18 +34,19 @@ Mode = Annotated[
     str | None,
     EXPERT(
         metavar="MODE",
-        help="Search: scan (all windows), regress, or prune+regress (fastest, the default).",
+        help="Search method: scan (all windows), regress, or prune+regress (fastest, the default).",
     ),
 ]
 Assembly = Annotated[
     str | None,
     EXPERT(
-        metavar="NAME", help="Assembly of objects: 2d, 3d, or none (default: set by the model)."
+        metavar="NAME",
+        help="How to assemble objects: 2d, 3d, or none (default: as the model specifies).",
     ),
 ]
 Inputs = Annotated[
     Words,
-    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or: camera 0."),
+    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or camera 0."),
 ]
 Data = Annotated[
     Path,
@@ -70,7 +71,8 @@ class Detection:
         float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")
     ] = None
     threshold: Annotated[
-        float | None, EXPERT(help="Minimum score of a keypoint, regardless of objects.")
+        float | None,
+        EXPERT(help="Minimum score of a keypoint, whether it belongs to an object or not."),
     ] = None
     min_size: Annotated[
         float | None, Option(help="Smallest detection window, in image pixels.")
@@ -89,7 +91,7 @@ class Detection:
         Path | None,
         Option(
             metavar="FILE",
-            help="CSV of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
+            help="CSV file of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
         ),
     ] = None
     mode: Mode = None
@@ -104,7 +106,7 @@ class Detection:
         str,
         Option(
             metavar="auto|off|HZ",
-            help="Smoothing of points over time: automatic (5 Hz), none, or a cut-off frequency.",
+            help="Smoothing of points over time: auto (5 Hz), off, or a cut-off frequency in Hz.",
         ),
     ] = "auto"
     jobs: Annotated[
@@ -128,14 +130,19 @@ class Detection:
     crops: Annotated[
         Path | None, _OUTPUT(metavar="FOLDER", help="Folder for eye-aligned face crops.")
     ] = None
-    size: Annotated[int, _OUTPUT(metavar="PIXELS", help="Side length of the crops.")] = 112
+    size: Annotated[int, _OUTPUT(metavar="PIXELS", help="Side length of the crops, in pixels.")] = (
+        112
+    )
     resume: Annotated[
         bool,
         _OUTPUT("--resume", help="Resume an interrupted run that writes a table or COCO file."),
     ] = False
     overlay: Annotated[
         Path | None,
-        _OUTPUT(metavar="PATH", help="Image or video to write, with the detections; or a folder."),
+        _OUTPUT(
+            metavar="PATH",
+            help="Image or video to write with the detections drawn in, or a folder.",
+        ),
     ] = None
 
 
@@ -150,7 +157,7 @@ class Training:
             "--out",
             "-o",
             metavar="FILE",
-            help="Model file to write; checkpoints are put beside it.",
+            help="Model file to write; checkpoints are stored beside it.",
         ),
     ]
     background: Background = None
@@ -173,14 +180,17 @@ class ObjectTraining(Training):
         Path | None,
         Option(
             metavar="FILE",
-            help="TOML file of names, mirror pairs, skeleton, reference length, orientation.",
+            help="TOML file with names, mirror pairs, skeleton, reference length and orientation.",
         ),
     ] = None
     category: Annotated[
         str | None, Option(metavar="NAME", help="Category to train, if the file has several.")
     ] = None
     rotation: Annotated[
-        str | None, Option(metavar="NAME", help="upright, or free for objects of any orientation.")
+        str | None,
+        Option(
+            metavar="NAME", help="Orientation of objects: upright, or free for any orientation."
+        ),
     ] = None
     mirrored: Annotated[
         bool | None,
@@ -192,7 +202,7 @@ class ObjectTraining(Training):
     anchor: Annotated[
         Words,
         Option(
-            metavar="NAME", help="Keypoint that gets its own detector (default: tuned); repeatable."
+            metavar="NAME", help="Keypoint with a separate detector (default: tuned); repeatable."
         ),
     ] = ()
     features: Annotated[
@@ -217,7 +227,7 @@ class Evaluation:
         str,
         Option(
             metavar="ap|pck|oks",
-            help="Measure: by the reference length, by the box, or of whole objects.",
+            help="Measure: ap (by reference length), pck (by box) or oks (whole objects).",
         ),
     ] = "pck"
     keypoint: Keypoints = ()

@@ -36,7 +36,7 @@ def convert(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="Model file of an older format, or name of a shipped model."
+            metavar="MODEL", help="Model file in an older format, or name of a shipped model."
         ),
     ],
     out: Annotated[

@@ -105,7 +105,7 @@ def classify(
     overlay: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="Image of the evidence to write; a folder for several images."
+            metavar="PATH", help="Image of the evidence to write, or a folder for several images."
         ),
     ] = None,
     jobs: Annotated[

@@ -22,7 +22,7 @@ Data = Annotated[
     Path,
     typer.Option(
         metavar="FOLDER",
-        help="Folder of homes: NAME_events.csv or NAME-sensors.txt, with their activities.",
+        help="Folder with the files of homes: NAME_events.csv or NAME-sensors.txt, and activities.",
     ),
 ]
 HomeName = Annotated[

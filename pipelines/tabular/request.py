@@ -28,7 +28,7 @@ class _Target:
         metadata=option(
             "Target and task",
             metavar="COLUMN",
-            help="Column to predict (npz and svmlight files bring their own).",
+            help="Column to predict (npz and svmlight files include the target).",
         ),
     )
     k: str | None = field(
@@ -37,7 +37,7 @@ class _Target:
             "Target and task",
             "-k",
             metavar="N",
-            help="Number of columns to select, or auto: by cross-validation.",
+            help="Number of columns to select, or auto to choose it by cross-validation.",
         ),
     )
 
@@ -68,20 +68,20 @@ class Request(SelectionOptions, _Target):
 
     test: Path | None = field(
         default=None,
-        metadata=option("Rows", metavar="TABLE", help="Another table, whose rows score the model."),
+        metadata=option("Rows", metavar="TABLE", help="Another table on which to score the model."),
     )
     memory_limit: str | None = field(
         default=None,
         metadata=_input(
             metavar="SIZE",
-            help="Memory for .parquet, such as 2GB (default: 2GiB for folders, else no limit).",
+            help="Memory limit for .parquet, such as 2GB (default: 2GiB for folders, else none).",
         ),
     )
     dask: str | None = field(
         default=None,
         metadata=_input(
             metavar="ADDRESS",
-            help="Dask scheduler whose workers fit .parquet files, such as tcp://host:8786.",
+            help="Dask scheduler whose workers fit to .parquet files, such as tcp://host:8786.",
         ),
     )
     sep: str | None = field(default=None, metadata=_input(**SEPARATOR))

@@ -51,17 +51,21 @@ class SelectionParameters:
     size_rule: SizeRule = field(
         default="explained",
         metadata=_task(
-            help="With -k auto. explained: the smallest size with 97% of the gain of the best one; "
+            help="Rule of -k auto. explained: smallest size with 97% of the gain of the best one; "
             "best: the lowest loss; one-se: the smallest within one standard error."
         ),
     )
     task: Task = field(
         default="auto",
-        metadata=_task(help="auto: text, booleans and few distinct whole numbers are classes."),
+        metadata=_task(
+            help="Task; auto treats text, booleans and few distinct whole numbers as classes."
+        ),
     )
     response: Response = field(
         default="linear",
-        metadata=_task(help="piecewise: a response curve for each column instead of a line."),
+        metadata=_task(
+            help="Response to each column: linear, or piecewise for a curve instead of a line."
+        ),
     )
     loss: str = field(
         default="auto",
@@ -107,7 +111,7 @@ class SelectionParameters:
         default=(),
         metadata=_columns(
             metavar="COLUMN=LOW:HIGH",
-            help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
+            help="Bounds on a coefficient, such as age=0: or age=-1:1; repeatable.",
         ),
     )
     group: Words = field(
@@ -146,18 +150,20 @@ class SelectionParameters:
     exposure: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Column whose logarithm is the offset, such as years."
+            metavar="COLUMN", help="Column whose logarithm is the offset, such as years at risk."
         ),
     )
     row_groups: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Column of groups of rows that stay in the same fold."
+            metavar="COLUMN", help="Column that labels groups of rows, which stay in the same fold."
         ),
     )
     time: str | None = field(
         default=None,
-        metadata=_rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation."),
+        metadata=_rows(
+            metavar="COLUMN", help="Time column, for forward-chaining cross-validation."
+        ),
     )
     split_duplicates: bool = field(
         default=False,
@@ -173,12 +179,16 @@ class SelectionParameters:
     )
     intervals: bool = field(
         default=False,
-        metadata=_certainty("--intervals", help="95% confidence intervals of the coefficients."),
+        metadata=_certainty(
+            "--intervals", help="Compute 95% confidence intervals of the coefficients."
+        ),
     )
     seed: int = field(default=0, metadata=_certainty(min=0, max=2**32 - 1, help="Random seed."))
     dates: Dates | None = field(
         default=None,
-        metadata=option("Input", help="Order of dates such as 31/12/2019 (default: detected)."),
+        metadata=option(
+            "Input", help="Order of day and month in dates such as 31/12/2019 (default: detected)."
+        ),
     )
 
 

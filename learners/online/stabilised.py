@@ -353,6 +353,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                         counts[thread],
                         first,
                         last,
+                        self.selection == "threshold",
                     )
 
                 if n_threads == 1:

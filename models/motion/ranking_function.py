@@ -218,7 +218,7 @@ class RankingFunction:
 
 
 # by the likelihood in ten folds over all training sequences: experiments/notebook/motion.md
-SETTINGS = RankerSettings("linear", 30, n_steps=100, shrinkage=0.1)
+SETTINGS = RankerSettings("linear", 30, n_steps=100)
 _N_FOLDS = 5  # by video
 _FACTORS = np.geomspace(0.01, 100.0, 161)
 

@@ -1,4 +1,5 @@
-"""The name of :mod:`annealed.pipelines.keypoints` until 0.2: the old import paths still work."""
+"""Former name of :mod:`annealed.pipelines.keypoints`, used until version 0.2; its import paths
+still work."""
 
 import warnings
 

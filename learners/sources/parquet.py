@@ -13,7 +13,7 @@ from .raw import as_requested
 
 @contextmanager
 def damage_named(name: str) -> Iterator[None]:
-    """Convert decoder errors of any type to a ValueError that names the file.
+    """Context manager that converts decoder errors of any type to a ValueError naming the file.
 
     Examples
     --------

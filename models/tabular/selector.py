@@ -468,7 +468,7 @@ def _in_parameters(message: str) -> str:
 
 @contextmanager
 def _parameter_names() -> Iterator[None]:
-    """Show parameter names instead of command-line options in errors raised in a block."""
+    """Context manager that replaces command-line options by parameter names in errors."""
     try:
         yield
     except ValueError as error:

@@ -98,7 +98,7 @@ def read_table(path: str | Path, request: Request) -> Table:
 
 @contextmanager
 def in_file(path: Path | str) -> Iterator[None]:
-    """Add the file name to errors raised in a block."""
+    """Context manager that adds the file name to errors."""
     try:
         yield
     except ValueError as error:

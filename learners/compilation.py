@@ -88,7 +88,9 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
 def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
     """Deprecated name of :func:`numpy_backend`."""
     warnings.warn(
-        "plain_forms is numpy_backend; the old name ends with 0.4", FutureWarning, stacklevel=2
+        "plain_forms was renamed to numpy_backend; the old name will be removed in 0.4",
+        FutureWarning,
+        stacklevel=2,
     )
     return numpy_backend(wanted)
 

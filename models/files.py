@@ -135,7 +135,7 @@ def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
-        raise ValueError(f"{path}: holds a model of the kind {header['kind']!r}, expected {kind!r}")
+        raise ValueError(f"{path}: holds a model of kind {header['kind']!r}; expected {kind!r}")
     return arrays, header
 
 
@@ -160,8 +160,8 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if version > VERSION:
         raise ValueError(
             short(
-                f"{path}: format version {version}, this annealed reads up to version {VERSION}: "
-                "install a newer"
+                f"{path}: format version {version}, but this annealed reads up to {VERSION}: "
+                "install a newer version"
             )
         )
     _check_values(path, header)

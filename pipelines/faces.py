@@ -6,7 +6,8 @@ import warnings
 from . import keypoints
 
 warnings.warn(
-    "annealed.pipelines.faces is annealed.pipelines.keypoints; the old name ends with 0.4",
+    "annealed.pipelines.faces was renamed to annealed.pipelines.keypoints; the old name will be "
+    "removed in 0.4",
     FutureWarning,
     stacklevel=2,
 )

@@ -120,7 +120,7 @@ class ParquetSource(Source):
             )
         if not self.names:
             raise ValueError(
-                f"columns={columns!r} of a table of {len(every)}; expected one at least"
+                f"columns={columns!r} selects none of {len(every)}; expected at least one"
             )
         self._groups = [(part, g) for part in parts for g in part.groups]
         self.target, self.weight = (

@@ -94,7 +94,7 @@ class ImageClassifier(ModelFile):
         if X is None:
             if not hasattr(self.features, "fit"):
                 raise ValueError(
-                    "features of a loaded model: expected a PetFeatures, which can be fitted"
+                    "a loaded model cannot be fitted; expected features of type PetFeatures"
                 )
             X = self.features.fit(photographs).transform(photographs)
         X = X.tocsc()  # the learner's format: neither it nor the folds are copied again

@@ -162,7 +162,11 @@ class DetectionResult(NamedTuple):
     @property
     def faces(self) -> list[Instance]:
         """Instances; this is the name used until version 0.2."""
-        warnings.warn("faces is instances; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "faces was renamed to instances; the old name will be removed in 0.4",
+            FutureWarning,
+            stacklevel=2,
+        )
         return self.instances
 
 

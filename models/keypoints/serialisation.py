@@ -302,7 +302,7 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         and (mirror[mirror] == np.arange(n)).all()
     )
     if len(mirror) and not pairs:
-        raise ValueError("faces/regression/mirror: expected pairs of points that swap")
+        raise ValueError("faces/regression/mirror: expected pairs of points that are exchanged")
     regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
 
     # the classifier and the probabilities

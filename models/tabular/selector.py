@@ -168,7 +168,9 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             frame, target = as_frame(X), _as_series(self, y)
             validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
             if len(frame) != len(target):
-                raise ValueError(f"X has {len(frame)} rows and y {len(target)}; expected as many")
+                raise ValueError(
+                    f"X has {len(frame)} rows and y {len(target)}; expected equal numbers"
+                )
             table = usable(table_from_frame(frame, target, options, []))
             if sample_weight is not None:
                 table.weight = check_sample_weight(sample_weight, len(frame))[table.rows]

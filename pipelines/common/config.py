@@ -54,7 +54,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: the file: expected settings by name")
+        raise ValueError(f"{path}: expected a table of settings")
     return entries
 
 
@@ -68,7 +68,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: {table or 'the file'}: expected settings by name")
+        raise ValueError(f"{path}: {table or 'top level'}: expected a table of settings")
     known = {field.name: getattr(defaults, field.name) for field in fields(defaults)}
     read = {}
     for name, value in entries.items():

@@ -133,7 +133,9 @@ class Instance:
     def ied(self) -> float:
         """Reference length; this is the name used until version 0.2."""
         warnings.warn(
-            "ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2
+            "ied was renamed to reference_length; the old name will be removed in 0.4",
+            FutureWarning,
+            stacklevel=2,
         )
         return self.reference_length
 

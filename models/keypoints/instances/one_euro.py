@@ -53,7 +53,7 @@ class OneEuroFilter:
         if not 0 < cutoff < np.inf or not 0 <= speed_coefficient < np.inf:
             raise ValueError(
                 f"cutoff={cutoff}, speed_coefficient={speed_coefficient}: "
-                "expected Hz above 0, and at least 0"
+                "expected cutoff > 0 and speed_coefficient >= 0"
             )
         self.cutoff, self.speed_coefficient = cutoff, speed_coefficient
         # raw, filtered, speed, time

@@ -259,7 +259,7 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
             raise ValueError(
-                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in "
+                f"{path}, line {line}: duplicate {keypoint} of {schema.category} {which:.60} in "
                 f"{row['image']:.60}"
             )
         instance[keypoint] = (

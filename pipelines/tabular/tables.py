@@ -77,10 +77,10 @@ def read_table(path: str | Path, request: Request) -> Table:
     path = Path(path)
     if brings_its_target(path):
         if request.target is not None:
-            raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
+            raise ValueError(f"{path}: includes the target; expected no --target {request.target}")
         for option, name in [*request.of_rows.items(), *(("as", kind) for kind in request.kinds)]:
             option = option.replace("_", "-")
-            raise ValueError(f"{path}: holds numbers only; expected no --{option} {name}")
+            raise ValueError(f"{path}: contains only numbers; expected no --{option} {name}")
         matrix = read_matrix(path)
         with in_file(path):
             table = _from_matrix(matrix, request)

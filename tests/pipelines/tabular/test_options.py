@@ -145,7 +145,7 @@ def test_weight(folder):
     assert {c["name"]: pytest.approx(c["coefficient"]) for c in first["selected"]} == {
         c["name"]: c["coefficient"] for c in half["selected"]
     }
-    assert "holds numbers only" in refused_npz(folder, "--weight", "w")
+    assert "contains only numbers" in refused_npz(folder, "--weight", "w")
 
 
 def refused_npz(folder, *options):

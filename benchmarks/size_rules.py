@@ -2,9 +2,10 @@
 folds, and their scores on rows used to choose neither columns nor number.
 
     python benchmarks/size_rules.py FOLDER --seeds 4      # .csv (column target) and .npz tables
+    python benchmarks/size_rules.py FOLDER --only alon    # some of them, by name
     python benchmarks/size_rules.py --noise 6             # tables of noise, six of each kind
 
-The tables of scikit-learn are always among them. All rules use the same paths; for the score of a
+The tables of scikit-learn are among them. All rules use the same paths; for the score of a
 fold each chooses the number by the other folds.
 """
 
@@ -77,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--noise", type=int, default=0)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")
@@ -102,6 +104,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             ),
             *given,
         ]:
+            if args.only is not None and path.stem not in args.only:
+                continue
             target = "target" if path.suffix == ".csv" else None
             table = path.stem
             runs = [

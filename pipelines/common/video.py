@@ -58,11 +58,12 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 writer.release()
         if not n_frames:
             raise ValueError(f"{path}: no frames to write")
-        if (n_read := _n_frames(temporary)) < n_frames or not _is_whole(temporary):
-            raise ValueError(
-                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read "
-                "back: is the disk full?)"
+        n_read = _n_frames(temporary)
+        if n_read < n_frames or not _is_whole(temporary):
+            what = f"{n_read} of {n_frames} frames can be read back" + ", no index" * (
+                n_read == n_frames
             )
+            raise ValueError(f"{path}: cannot be written ({what}: is the disk full?)")
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:

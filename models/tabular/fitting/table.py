@@ -69,7 +69,7 @@ _DATES = "read as days since 1970-01-01"
 # logarithm keeps: a choice
 _SKEWED, _LESS = 2.0, 0.5
 _MIN_SKEWED = 50  # rows: with fewer a single number decides
-_PARTS = "parts of dates, one-hot encoded (--as COLUMN=date: days only)"
+_PARTS = "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only)"
 # ordered answers; words separated by "/" are synonyms
 _SCALES = (
     "very low|low|medium/moderate/mid/middle/normal/average|high|very high",

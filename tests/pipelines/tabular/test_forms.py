@@ -52,8 +52,8 @@ def test_weekends_are_found_and_predicted(tmp_path, style):
     )
     assert names(record) == ["day (weekday)"] and record["scores"]["selected"]["R2"] > 0.95
     assert (
-        "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only): day (year), day "
-        "(month), day (weekday)"
+        "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only): "
+        "day (year), day (month), day (weekday)"
     ) in message
     assert list(pd.read_csv(tmp_path / "o.csv").columns) == ["day", "y"]
     new = pd.DataFrame(

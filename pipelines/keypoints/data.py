@@ -342,8 +342,8 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
-    """Raise an error for a visible point outside its image, or a hidden one or a corner of a box more
-    than an image size outside."""
+    """Raise an error for a visible point outside its image, or a hidden one, or a corner of a box,
+    more than an image size outside."""
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)

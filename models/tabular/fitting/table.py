@@ -767,8 +767,8 @@ def encode_matrix(
             fills[some] = np.nanmedian(X[:, some], axis=0)
             if not keep_missing:
                 X = np.where(invalid & some, fills, X)
-        for j, why in doubtful(X[:, missing == 0]).items():
-            decisions.done[why].append(names[np.flatnonzero(missing == 0)[j]])
+        for place, why in doubtful(X[:, missing == 0]).items():
+            decisions.done[why].append(names[np.flatnonzero(missing == 0)[place]])
         constant = (X[:1] == X).all(axis=0)
         if (some & ~constant).any():
             decisions.done[decisions.incomplete] = [

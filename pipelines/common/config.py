@@ -50,7 +50,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     try:
         raw = path.read_text(encoding="utf-8")
         is_json = path.suffix.lower() == ".json"
-        entries = json.loads(raw, object_pairs_hook=_distinct) if is_json else tomllib.loads(raw)
+        entries = json.loads(raw, object_pairs_hook=distinct) if is_json else tomllib.loads(raw)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
     if not isinstance(entries, dict):
@@ -58,7 +58,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     return entries
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, and raise an error for repeated names, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):

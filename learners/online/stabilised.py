@@ -28,7 +28,7 @@ from ..solvers.annealing import strongest
 from ..solvers.schedules import Schedule, as_schedule, step_counts
 from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
-from .kernels import Counts, Paths, Rows, renumber_columns, stabilised_stage
+from .kernels import Counts, Paths, Rows, stabilised_stage
 
 POOL = 64  # number of updates per path that determine a stage's gravity: a choice
 
@@ -96,10 +96,11 @@ class PathState:
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
-def keep_columns(rows: Rows, stay: np.ndarray) -> None:
-    """Remove the columns outside the mask ``stay`` and renumber the rest, so that the cost of a row
-    decreases with its number of entries."""
-    renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
+def rows_of(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
+    """Rows of a CSR matrix of the active columns alone: the cost of a row is its number of
+    entries."""
+    start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+    return Rows(X.data, X.indices.astype(np.uint32), start, end, y, writable(weight))
 
 
 FEWER = 0.95  # drop features once the schedule keeps at most this fraction of the active ones
@@ -309,9 +310,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         streaming: bool,
         bar: Any,
     ) -> None:
-        start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
-        rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
-        keep_columns(rows, np.isin(np.arange(X.shape[1]), state.columns))
+        active = X[:, state.columns]
+        rows = rows_of(active, y, weight)
         state.total[:], state.summed = 0.0, 0
         n, p = X.shape
         shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
@@ -336,6 +336,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
                 def work(
                     thread: int,
+                    rows: Rows = rows,
                     part: np.ndarray = part,
                     counts: list[Counts] = counts,
                     burst: int = burst,
@@ -369,7 +370,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                         stay = self._judge(state, target)
                         if not stay.all():
                             state.keep(stay)
-                            keep_columns(rows, stay)
+                            active = active[:, stay]
+                            rows = rows_of(active, y, weight)
                             counts = _counts(state.bursts, n_threads)
                     self._end_stage(state)
                     if not streaming and state.n_active <= self._k:

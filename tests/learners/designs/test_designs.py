@@ -234,7 +234,7 @@ def test_codes_on_any_knots_are_rounded_positions():
     X = rng.normal(size=(130, 70))
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
     knots = np.sort(rng.normal(size=(70, 5)), axis=1)
-    knots[2], knots[3, 1:3], X[:9, 3] = 1.0, 0.5, 0.5
+    knots[2], knots[3], X[:9, 3] = 1.0, [-1.0, 0.5, 0.5, 1.0, 2.0], 0.5
     codes = np.zeros((70, kernels.ROWS), np.uint8)
     kernels.encode_knots(X, knots, 63, codes)
     for x, edges, code in zip(X.T, knots, codes[:, :130], strict=True):

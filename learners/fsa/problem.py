@@ -373,13 +373,11 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     kept, design = columns[solution.kept], solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)
     raw, offset = raw * problem.scale, offset * problem.scale + problem.shift
-    support = np.zeros(m, bool)
-    support[kept] = True
     importance = np.zeros(m)
     importance[kept] = strengths(solution.coef)
     reasons = () if solution.plan is None else solution.plan.reasons
     attributes = {
-        "support_": support,
+        "support_": np.isin(np.arange(m), kept),
         "feature_importances_": importance,
         "ridge_": solution.ridge,
         "refinement_": size_by + "; ".join((", ".join(solution.done), *reasons)),

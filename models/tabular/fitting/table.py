@@ -60,6 +60,7 @@ _ID = re.compile(
     r"|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
     re.IGNORECASE,
 )
+_INFINITE = "with infinite values, treated as missing"
 _DATES = "read as days since 1970-01-01"
 # minimum skewness of positive numbers for a logarithm, and the maximum fraction of it that the
 # logarithm keeps: a choice
@@ -581,7 +582,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
         return decisions.dates(name, days(values), "", _DATES)
     if pd.api.types.is_numeric_dtype(kind):
         if np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan)).any():
-            decisions.done["with infinite values, treated as missing"].append(name)
+            decisions.done[_INFINITE].append(name)
         return decisions.number(name, to_numbers(values))
     words = as_words(values)
     present = pd.Series([word for word in words if word is not None], dtype=object)
@@ -710,39 +711,23 @@ def encode_matrix(
 ) -> tuple[Any, _Decisions]:
     """Return the same as :func:`encode_frame` for a dense or sparse matrix of numbers."""
     decisions = _Decisions(keep_missing, required)
-    missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    frame = pd.DataFrame()
     if hasattr(X, "tocsr"):
-        first = X[:1].toarray()[0]
-        constant = np.asarray(X.max(axis=0).toarray()[0] == first) & np.asarray(
-            X.min(axis=0).toarray()[0] == first
-        )
+        low, high = (end.toarray()[0] for end in (X.min(axis=0), X.max(axis=0)))
+        decisions.complete = {
+            name: (constant, 0.0, True) for name, constant in zip(names, (low == high).tolist())
+        }
     else:
-        invalid = ~np.isfinite(X)
-        missing = invalid.mean(axis=0)
-        if np.isinf(X).any():
-            infinite = np.flatnonzero(np.isinf(X).any(axis=0))
-            decisions.done["with infinite values, treated as missing"] = [
-                names[j] for j in infinite
-            ]
-        some = (missing > 0) & (missing <= MAX_MISSING)
-        fills[missing == 0] = np.median(X[:, missing == 0], axis=0) if X.size else 0.0
-        if invalid.any():
-            X = np.where(invalid, np.nan, X)
-            fills[some] = np.nanmedian(X[:, some], axis=0)
-            if not keep_missing:
-                X = np.where(invalid & some, fills, X)
-        constant = (X[:1] == X).all(axis=0)
-        if (some & ~constant).any():
-            decisions.done[decisions.incomplete] = [
-                names[j] for j in np.flatnonzero(some & ~constant)
-            ]
-    keep = (missing <= MAX_MISSING) & ~constant
-    for j in np.flatnonzero(~keep):
-        decisions.leave_out(
-            names[j], "constant" if constant[j] else "more than half of the values missing"
-        )
-    decisions.columns = [
-        ColumnEncoding(names[j], NUMBER, None if keep_missing else float(fills[j]))
-        for j in np.flatnonzero(keep)
-    ]
+        frame = pd.DataFrame(X, columns=names, copy=False)
+        decisions.complete = complete_numbers(frame)
+        if len(infinite := np.flatnonzero(np.isinf(X).any(axis=0))):
+            decisions.done[_INFINITE] = [names[j] for j in infinite]
+    for name in names:
+        if name in decisions.complete:
+            decisions.complete_number(name)
+        else:
+            decisions.number(name, to_numbers(frame[name]))
+    if len(decisions.complete) < len(names):
+        return TableEncoding(tuple(decisions.columns)).encode(frame), decisions
+    keep = np.array([name not in decisions.left_out for name in names], bool)
     return (X if keep.all() else X[:, keep]), decisions

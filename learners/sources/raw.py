@@ -23,11 +23,11 @@ class RawSource(Source):
     offset : int
         Position of the first value, in bytes.
     shape : (int, int)
-        Numbers of rows and columns.
+        Number of rows and number of columns.
     dtype : dtype
         Data type in the file.
     strides : (int, int)
-        Bytes from row to row and from column to column; one of them is the size of a value.
+        Number of bytes between rows and between columns, one of which is the size of a value.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RawSource(Source):
         (self._read_rows if self.order == "C" else self._read_columns)(rows, columns, out)
 
     def _read_rows(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Ranges of whole rows, from the first to the last requested column."""
+        """Read ranges of whole rows, from the first to the last requested column."""
         size, m = self.stored.itemsize, len(columns)
         first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
         dense = width == m
@@ -118,8 +118,8 @@ class RawSource(Source):
 
 
 def as_requested(file: int) -> None:
-    """Disable the system's read-ahead: blocks are read ahead here, and the remaining columns are
-    scattered."""
+    """Disable the system's read-ahead for a file: blocks are read ahead here, and the remaining
+    columns are scattered."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
@@ -136,7 +136,7 @@ def _fill(file: Any, out: np.ndarray, at: int) -> None:
 
 
 def mapped(X: np.memmap) -> RawSource:
-    """Position of a mapped array (or a view of one) in its file."""
+    """Determine the position of a mapped array (or a view of one) in its file."""
     base: Any = X
     while isinstance(base.base, np.ndarray):
         base = base.base

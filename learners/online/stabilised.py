@@ -73,11 +73,6 @@ class PathState:
             total=np.zeros(n_features + 1),
         )
 
-    @property
-    def n_active(self) -> int:
-        """Number of features in use."""
-        return len(self.columns)
-
     def keep(self, stay: np.ndarray) -> None:
         """Permanently drop the features outside the mask ``stay``."""
         kept = np.flatnonzero(stay)
@@ -367,7 +362,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 state.rows += take
                 if state.seen >= per_stage or (left == 0 and not streaming):
                     target = int(targets[min(ceil(state.rows / shortest), len(targets)) - 1])
-                    if self._is_due(state.n_active, target, last=left == 0 and not streaming):
+                    if self._is_due(len(state.columns), target, last=left == 0 and not streaming):
                         _gather(counts)
                         stay = self._judge(state, target)
                         if not stay.all():
@@ -376,7 +371,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                             rows = rows_of(active, y, weight)
                             counts = _counts(state.bursts, n_threads)
                     self._end_stage(state)
-                    if not streaming and state.n_active <= self._k:
+                    if not streaming and len(state.columns) <= self._k:
                         state.sum_up()
         _gather(counts)
         if self.refit is not None and not streaming:
@@ -387,7 +382,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(
-            1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active)))
+            1,
+            ceil(
+                self.burst_size * log(state.n_features / (self.burst_growth * len(state.columns)))
+            ),
         )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
@@ -399,10 +397,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     def _end_stage(self, state: PathState) -> None:
         """Set the next gravity."""
-        beta = rejection_rate(state.n_active / state.n_features, self.rejection, self.annealing)
+        beta = rejection_rate(len(state.columns) / state.n_features, self.rejection, self.annealing)
         paths = state.paths
         updates = paths.pool[np.arange(POOL) < paths.pooled[:, None]]
-        state.history.append((state.n_active, state.gravity))
+        state.history.append((len(state.columns), state.gravity))
         place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
         state.gravity = (
             float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0

@@ -229,6 +229,17 @@ class FitProblem:
         )
 
 
+def fit_problem(
+    estimator: Any, X: Any, targets: np.ndarray, weight: np.ndarray, **facts: Any
+) -> FitProblem:
+    """Return the problem of an estimator on checked data, under its constraints."""
+    names, allowed = getattr(estimator, "feature_names_in_", None), varying_columns(X, weight)
+    problem = FitProblem(X, targets, estimator.loss_, weight, names=names, allowed=allowed, **facts)
+    if estimator.constraints is None:
+        return problem
+    return problem.constrained(estimator.constraints, estimator._is_piecewise)
+
+
 def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     """Return the columns of in-memory data that are not constant in the rows of positive weight,
     since schedules, sizes and criteria count columns. The result is None if all columns vary or all

@@ -11,7 +11,7 @@ from ..common.validation import check_sample_weight, rollback_on_error
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from ..sklearn_bases import with_callbacks
 from .estimators import FSAEstimator
-from .problem import FitProblem, check_data
+from .problem import FitProblem, check_data, fit_problem
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -152,7 +152,7 @@ class FSARanker(FSAEstimator):
                 "expected at least one pair of rows with positive weights"
             )
         self.loss_ = PairwiseLogisticLoss(ij, r, pair_weight)
-        return self._problem(X, np.zeros((X.shape[0], 1)), weight, flat=True)
+        return fit_problem(self, X, np.zeros((X.shape[0], 1)), weight, flat=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

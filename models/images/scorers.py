@@ -156,7 +156,7 @@ class MetricScorer:
         products = np.full((len(model.columns_), order), -1, np.int64)
         for row, factors in zip(products, model.columns_):
             row[: len(factors)] = [place[int(j)] for j in factors]
-        features, n = model._features, model._features.n_features
+        features, n = model._features, len(model._features.scale)
         divisors = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
         return cls(
             selected=used,

@@ -330,10 +330,9 @@ def number_or_auto(option: str, text: str) -> int | None:
 
 def load_model_of(kind: str, name: str) -> Any:
     """Load a model by the name of a shipped model or by its path, and check its kind."""
-    from ..models import load_model, resolve_model
-    from ..models.files import read_header
+    from ..models import load_model
 
-    path = resolve_model(name)
-    if read_header(path)["kind"] != kind:
+    model = load_model(name)
+    if kind != model.KIND:
         raise ValueError(f"model {name!r}: not {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
-    return load_model(path)
+    return model

@@ -7,16 +7,26 @@ from typing import Annotated
 
 from typer import Option
 
-from .. import console
+from .. import common, console, keypoints
 from ..console import Dask, Quiet, command_of, new_app, with_options
-from . import keypoints
-from .keypoints import EXPERT, Background, Data, Out, Resume, Threads, Words
+from .keypoints import (
+    EXPERT,
+    Background,
+    Data,
+    Out,
+    Resume,
+    Threads,
+    Words,
+    background_images,
+    run_detection,
+    run_evaluation,
+)
 
 app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
 
 @command_of(app)
-@with_options(keypoints.run_detection, model="faces")
+@with_options(run_detection, model="faces")
 def detect(run: Callable[[str], None]) -> None:
     """Detect facial keypoints in photographs and videos; without INPUT, in a sample photograph.
 
@@ -60,28 +70,23 @@ def train(
       annealed faces train --data photographs --out mine.safetensors --mode scan --resume
     """
     from ...models.keypoints.windows.window_models import Mode as SearchMode
-    from ..common.config import check_names, read_config
-    from ..common.file_map import resolve_jobs
-    from ..common.outputs import check_outputs
-    from ..keypoints.data import read_annotations
-    from ..keypoints.faces import ANCHORS, KEYPOINTS
     from ..keypoints.training.stages import DetectorSettings, train_detector
 
-    check_names("mode", [mode], SearchMode)
-    settings = read_config(config, DetectorSettings())
-    check_names("keypoint", keypoint, KEYPOINTS)
-    check_outputs([data, background, config], model=out)
-    empty = keypoints.background_images(background, data.resolve().parent)[:n_background]
-    images = read_annotations(data)
+    common.check_names("mode", [mode], SearchMode)
+    settings = common.read_config(config, DetectorSettings())
+    common.check_names("keypoint", keypoint, keypoints.KEYPOINTS)
+    common.check_outputs([data, background, config], model=out)
+    empty = background_images(background, data.resolve().parent)[:n_background]
+    images = keypoints.read_annotations(data)
     console.log(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
-    names = list(dict.fromkeys(keypoint or ANCHORS))
-    n_jobs = resolve_jobs(jobs, dask, len(images) + len(empty), quiet)
+    names = list(dict.fromkeys(keypoint or keypoints.ANCHORS))
+    n_jobs = common.resolve_jobs(jobs, dask, len(images) + len(empty), quiet)
     more = mode, resume, lambda line: console.log(line, quiet), n_jobs
     train_detector(images, empty, out, settings, names, *more)
 
 
 @command_of(app)
-@with_options(keypoints.run_evaluation, model="faces", measure="ap")
+@with_options(run_evaluation, model="faces", measure="ap")
 def evaluate(run: Callable[[str], None]) -> None:
     """Evaluate detections against annotations: average precision per keypoint, tolerance and
     source.

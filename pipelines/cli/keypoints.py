@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
-from .. import console
-from ..common.config import check_names
+from ... import models
+from .. import common, console, keypoints
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app, with_options
-
-if TYPE_CHECKING:
-    from ...models.keypoints.detector import KeypointDetector
-    from ..keypoints.detect import FileDetections
-    from ..keypoints.forms import Finished, Forms
 
 app = new_app(help="Train and run keypoint detectors of any object.")
 
@@ -73,21 +73,19 @@ Threads = Annotated[
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
     """Return the paths of images without objects: in a given folder, or else in ``background``
     inside the data folder."""
-    from ..common.image_folders import list_images
-
     default = None if beside is None else beside / "background"
     return (
-        list_images(folder)
+        common.list_images(folder)
         if folder
-        else list_images(default)
+        else common.list_images(default)
         if default and default.is_dir()
         else []
     )
 
 
-def _detector(model: str, group: str, command: str) -> KeypointDetector:
+def _detector(model: str, group: str, command: str) -> models.KeypointDetector:
     """Load the detector in a model file; ``annealed keypoints`` rejects face detectors."""
-    detector: KeypointDetector = console.load_model_of("keypoint detector", model)
+    detector: models.KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
             f"{model}: a face detector; expected another detector, or the command: "
@@ -149,23 +147,16 @@ def train(
       annealed keypoints train --data dials --out dial.safetensors
       annealed keypoints train --data screws --out screw.safetensors --rotation free --report page
     """
-    from dataclasses import replace
 
-    from ...models.files import make_folder
-    from ..common.file_map import resolve_jobs
-    from ..common.outputs import check_outputs
-    from ..keypoints.data import schema_of
-    from ..keypoints.objects import check_number, read_objects
-    from ..keypoints.report import REPORT_FILES, write_report
     from ..keypoints.training.train import held_out_images, learning_curve, train_keypoints
 
-    known, empty = schema_of(data, schema, category), background_images(background, data)
-    check_names("rotation", [rotation] if rotation else [], ("upright", "free"))
+    known, empty = keypoints.schema_of(data, schema, category), background_images(background, data)
+    common.check_names("rotation", [rotation] if rotation else [], ("upright", "free"))
     if rotation is not None:
         known = replace(known, upright=rotation == "upright")
     known = known if mirrored is None else replace(known, mirrored=mirrored)
     anchors = tuple(dict.fromkeys(anchor or known.anchors))
-    check_names("anchor", anchors, known.keypoints)
+    common.check_names("anchor", anchors, known.keypoints)
     if len(anchors) == 1:
         raise ValueError(f"--anchor {anchors[0]}: expected two or more, or none")
     for name, value, minimum in (
@@ -175,16 +166,16 @@ def train(
     ):
         if value is not None and not minimum <= value <= 100_000:
             raise ValueError(f"--{name} {value}: expected at least {minimum:g}")
-    check_outputs(
+    common.check_outputs(
         [data, background, schema],
         model=out,
         report=report,
-        report_files=REPORT_FILES,
+        report_files=keypoints.REPORT_FILES,
     )
-    images = read_objects(data, known)
-    few = check_number(images)
+    images = keypoints.read_objects(data, known)
+    few = keypoints.check_number(images)
     n = sum(len(image.instances) for image in images)
-    n_jobs = resolve_jobs(jobs, dask, len(images) + len(empty), quiet)
+    n_jobs = common.resolve_jobs(jobs, dask, len(images) + len(empty), quiet)
     console.log(
         few or f"{len(images)} images with {n} of {known.category!r}, {len(empty)} without", quiet
     )
@@ -202,19 +193,15 @@ def train(
         rounds=rounds,
     )
     if report is not None:
-        make_folder(report)
+        common.make_folder(report)
         test = held_out_images(made, images)
         curve = learning_curve(images, test, empty, decisions, log, n_jobs=n_jobs)
-        write_report(report, made, decisions.lines(), test, len(images), curve)
+        keypoints.write_report(report, made, decisions.lines(), test, len(images), curve)
 
 
 def _video_source(images: Sequence[str]) -> str | int | None:
     """Return the source that the arguments name: a video file, a camera number (``camera 0``), or
     None for photographs."""
-    import re
-
-    from ..common.video import VIDEO_SUFFIXES
-
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(
@@ -224,7 +211,7 @@ def _video_source(images: Sequence[str]) -> str | int | None:
     for name in images:
         if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
             raise ValueError(f"{name}: no such file; expected a camera as in: camera 0")
-    videos = [name for name in images if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    videos = [name for name in images if Path(name).suffix.lower() in common.VIDEO_SUFFIXES]
     if not videos:
         return None
     if len(images) > 1:
@@ -312,21 +299,12 @@ def run_detection(
     quiet: Quiet = False,
 ) -> None:
     """Detect keypoints in files, print them, and write all requested outputs."""
-    import tempfile
-    from contextlib import ExitStack
-
-    from ...models import resolve_model
-    from ...models.keypoints.detections import DEFAULT_ROLL, DetectionOptions
-    from ..common.image_folders import are_few
-    from ..common.inputs import list_inputs
-    from ..keypoints.detect import detect_files
-    from ..keypoints.forms import Finished, Forms
 
     images = list(images or ())
     if not images and group == "keypoints":
         raise ValueError("no INPUT: expected images, folders, patterns, a video, or: camera 0")
     if images and images[0] != "camera":
-        images = list_inputs(images, (crops, overlay))
+        images = common.list_inputs(images, (crops, overlay))
     source = _video_source(images)
     detector = _detector(model, group, "detect")
     if crops is not None and detector.category is not None:
@@ -334,14 +312,14 @@ def run_detection(
             f"--crops {crops}: only available for faces; the model detects {detector.category!r}"
         )
     # many frames hold no object: they are searched once
-    roll = roll if roll is not None else DEFAULT_ROLL if source is None else 0.0
+    roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
     if source is not None and dask is not None:
         raise ValueError(
             f"--dask {dask}: not available for a video or camera; expected photographs"
         )
     options = detector.resolve(
-        DetectionOptions(
+        models.DetectionOptions(
             keypoint or None,
             threshold,
             min_size,
@@ -359,31 +337,33 @@ def run_detection(
     if resume and (source is not None or not (out or coco)):
         raise ValueError("--resume: expected photographs, and --out or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
-    forms, finished = Forms(out, coco, crops, size, landmarks), None
+    forms, finished = keypoints.Forms(out, coco, crops, size, landmarks), None
     forms.check([*images, model], options)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if forms.files and source is not None:
-            finished = Finished(Path(folder) / "results", {})
+            finished = keypoints.Finished(Path(folder) / "results", {})
         elif forms.files:
             inputs = images if known is None else [*images, repr(known)]
-            finished = forms.unfinished(resolve_model(model), inputs, options, resume)
+            finished = forms.unfinished(models.resolve_model(model), inputs, options, resume)
         if finished is not None:
             stack.callback(finished.close)
         todo = images[finished.n :] if finished is not None else images
-        results: Iterator[FileDetections] = iter(())
+        results: Iterator[keypoints.FileDetections] = iter(())
         if source is not None:
-            from ..keypoints.video import detect_video
-
-            results = detect_video(detector, source, options, every, overlay, smooth)
+            results = keypoints.detect_video(detector, source, options, every, overlay, smooth)
         elif todo or not images:
             file_map = None
             if jobs != 1 or dask is not None:
-                from ..common.file_map import make_file_map
-
-                file_map = make_file_map(jobs, dask, max(1, len(todo)), quiet)
+                file_map = common.make_file_map(jobs, dask, max(1, len(todo)), quiet)
             # a resumed run uses the settings of all images: the same numbers
-            results = detect_files(
-                detector, todo, options, file_map, are_few(images), bool(pictures or crops), known
+            results = keypoints.detect_files(
+                detector,
+                todo,
+                options,
+                file_map,
+                common.are_few(images),
+                bool(pictures or crops),
+                known,
             )
         assembled = options.assembly != "none"
         n_failed = _output(
@@ -410,54 +390,45 @@ def detect(run: Callable[[str], None]) -> None:
 
 def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
     """Boxes of known objects by photograph name."""
-    from ..keypoints.data import read_boxes
-
     names = {Path(name).name for name in images}
     if len(names) != len(images) or not images:
         raise ValueError(f"--boxes {path}: expected photographs with distinct names")
-    return read_boxes(path, names.__contains__, "among the photographs")
+    return keypoints.read_boxes(path, names.__contains__, "among the photographs")
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
     """Return the overlay images to write, and check their names, or the name of the video, before
     any detection."""
-    from ...models.files import make_folder
-    from ..common.outputs import check_outputs, overlay_paths
-    from ..common.video import check_video_name
-    from ..keypoints.detect import SAMPLE
-    from ..keypoints.drawing import check_image_name
 
-    pictures = [] if is_video else overlay_paths(images or [SAMPLE], overlay, "keypoints")
+    pictures = (
+        [] if is_video else common.overlay_paths(images or [keypoints.SAMPLE], overlay, "keypoints")
+    )
     if is_video:
-        check_video_name(overlay)
+        common.check_video_name(overlay)
     elif len(images) > 1:
-        make_folder(overlay)
-    check_outputs([*images, model], pictures or [overlay])
+        common.make_folder(overlay)
+    common.check_outputs([*images, model], pictures or [overlay])
     for picture in {path.suffix: path for path in pictures}.values():
-        check_image_name(picture)
+        keypoints.check_image_name(picture)
     return pictures
 
 
 def _output(
-    results: Iterator[FileDetections],
-    finished: Finished | None,
+    results: Iterator[keypoints.FileDetections],
+    finished: keypoints.Finished | None,
     images: list[str],
     source: str | int | None,
     pictures: list[Path],
-    forms: Forms,
+    forms: keypoints.Forms,
     assembled: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
     """Print each photograph or frame, after the photographs of an earlier run, and write its
     pictures; return the number of failures."""
-    import time
-
     from ...learners.compilation import seconds_compiling
-    from ..common.outputs import distinct_stems
-    from ..keypoints.detect import SAMPLE
 
-    n_failed, stems = 0, distinct_stems(images or [SAMPLE])
+    n_failed, stems = 0, common.distinct_stems(images or [keypoints.SAMPLE])
 
     def report(record: dict) -> None:
         nonlocal n_failed
@@ -513,26 +484,23 @@ def _output(
 
 
 def _picture_error(
-    result: FileDetections, picture: Path | None, stem: str, forms: Forms
+    result: keypoints.FileDetections, picture: Path | None, stem: str, forms: keypoints.Forms
 ) -> str | None:
     """Write the overlay and the crops of a photograph; return the error message if that fails."""
-    from ..keypoints.drawing import draw_detections, write_image
-    from ..keypoints.forms import write_crops
-
     try:
         if picture is not None and result.pixels is not None:
-            drawn = draw_detections(
+            drawn = keypoints.draw_detections(
                 result.pixels, result.detections, result.instances, forms.landmarks
             )
-            write_image(picture, drawn)
+            keypoints.write_image(picture, drawn)
         if forms.crops is not None:
-            write_crops(forms.crops / stem, result, forms.size)
+            keypoints.write_crops(forms.crops / stem, result, forms.size)
     except ValueError as error:
         return str(error)
     return None
 
 
-def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> None:
+def _print_result(result: keypoints.FileDetections, assembled: bool, landmarks: bool) -> None:
     """Print the detections in a photograph, with landmarks if requested; one line for a frame."""
     if result.frame is not None:
         best = {
@@ -588,27 +556,24 @@ def run_evaluation(
     quiet: Quiet = False,
 ) -> None:
     """Evaluate a model against annotations, print the result, and write a report."""
-    from ...models.files import make_folder
-    from ...models.keypoints.detections import DetectionOptions
-    from ..common.outputs import check_outputs
-    from ..keypoints.data import read_annotations
-    from ..keypoints.evaluate import COLUMNS, evaluate_detector
-    from ..keypoints.faces import FACES
 
-    check_names("measure", [measure], COLUMNS)
+    common.check_names("measure", [measure], keypoints.COLUMNS)
     detector = _detector(model, group, "evaluate")
-    options = detector.resolve(DetectionOptions(keypoint or None, mode=mode, assembly=assembly))
-    files: tuple[str, ...] = ()
-    if report is not None:
-        from ..keypoints.report import EVALUATION_FILES as files
-    check_outputs([data, background, model], report=report, report_files=files)
-    empty = background_images(background, None if group == "faces" else data)[skip_background:]
-    images = read_annotations(
-        data,
-        detector.schema if detector.category is not None and detector.schema else FACES,
+    options = detector.resolve(
+        models.DetectionOptions(keypoint or None, mode=mode, assembly=assembly)
     )
-    make_folder(report)
-    evaluation = evaluate_detector(
+    common.check_outputs(
+        [data, background, model],
+        report=report,
+        report_files=() if report is None else keypoints.EVALUATION_FILES,
+    )
+    empty = background_images(background, None if group == "faces" else data)[skip_background:]
+    images = keypoints.read_annotations(
+        data,
+        detector.schema if detector.category is not None and detector.schema else keypoints.FACES,
+    )
+    common.make_folder(report)
+    evaluation = keypoints.evaluate_detector(
         detector,
         images,
         options.keypoints or (),
@@ -635,10 +600,8 @@ def run_evaluation(
         **{part: getattr(evaluation, part) for part in parts},
     }
     if report is not None:
-        from ..keypoints.report import write_evaluation
-
-        write_evaluation(report, record, evaluation, measure)
-    console.print_answer(record, as_json, "", COLUMNS[measure])
+        keypoints.write_evaluation(report, record, evaluation, measure)
+    console.print_answer(record, as_json, "", keypoints.COLUMNS[measure])
     if evaluation.landmarks and not as_json:
         columns = ["source", "faces", "found", "nme"]
         console.print_table(

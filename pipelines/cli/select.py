@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..common.config import read_tables
+from ... import models
+from .. import common
 from ..console import (
     log,
     one_line_errors,
@@ -57,7 +58,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
     """Read options from a file; command-line options take precedence."""
     if path is None:
         return None
-    given = read_tables(path)
+    given = common.read_tables(path)
     options = {
         name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)
     }
@@ -153,11 +154,10 @@ def select(
         raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")
     if out or columns or report:
         from ...models.tabular.report import REPORT_FILES, write_report
-        from ..common.outputs import check_outputs
         from ..tabular.tables import check_out, write_columns
 
         check_out("--table", columns, table)
-        check_outputs([table, request.test, config], [columns], out, report, REPORT_FILES)
+        common.check_outputs([table, request.test, config], [columns], out, report, REPORT_FILES)
 
     path = _stdin_file(context) if str(table) == "-" else table
     selection = select_file(
@@ -270,12 +270,11 @@ def predict(
       annealed predict model.safetensors new.csv
       annealed predict model.safetensors new.csv --out predicted.csv
     """
-    from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
     from ..tabular.tables import check_out, write_frame
 
     check_out("--out", out, Path("table.csv"))
-    check_outputs([model, table], [out])
+    common.check_outputs([model, table], [out])
     notes: list[str] = []
     path = _stdin_file(context) if str(table) == "-" else table
     predictions = predict_table(
@@ -328,13 +327,10 @@ def export(
       annealed export model.safetensors model.sql --dialect sqlite --table customers
       annealed export model.safetensors model.onnx
     """
-    from ...models import TabularModel
-    from ...models import export as write
-    from ..common.outputs import check_outputs
 
-    check_outputs([model], [out])
-    kept = TabularModel.load(model)
-    write(kept, out, table=table, dialect=dialect, keys=key or ())
+    common.check_outputs([model], [out])
+    kept = models.TabularModel.load(model)
+    models.export(kept, out, table=table, dialect=dialect, keys=key or ())
     if as_json:
         print_json(
             {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.files import check_writable, read_header, replacing
+from ...models.files import make_folder as make_folder  # for commands
 
 
 def check_outputs(

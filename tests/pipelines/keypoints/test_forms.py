@@ -404,6 +404,6 @@ def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(
         yield FileDetections("x", np.zeros((50, 60, 3), np.uint8), 0.1, [], [], frame=0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("annealed.pipelines.keypoints.video.detect_video", frames)
+    monkeypatch.setattr("annealed.pipelines.keypoints.detect_video", frames)
     result = run("faces", "detect", *source, "--out", tmp_path / "t.csv")
     assert result.exit_code == code and (tmp_path / "t.csv").exists() == (code == 0)

@@ -2,7 +2,7 @@
 evaluation."""
 
 from .data import read_annotations, read_boxes, schema_of
-from .detect import SAMPLE, FileDetections, detect_files
+from .detect import SAMPLE, FileDetections, detect_files, sample_photograph
 from .drawing import check_image_name, draw_detections, write_image
 from .evaluate import COLUMNS, evaluate_detector
 from .faces import ANCHORS, FACES, KEYPOINTS
@@ -31,6 +31,7 @@ __all__ = [
     "read_annotations",
     "read_boxes",
     "read_objects",
+    "sample_photograph",
     "schema_of",
     "write_crops",
     "write_evaluation",

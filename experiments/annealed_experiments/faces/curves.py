@@ -36,6 +36,7 @@ from annealed.pipelines.keypoints.training.windows.classifier import ClassifierT
 from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
 from annealed.vision.windows.feature_pool import FeaturePool
 
+from ..cells import cells_of
 from ..data_folder import data_folder
 from ..printed_values import beside
 from .learners import annealing, histogram_svm, logitboost
@@ -152,7 +153,7 @@ def curves_of(
     check_names("method", methods, LEARNERS)
     check_names("set", sets, KEYPOINTS)
     data = data_folder(data_dir) / "faces"
-    cells = Checkpoint.of(checkpoint, {"table": "faces-curves"})
+    cells = cells_of(checkpoint, {"table": "faces-curves"})
     results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if cells.path is None:
@@ -267,7 +268,7 @@ def modes_of(
     """Cells of :func:`faces_modes` with their precision-recall curves: ``curves`` by tolerance."""
     detector = load_model("faces") if model is None else model
     check_names("set", sets, detector.models)
-    cells = Checkpoint.of(checkpoint, {"table": "faces-modes"})
+    cells = cells_of(checkpoint, {"table": "faces-modes"})
     images = read_annotations(data_folder(data_dir) / "faces" / "test")
 
     def measure(keypoint: str, mode: Mode) -> dict[str, Any]:

@@ -256,9 +256,7 @@ def test_evidence_of_several_photographs(monkeypatch, photographs):
             return None
 
     monkeypatch.setattr(console, "load_model_of", lambda kind, model: Classifier())
-    monkeypatch.setattr(
-        pets, "draw_evidence", lambda path, explained: path.write_bytes(b"picture")
-    )
+    monkeypatch.setattr(pets, "draw_evidence", lambda path, explained: path.write_bytes(b"picture"))
     before = contents(photographs)
     assert (
         run("pets", "classify", *sorted(photographs.iterdir()), "--overlay", photographs).exit_code

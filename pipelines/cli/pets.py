@@ -130,9 +130,9 @@ def classify(
     results = common.make_file_map(jobs, dask, len(images), quiet)(work, classifier, images)
     failed = 0
     rows = []
-    for i, (result, error) in enumerate(console.progress(results, quiet, "images", len(images))):
+    for i, (answer, error) in enumerate(console.progress(results, quiet, "images", len(images))):
         if error is None and pictures:
-            evidence = [(images[i].name, classifier.explain(result.photograph))]
+            evidence = [(images[i].name, classifier.explain(answer[1]))]
             error = common.try_file(
                 lambda evidence, path: pets.draw_evidence(path, evidence), evidence, pictures[i]
             )[1]
@@ -141,10 +141,10 @@ def classify(
             failed += 1
         if as_json:
             console.print_json(
-                result.record() if error is None else {"image": str(images[i]), "error": error}
+                answer[0] if error is None else {"image": str(images[i]), "error": error}
             )
         if error is None:
-            rows.append((result.image, result.label, result.probability))
+            rows.append(list(answer[0].values()))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
     console.end(len(images), failed)

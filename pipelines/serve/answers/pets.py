@@ -30,11 +30,11 @@ def pets(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     location."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
-    result = classify_file(classifier(), path)
-    if not fields.flag("evidence"):
-        return result.record()
-    tell("drawing the evidence")
-    return result.record() | {"evidence": _evidence(classifier().explain(result.photograph))}
+    record, photograph = classify_file(classifier(), path)
+    if photograph is not None and fields.flag("evidence"):
+        tell("drawing the evidence")
+        record["evidence"] = _evidence(classifier().explain(photograph))
+    return record
 
 
 def _evidence(explained: Explanation) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from .file_map import make_file_map, map_items, resolve_jobs, try_file
 from .image_folders import are_few, list_images
 from .inputs import list_inputs
 from .outputs import check_outputs, distinct_stems, make_folder, overlay_paths
+from .samples import sample
 from .video import VIDEO_SUFFIXES, check_video_name
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "read_config",
     "read_tables",
     "resolve_jobs",
+    "sample",
     "try_file",
 ]

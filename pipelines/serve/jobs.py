@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.messages import plain, short
-from ..common.samples import sample
+from .. import common
 from .answers.limits import (
     LIMITS,
     MAX_HELD,
@@ -261,7 +261,7 @@ def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
         with warnings.catch_warnings():
             warnings.showwarning = _report_warning
             if kind == "sample":
-                return sample(name)
+                return common.sample(name)
             record = getattr(_module(kind), kind)(path, fields, _report)
             return json.dumps(plain(record), allow_nan=False).encode()
     except (ValueError, OSError, ModuleNotFoundError) as error:

@@ -134,6 +134,7 @@ class LevelChannels:
         gradient = self._buffers.take(
             "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
         )
+        gradient[:, :, -1], gradient[:, :, :, -1] = 0, 0  # without neighbours
         dense_gradients(self.planes, self.pool.layout.tangents, *gradient)
         return gradient
 
@@ -408,7 +409,6 @@ def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignor
 
 def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
-    length[:], bins[:] = 0, 0
     signed = planes.astype(np.float32)
     horizontal = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
     vertical = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
@@ -423,14 +423,12 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and
+    """Lengths and bins of the gradients at all pixels of the tables but the last row and
     column."""
     # entry x is the pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
     for c in range(3):
-        length[c, rows:] = 0
-        bins[c, rows:] = 0
         for y in range(rows):
             gradients(
                 planes[c, y + 1, :columns],
@@ -442,8 +440,6 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
                 bins[c, y, :columns],
                 components,
             )
-            length[c, y, columns:] = 0
-            bins[c, y, columns:] = 0
 
 
 def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]

@@ -3,8 +3,7 @@
 from .checkpoints import Checkpoint
 from .config import check_names, read_config, read_tables
 from .file_map import make_file_map, map_items, resolve_jobs, try_file
-from .image_folders import are_few, list_images
-from .inputs import list_inputs
+from .image_folders import are_few, list_images, list_inputs
 from .outputs import check_outputs, distinct_stems, make_folder, overlay_paths
 from .samples import sample
 from .video import VIDEO_SUFFIXES, check_video_name

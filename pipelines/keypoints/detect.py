@@ -69,36 +69,31 @@ class FileDetections:
             return {"image": self.image, "error": self.error}
         width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
-        facts = (
-            {"image": self.image}
-            | of_frame
-            | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
-        )
-        return facts | records(self.detections, self.instances, landmarks, self.category)
-
-
-def records(
-    detections: Sequence[Detection],
-    instances: Sequence[Instance],
-    landmarks: bool = False,
-    category: str | None = None,
-) -> dict[str, list]:
-    """Detections and faces, or objects of another category, as JSON values."""
-    described = [
-        instance.record()
-        | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
-        for instance in instances
-    ]
-    record = {"detections": [d._asdict() for d in detections]}
-    if category is None:
-        return record | {"faces": described}
-    # Only heads have a pose.
-    return record | {
-        "objects": [
-            {"category": category} | {k: v for k, v in one.items() if k != "pose"}
-            for one in described
+        described = [
+            instance.record()
+            | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
+            for instance in self.instances
         ]
-    }
+        # only heads have a pose
+        instances: dict[str, list] = (
+            {"faces": described}
+            if self.category is None
+            else {
+                "objects": [
+                    {"category": self.category} | {k: v for k, v in one.items() if k != "pose"}
+                    for one in described
+                ]
+            }
+        )
+        return {
+            "image": self.image,
+            **of_frame,
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            "detections": [d._asdict() for d in self.detections],
+            **instances,
+        }
 
 
 def detect_files(

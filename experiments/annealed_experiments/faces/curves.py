@@ -23,7 +23,7 @@ import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.windows.window_models import KeypointModel, Mode
-from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.checkpoints import Checkpoint, read_part
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations
@@ -32,8 +32,13 @@ from annealed.pipelines.keypoints.faces import KEYPOINTS
 from annealed.pipelines.keypoints.measures import Curve
 from annealed.pipelines.keypoints.training.stages import DetectorSettings
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
-from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining, TrainingJob
+from annealed.pipelines.keypoints.training.windows.classifier import (
+    ROWS,
+    ClassifierTraining,
+    TrainingJob,
+)
 from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
+from annealed.pipelines.keypoints.training.windows.views import Windows
 from annealed.vision.windows.feature_pool import FeaturePool
 
 from ..cells import cells_of
@@ -71,6 +76,15 @@ def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
     ]
 
 
+def mined_rows(training: ClassifierTraining, keypoint: str) -> tuple[Windows, ...]:
+    """Windows of a finished training: positives, held-out positives, random and all negatives."""
+    path = training.job.checkpoint(f"{training.stage}.rows", keypoint)
+    kept = read_part(path, ROWS, training.job.made_from(training.stage, keypoint))
+    if kept is None:
+        raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
+    return *training._first_rows(keypoint), training._read_rows(path, *kept)[0]
+
+
 class _Windows:
     """Windows of one keypoint, mined on first use by annealing with the logistic loss."""
 
@@ -96,7 +110,7 @@ class _Windows:
     def rows(self):
         """Positives, held-out positives, random and all negatives."""
         self.training.train(self.keypoint)
-        return self.training.mined_rows(self.keypoint)
+        return mined_rows(self.training, self.keypoint)
 
     def try_out(self, name: str, setting: dict[str, float]) -> tuple[KeypointModel, dict[str, Any]]:
         """Fit a learner; returns its calibrated model and the average precision on held-out

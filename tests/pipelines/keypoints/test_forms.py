@@ -14,7 +14,7 @@ from annealed.models.keypoints.face_alignment import EYES
 from annealed.models.keypoints.instances.instance_finder import Instance, InstancePoint
 from annealed.models.keypoints.instances.shape_models import Pose
 from annealed.pipelines.common import image_folders
-from annealed.pipelines.common.inputs import list_inputs
+from annealed.pipelines.common.image_folders import list_inputs
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.keypoints import forms as forms_module
 from annealed.pipelines.keypoints.data import read_annotations

@@ -89,7 +89,6 @@ class ImageClassifier(ModelFile):
             If there are fewer than two classes, fewer than two photographs of a class, or too few
             descriptors for the vocabulary, or a setting is out of range.
         """
-        self.settings.check()
         self.classes, y = _codes(labels)
         if X is None:
             if not hasattr(self.features, "fit"):
@@ -361,7 +360,6 @@ class ImageClassifier(ModelFile):
         settings = ClassifierSettings(
             **check_settings(header["settings"], vars(ClassifierSettings()))
         )
-        settings.check()
         classes = list(
             check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"]
         )

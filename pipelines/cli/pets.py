@@ -59,7 +59,6 @@ def train(
     settings = models.ClassifierSettings(
         method=method, n_features_to_select=select, max_order=max_order
     )
-    settings.check()
     if words < 1:
         raise ValueError(f"--words {words}: expected at least 1")
     common.check_outputs([data], model=out)

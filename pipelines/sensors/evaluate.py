@@ -32,19 +32,19 @@ class Prediction:
     ----------
     method : str
     labels : ndarray of shape (n_minutes,), str
+    minutes : ndarray of shape (n_minutes,), bool
+        Minutes with a prediction: a penalty misses sizes in some folds.
     k : int or None
         Number of sensors; None: all.
     selected : list of list of str
         Sensors of each fold.
-    minutes : ndarray of shape (n_minutes,), bool
-        Minutes with a prediction: a penalty misses sizes in some folds.
     """
 
     method: str
     labels: np.ndarray
+    minutes: np.ndarray
     k: int | None = None
     selected: list[list[str]] = field(default_factory=list)
-    minutes: np.ndarray | None = None
 
 
 def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
@@ -141,7 +141,7 @@ def evaluate_baselines(
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
-        predictions.append(Prediction(method, labels))
+        predictions.append(Prediction(method, labels, np.ones(len(y), bool)))
     return predictions
 
 
@@ -206,14 +206,12 @@ def evaluate_selection(
                 empty = Prediction(
                     part["method"],
                     np.empty(len(y), dtype=y.dtype),
-                    part["k"],
-                    [],
                     np.zeros(len(y), bool),
+                    part["k"],
                 )
                 into = merged.setdefault((part["method"], part["k"]), empty)
                 into.labels[test] = part["labels"]
                 into.selected.append([minutes.sensors[unit] for unit in part["units"]])
-                assert into.minutes is not None
                 into.minutes |= test
     return list(merged.values())
 
@@ -289,7 +287,7 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
     """
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
-        seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
+        seen = one.minutes
         target, labels = truth[seen], one.labels[seen]
         row: dict[str, Any] = {
             "method": one.method,

@@ -29,7 +29,7 @@ from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations
 from annealed.pipelines.keypoints.evaluate import TOLERANCES, evaluate_detector
 from annealed.pipelines.keypoints.faces import KEYPOINTS
-from annealed.pipelines.keypoints.measures import Curve
+from annealed.pipelines.keypoints.measures import Curve, pooled
 from annealed.pipelines.keypoints.training.stages import DetectorSettings
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
 from annealed.pipelines.keypoints.training.windows.classifier import (
@@ -222,7 +222,7 @@ def _best(
         [work.keypoint],
         mode=Mode.SCAN,
     )
-    curves = {str(at): _kept(evaluation.curves[work.keypoint, at]) for at in TOLERANCES}
+    curves = {str(at): _kept(pooled(evaluation.judged[work.keypoint, at])) for at in TOLERANCES}
     return {"chosen": f"{parameter} {value:g}", **tried[value], "curves": curves}
 
 
@@ -294,7 +294,9 @@ def modes_of(
         seconds = (time.process_time() - started) / max(len(evaluation.images), len(first.images))
         return {
             "seconds": seconds,
-            "curves": {str(at): _kept(evaluation.curves[keypoint, at]) for at in TOLERANCES},
+            "curves": {
+                str(at): _kept(pooled(evaluation.judged[keypoint, at])) for at in TOLERANCES
+            },
         }
 
     every = [(keypoint, mode) for keypoint in sets for mode in MODES]

@@ -39,7 +39,9 @@ def test_every_competitor_finds_a_strong_signal(name, task):
         if task == "classification"
         else signal + 0.1 * rng.standard_normal(300)
     )
-    np.testing.assert_array_equal(competitors.select(name, X, y, 3, task, 0), [3, 17, 31])
+    columns = competitors.select(name, X, y, 3, task, 0)
+    assert {3, 17, 31} <= set(columns.tolist())
+    assert len(columns) == 3 or name in competitors.FREE_SIZE
 
 
 def test_a_competitor_that_is_missing_says_so(monkeypatch):
@@ -124,7 +126,8 @@ def test_rows_as_the_papers_have_them():
     assert (
         [*rows] == ["QTP, printed order", "SA"]
         and rows["SA"]["paper_RMSE"] == 16.61
-        and 0 < rows["SA"]["PCD"] < 50
+        and rows["SA"]["PCD"] is None
+        and 2.0 < rows["SA"]["RMSE"] < 6.0
     )
 
 

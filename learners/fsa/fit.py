@@ -15,10 +15,11 @@ from ..designs.responses import width_of
 from ..designs.sparse import SparseDesign
 from ..model_selection.size import deviance
 from ..objective.losses import SquaredLoss
+from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
-from ..solvers.step_size import annealing_step
+from ..solvers.step_size import annealing_step, limited_step
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
 from .policy import Plan, condenses, decide, keeps_swaps
@@ -242,6 +243,16 @@ def _anneal(
         or step
         or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     )
+    if (
+        prior is not None
+        and prior.second_order
+        and design.n_knots > 2
+        and not settings.learning_rate
+    ):
+        # Otherwise steps diverge in the curvature of the prior, for which no rate accounts
+        smoothness = Prior(second_order=prior.second_order)
+        bound = np.linalg.norm(smoothness.curvature(design.n_knots, design.width), 2)
+        rate = limited_step(rate, 1.0 / bound)
     momentum = settings.momentum
     if momentum is None:  # unstable with steps longer than the curvature allows
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0

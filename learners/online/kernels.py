@@ -99,12 +99,14 @@ def stabilised_stage(
     counts: Counts,
     first: int,
     last: int,
+    count_all: bool,
 ) -> None:
     """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on
     the paths ``first`` to ``last - 1``.
 
     Path m processes the rows ``orders[m]`` in order. After every ``burst`` rows each coefficient
-    shrinks by ``gravity`` times the number of those rows in which its feature is non-zero.
+    shrinks by ``gravity`` times the number of those rows in which its feature is non-zero. Without
+    ``count_all``, rows where the loss has no slope do not count.
     ``indices`` and ``seen`` are unsigned, which saves a test for negative indices. Which features
     occur in a burst cannot be predicted, so no branch depends on it.
     """
@@ -130,7 +132,7 @@ def stabilised_stage(
                 for e in range(start[i], end[i]):
                     f += w[indices[e]] * data[e]
                 step = -rate * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
-                if step == 0.0:
+                if step == 0.0 and not count_all:
                     continue
                 for e in range(start[i], end[i]):
                     j = indices[e]

@@ -352,6 +352,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                         counts[thread],
                         first,
                         last,
+                        self.selection == "threshold",
                     )
 
                 if n_threads == 1:

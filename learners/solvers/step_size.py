@@ -126,3 +126,12 @@ def annealing_step(
         )
 
     return rate
+
+
+def limited_step(
+    rate: float | Callable[[Design, np.ndarray], float], limit: float
+) -> float | Callable[[Design, np.ndarray], float]:
+    """Return a learning rate of :func:`anneal` that is at most ``limit``."""
+    if callable(rate):
+        return lambda design, coef: min(rate(design, coef), limit)
+    return min(rate, limit)

@@ -27,7 +27,7 @@ from annealed.pipelines.sensors.train import SELECTION_KINDS
 
 from ..cells import cells_of
 from ..data_folder import data_folder
-from .sensors_simulation import SimulatedHome, simulate_home
+from .sensors_simulation import N_ACTIVITIES, SimulatedHome, simulate_home
 
 N_TRUE = 10
 N_DAYS = 10  # training days, and as many test days
@@ -95,7 +95,7 @@ def sensors_features(
 
     The parameters are those of :func:`sensors_simulated`; ``methods`` are of ``FEATURE_METHODS``.
     Rows: one for each home, number of features and method. L1 uses the next smaller number on its
-    path (``taken``).
+    path (``taken``). ``by_activity`` are the errors of the activities, the most frequent first.
     """
     check_names("method", methods, FEATURE_METHODS)
     cells = cells_of(checkpoint, {"table": "sensors-features"})
@@ -171,13 +171,16 @@ def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
     rows = []
     for size, model in by_size.items():
         used = np.any(model.coef_, axis=0)
-        error = 1.0 - model.score(test.on, test.activities, sequence=test.days)
+        wrong = model.predict(test.on, sequence=test.days) != test.activities
+        minutes = np.bincount(test.activities, minlength=N_ACTIVITIES)
+        errors = np.bincount(test.activities, wrong, N_ACTIVITIES) / np.maximum(minutes, 1)
         rows.append(
             {
                 "taken": size,
                 "sensors": int(used.sum()),
                 "true": int(used[true].sum()),
-                "error": error,
+                "error": float(wrong.mean()),
+                "by_activity": errors[np.argsort(-minutes, kind="stable")].tolist(),
                 "seconds": seconds,
             }
         )

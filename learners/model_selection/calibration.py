@@ -1,4 +1,4 @@
-"""Probabilities calibrated by out-of-fold scores."""
+"""Calibration of probabilities with out-of-fold scores."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -15,8 +15,8 @@ MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 def calibrate(
     scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Slope a and flip f of probabilities: f + (1 - 2 f) / (1 + exp(-a score)) of two classes,
-    softmax(a scores) of several.
+    """Estimate the slope a and the flip f of probabilities: f + (1 - 2 f) / (1 + exp(-a score)) for
+    two classes, softmax(a scores) for more.
 
     They minimise the mean log loss + 2 / n (ln a)^2, a weak prior. There is no intercept, so the
     predicted labels do not change.
@@ -24,7 +24,7 @@ def calibrate(
     Parameters
     ----------
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Out-of-fold scores; the columns are selected separately in each fold, otherwise the
+        Out-of-fold scores. The columns must be selected separately in each fold; otherwise, the
         probabilities are overconfident.
     codes : ndarray of shape (n_rows,), int
         Class of each row, 0, 1, ...

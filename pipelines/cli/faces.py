@@ -50,7 +50,7 @@ def train(
         Words, Option("--keypoint", metavar="NAME", help="Train only this keypoint; repeatable.")
     ] = None,
     n_background: Annotated[
-        int, Option(metavar="N", help="Number of background images, the first by name.")
+        int, Option(metavar="N", help="Number of background images to use, the first ones by name.")
     ] = 140,
     mode: Annotated[
         str,
@@ -58,7 +58,7 @@ def train(
     ] = "prune+regress",
     config: Annotated[
         Path | None,
-        Option(metavar="FILE", help="TOML or JSON file of settings, with a table for each stage."),
+        Option(metavar="FILE", help="TOML or JSON file with settings, one table per stage."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -1,4 +1,5 @@
-"""``annealed keypoints``: train, evaluate and run keypoint detectors of any object."""
+"""``annealed keypoints``: training, evaluation and use of keypoint detectors for any kind of
+object."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ... import models
 from .. import common, console, keypoints
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app, with_options
 
-app = new_app(help="Train and run keypoint detectors of any object.")
+app = new_app(help="Train and run keypoint detectors for any kind of object.")
 
 EXPERT = partial(Option, rich_help_panel="Expert options")
 _OUTPUT = partial(Option, rich_help_panel="Output")
@@ -32,18 +33,19 @@ Mode = Annotated[
     str | None,
     EXPERT(
         metavar="MODE",
-        help="Search: scan (all windows), regress, or prune+regress (fastest, the default).",
+        help="Search method: scan (all windows), regress, or prune+regress (fastest, the default).",
     ),
 ]
 Assembly = Annotated[
     str | None,
     EXPERT(
-        metavar="NAME", help="Assembly of objects: 2d, 3d, or none (default: set by the model)."
+        metavar="NAME",
+        help="How to assemble objects: 2d, 3d, or none (default: as the model specifies).",
     ),
 ]
 Inputs = Annotated[
     Words,
-    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or: camera 0."),
+    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or camera 0."),
 ]
 Data = Annotated[
     Path,
@@ -58,7 +60,7 @@ Background = Annotated[
 Out = Annotated[
     Path,
     Option(
-        "--out", "-o", metavar="FILE", help="Model file to write; checkpoints are put beside it."
+        "--out", "-o", metavar="FILE", help="Model file to write; checkpoints are stored beside it."
     ),
 ]
 Resume = Annotated[bool, Option("--resume", help="Resume from the last checkpoint.")]
@@ -71,8 +73,8 @@ Threads = Annotated[
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return the paths of images without objects: in a given folder, or else in ``background``
-    inside the data folder."""
+    """Return the paths of images without objects, from the given folder or else from the subfolder
+    ``background`` of the data."""
     default = None if beside is None else beside / "background"
     return (
         common.list_images(folder)
@@ -106,14 +108,17 @@ def train(
         Path | None,
         Option(
             metavar="FILE",
-            help="TOML file of names, mirror pairs, skeleton, reference length, orientation.",
+            help="TOML file with names, mirror pairs, skeleton, reference length and orientation.",
         ),
     ] = None,
     category: Annotated[
         str | None, Option(metavar="NAME", help="Category to train, if the file has several.")
     ] = None,
     rotation: Annotated[
-        str | None, Option(metavar="NAME", help="upright, or free for objects of any orientation.")
+        str | None,
+        Option(
+            metavar="NAME", help="Orientation of objects: upright, or free for any orientation."
+        ),
     ] = None,
     mirrored: Annotated[
         bool | None,
@@ -125,7 +130,7 @@ def train(
     anchor: Annotated[
         Words,
         Option(
-            metavar="NAME", help="Keypoint that gets its own detector (default: tuned); repeatable."
+            metavar="NAME", help="Keypoint with a separate detector (default: tuned); repeatable."
         ),
     ] = None,
     features: Annotated[
@@ -228,7 +233,8 @@ def run_detection(
         float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")
     ] = None,
     threshold: Annotated[
-        float | None, EXPERT(help="Minimum score of a keypoint, regardless of objects.")
+        float | None,
+        EXPERT(help="Minimum score of a keypoint, whether it belongs to an object or not."),
     ] = None,
     min_size: Annotated[
         float | None, Option(help="Smallest detection window, in image pixels.")
@@ -247,7 +253,7 @@ def run_detection(
         Path | None,
         Option(
             metavar="FILE",
-            help="CSV of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
+            help="CSV file of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
         ),
     ] = None,
     mode: Mode = None,
@@ -262,7 +268,7 @@ def run_detection(
         str,
         Option(
             metavar="auto|off|HZ",
-            help="Smoothing of points over time: automatic (5 Hz), none, or a cut-off frequency.",
+            help="Smoothing of points over time: auto (5 Hz), off, or a cut-off frequency in Hz.",
         ),
     ] = "auto",
     jobs: Annotated[
@@ -286,14 +292,19 @@ def run_detection(
     crops: Annotated[
         Path | None, _OUTPUT(metavar="FOLDER", help="Folder for eye-aligned face crops.")
     ] = None,
-    size: Annotated[int, _OUTPUT(metavar="PIXELS", help="Side length of the crops.")] = 112,
+    size: Annotated[
+        int, _OUTPUT(metavar="PIXELS", help="Side length of the crops, in pixels.")
+    ] = 112,
     resume: Annotated[
         bool,
         _OUTPUT("--resume", help="Resume an interrupted run that writes a table or COCO file."),
     ] = False,
     overlay: Annotated[
         Path | None,
-        _OUTPUT(metavar="PATH", help="Image or video to write, with the detections; or a folder."),
+        _OUTPUT(
+            metavar="PATH",
+            help="Image or video to write with the detections drawn in, or a folder.",
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -389,7 +400,7 @@ def detect(run: Callable[[str], None]) -> None:
 
 
 def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
-    """Boxes of known objects by photograph name."""
+    """Return the boxes of known objects for each photograph name."""
     names = {Path(name).name for name in images}
     if len(names) != len(images) or not images:
         raise ValueError(f"--boxes {path}: expected photographs with distinct names")
@@ -397,7 +408,7 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """Return the overlay images to write, and check their names, or the name of the video, before
+    """Return the overlay images to write. Their names, or the name of the video, are checked before
     any detection."""
 
     pictures = (
@@ -501,7 +512,8 @@ def _picture_error(
 
 
 def _print_result(result: keypoints.FileDetections, assembled: bool, landmarks: bool) -> None:
-    """Print the detections in a photograph, with landmarks if requested; one line for a frame."""
+    """Print the detections in a photograph, with landmarks if requested, or one line for a video
+    frame."""
     if result.frame is not None:
         best = {
             d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)
@@ -538,7 +550,7 @@ def run_evaluation(
         str,
         Option(
             metavar="ap|pck|oks",
-            help="Measure: by the reference length, by the box, or of whole objects.",
+            help="Measure: ap (by reference length), pck (by box) or oks (whole objects).",
         ),
     ] = "pck",
     keypoint: Keypoints = None,

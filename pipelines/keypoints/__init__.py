@@ -1,4 +1,4 @@
-"""Keypoints of any object: annotations and their schema, automatic settings, training,
+"""Keypoints of any kind of object: annotations and their schema, automatic settings, training,
 evaluation.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.

@@ -1,4 +1,4 @@
-"""Keypoints of any object: annotations and their schema, automatic settings, training,
+"""Keypoints of any kind of object: annotations and their schema, automatic settings, training,
 evaluation."""
 
 from .data import read_annotations, read_boxes, schema_of

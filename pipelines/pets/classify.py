@@ -1,4 +1,4 @@
-"""Classifies photographs (``annealed pets classify``)."""
+"""Classification of photographs (``annealed pets classify``)."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from ...vision.words.pet_features import Photograph
 def classify_file(
     classifier: ImageClassifier, path: Path, keep_photograph: bool = True
 ) -> tuple[dict[str, Any], Photograph | None]:
-    """Classify one image file: the JSON object of the command line, and the photograph, if kept.
+    """Classify one image file; return the JSON object of the command line, and the photograph or
+    None if it is not requested.
 
     A ValueError names a file that cannot be read.
     """

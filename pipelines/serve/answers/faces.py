@@ -28,7 +28,7 @@ detector = cache(lambda: load_model("faces"))  # the shipped model
 
 
 def prepare() -> None:
-    """Load the detector and its compiled code."""
+    """Load the detector and its compiled functions."""
     warm_up(detector(), DetectionOptions())
 
 
@@ -55,8 +55,8 @@ def check_pixels(path: Path, most: int) -> None:
     "files",
 )
 def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json``; with ``picture`` also the photograph
-    as JPEG, with ``files`` the table, the COCO file and the crops."""
+    """Return the record of ``annealed faces detect --json``. Add the photograph as JPEG for
+    ``picture``, and the table, the COCO file and the crops for ``files``."""
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
@@ -78,7 +78,7 @@ def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _options(fields: Fields) -> DetectionOptions:
-    """Return the options of the detection; invalid ones are refused without the file name."""
+    """Return the options of the detection; errors about invalid options omit the file name."""
     numbers = {
         name: fields.number(name)
         for name in ("min_probability", "threshold", "min_size", "max_size", "roll")
@@ -92,7 +92,7 @@ def _options(fields: Fields) -> DetectionOptions:
 
 @accepts()
 def features(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the strongest features of each keypoint's model and their place in the window."""
+    """Return the strongest features of each keypoint's model and their positions in the window."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,
@@ -125,8 +125,8 @@ def _model(model: str, changed: str | None) -> KeypointDetector:
 
 @accepts("model", "changed")
 def label(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the image as JPEG with its size, and with ``model`` the detected objects; ``changed``
-    identifies the version of the model."""
+    """Return the image as JPEG with its size and, if ``model`` is given, the detected objects;
+    ``changed`` identifies the version of the model."""
     check_pixels(path, LIMITS["label"].pixels)
     pixels, model, objects = read_image(path), fields.text("model"), []
     if model is not None:

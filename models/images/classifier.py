@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ... import vision
 from ...vision.words.pet_features import PetColumns, Photograph
 from ...vision.words.visual_words import WordCounts
 from ..files import ModelFile, check_array, check_settings
@@ -54,7 +55,7 @@ class ImageClassifier(ModelFile):
     """
 
     KIND: ClassVar[str] = "image classifier"
-    features: PetColumns = field(default_factory=lambda: _new_features())
+    features: PetColumns = field(default_factory=lambda: vision.PetFeatures(random_state=0))
     settings: ClassifierSettings = field(default_factory=ClassifierSettings)
     classes: list[str] = field(default_factory=list)
     scorers: dict[str, list[Scorer]] = field(default_factory=dict)
@@ -391,12 +392,6 @@ class ImageClassifier(ModelFile):
                 for k in listed
             ]
         return model
-
-
-def _new_features() -> PetColumns:
-    from ...vision.words.estimators import PetFeatures
-
-    return PetFeatures(random_state=0)
 
 
 def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:

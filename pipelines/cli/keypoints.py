@@ -43,10 +43,6 @@ Assembly = Annotated[
         help="How to assemble objects: 2d, 3d, or none (default: as the model specifies).",
     ),
 ]
-Inputs = Annotated[
-    Words,
-    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or camera 0."),
-]
 Data = Annotated[
     Path,
     Option(
@@ -227,7 +223,12 @@ def _video_source(images: Sequence[str]) -> str | int | None:
 def run_detection(
     group: str,
     model: Model,
-    images: Inputs = None,
+    images: Annotated[
+        Words,
+        Argument(
+            metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or camera 0."
+        ),
+    ] = None,
     keypoint: Keypoints = None,
     min_probability: Annotated[
         float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")

@@ -29,27 +29,7 @@ from ..tabular.request import ENCODING, SEPARATOR, Request
 if TYPE_CHECKING:
     from ...models.tabular.fitting.selection import Selection
 
-Table = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TABLE",
-        help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - reads csv from stdin.",
-    ),
-]
-_or_url = (
-    "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet "
-    "files; - is csv from stdin."
-)
-TableOrUrl = Annotated[
-    Any,
-    typer.Argument(
-        metavar="TABLE", parser=lambda name: name if "://" in name else Path(name), help=_or_url
-    ),
-]
 _Output = partial(typer.Option, rich_help_panel="Output")
-_Input = partial(typer.Option, rich_help_panel="Input")
-Separator = Annotated[str | None, _Input(**SEPARATOR)]
-Encoding = Annotated[str | None, _Input(**ENCODING)]
 AsJson = Annotated[bool, _Output("--json", help="Print JSON.")]
 
 
@@ -93,7 +73,17 @@ def _stdin_file(context: typer.Context) -> Path:
 def select(
     request: Request,
     context: typer.Context,
-    table: TableOrUrl = None,
+    table: Annotated[
+        Any,
+        typer.Argument(
+            metavar="TABLE",
+            parser=lambda name: name if "://" in name else Path(name),
+            help=(
+                "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of "
+                "parquet files; - is csv from stdin."
+            ),
+        ),
+    ] = None,
     sample: Annotated[
         bool,
         typer.Option(
@@ -238,7 +228,16 @@ def predict(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --out.")
     ],
-    table: Table,
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help=(
+                "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - reads csv from "
+                "stdin."
+            ),
+        ),
+    ],
     contributions: Annotated[
         bool,
         typer.Option(
@@ -259,8 +258,8 @@ def predict(
             help="csv, tsv, parquet or xlsx file to write instead of printing.",
         ),
     ] = None,
-    sep: Separator = None,
-    encoding: Encoding = None,
+    sep: Annotated[str | None, typer.Option(**SEPARATOR, rich_help_panel="Input")] = None,
+    encoding: Annotated[str | None, typer.Option(**ENCODING, rich_help_panel="Input")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the target of each row of a table, as csv with one line per row.

@@ -141,8 +141,8 @@ def _make(
 ) -> dict[str, Any]:
     """Compute a table, with a progress bar over its cells."""
     from annealed.learners.common.progress import progress_bar
-    from annealed.pipelines.common.checkpoints import Checkpoint
 
+    from ..cells import Cells
     from ..registry import has_cells
     from ..registry import reproduce as make
 
@@ -153,5 +153,5 @@ def _make(
             bar.update()
 
         if checkpoint is not None or has_cells(name):
-            options["checkpoint"] = Checkpoint(checkpoint, {"table": name}, watch)
+            options["checkpoint"] = Cells(checkpoint, {"table": name}, watch)
         return make(name, runs=runs, data_dir=data, **options)

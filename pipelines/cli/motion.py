@@ -141,9 +141,9 @@ def train(
         int,
         typer.Option(
             metavar="N",
-            help="Number of additional synthetic driving scenes, for each of three kinds.",
+            help="Number of additional synthetic scenes of each of six kinds (camera, errors).",
         ),
-    ] = 75,
+    ] = 24,
     quiet: Quiet = False,
 ) -> None:
     """Train the ranker on labelled sequences.

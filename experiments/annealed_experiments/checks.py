@@ -56,10 +56,10 @@ CHECKS = {
         {"methods": ["annealed"], "sizes": [(1000, 10)], "runs": 10},
     ),
     "fsa-challenge": Check("fsa-challenge", {"valid": 1.0}, needs="dexter"),
-    "sdist-simulated": Check(
+    "sdist-variants": Check(
         "sdist-simulated",
         {"error": 0.02},
-        {"sizes": [(100, 20)], "methods": ["sDist"], "runs": 20},
+        {"sizes": [(500, 50)], "methods": ["sDist"], "runs": 3},
     ),
 }
 

@@ -260,14 +260,17 @@ def _runs(results: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def incomplete(results: Path) -> list[dict[str, str]]:
-    """Files of results with a run whose description is incomplete, with what is missing."""
-    missing: dict[str, dict[str, str]] = {}
+    """The files of results with a run whose description is incomplete, by what is missing."""
+    missing: dict[str, set[str]] = {}
     for name, run in _runs(results):
-        gaps = [key for key in _REQUIRED if run.get(key) in (None, "")]
+        missing.setdefault(name, set()).update(
+            key for key in _REQUIRED if run.get(key) in (None, "")
+        )
+    files: dict[str, list[str]] = {}
+    for name, gaps in missing.items():
         if gaps:
-            text = f"`{run['command']}`".replace("|", "\\|")
-            missing[name] = {"file": name, "command": text, "missing": ", ".join(gaps)}
-    return list(missing.values())
+            files.setdefault(", ".join(key for key in _REQUIRED if key in gaps), []).append(name)
+    return [{"missing": gaps, "files": ", ".join(names)} for gaps, names in sorted(files.items())]
 
 
 def stale(checkout: Path | str = ".") -> list[dict[str, str]]:

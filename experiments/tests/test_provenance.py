@@ -123,7 +123,7 @@ def test_the_table_of_a_script_is_stored_until_its_code_changes(checkout, monkey
     assert record["made"][0]["command"] == COMMAND
     assert stale() == [] and incomplete(file.parent) in (
         [],  # a checkout without a commit
-        [{"file": "speed", "command": f"`{COMMAND}`", "missing": "commit"}],
+        [{"missing": "commit", "files": "speed"}],
     )
     record["made"][0]["fingerprint"] = "0123"
     file.write_text(json.dumps(record))

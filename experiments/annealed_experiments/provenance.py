@@ -80,9 +80,9 @@ class Sources:
             elif name in FIGURES:
                 modules.add(("annealed_experiments", "figures", FIGURES[name][0]))
         modules |= {("annealed", "pipelines", "cli", group) for group in _GROUP.findall(command)}
-        found = [(module, file) for module in modules if (file := self.file(module))]
+        result = [(module, file) for module in modules if (file := self.file(module))]
         scripts = [self.checkout / name for name in _SCRIPT.findall(command)]
-        return found + [((file.stem,), file) for file in scripts if file.is_file()]
+        return result + [((file.stem,), file) for file in scripts if file.is_file()]
 
     def closure(self, command: str) -> dict[str, Path]:
         """Every source file that a command depends on, by the name of its module."""
@@ -147,15 +147,15 @@ def _imports(
     """Module and name of each import of a file, also inside functions."""
     is_package = file.stem == "__init__" and module[-1] != "__init__"
     package = module if is_package else module[:-1]
-    found = []
+    result = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [(tuple(alias.name.split(".")), "*") for alias in node.names]
+            result += [(tuple(alias.name.split(".")), "*") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else ()
             base = (*above, *(node.module.split(".") if node.module else ()))
-            found += [(base, alias.name) for alias in node.names]
-    return found
+            result += [(base, alias.name) for alias in node.names]
+    return result
 
 
 def _plain(node: Any) -> Any:

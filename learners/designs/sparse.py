@@ -19,7 +19,7 @@ _LOADED_BYTES = 128  # and of one kept in memory: its row, its column, and the s
 
 
 def canonical(X: Any) -> Any:
-    """A sparse matrix in canonical format: itself, or a copy with sorted entries and summed
+    """Return a sparse matrix in canonical format: itself, or a copy with sorted entries and summed
     duplicates."""
     if X.has_canonical_format:
         return X
@@ -29,8 +29,8 @@ def canonical(X: Any) -> Any:
 
 
 def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
-    """Neighbouring columns of a matrix with few entries in all, as views: products cast float32 to
-    float64, a block at a time."""
+    """Iterate over views of neighbouring columns with few stored values in total, since products
+    convert float32 to float64 one block at a time."""
     start, n_features = 0, X.shape[1]
     while start < n_features:
         stop = max(
@@ -46,17 +46,17 @@ def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
 def _moments(
     total: np.ndarray, rest: np.ndarray, square: np.ndarray, full: np.ndarray, dtype: npt.DTypeLike
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means (m, 1) and inverse scales (m,) of columns, from two passes over their stored values, so
-    that a large mean costs no precision.
+    """Compute means (m, 1) and inverse scales (m,) of columns in two passes over their stored
+    values, so that a large mean costs no precision.
 
     Parameters
     ----------
     total : ndarray of shape (m,)
-        Weighted sums, of weights that sum to one.
+        Weighted sums of the columns, with weights that sum to one.
     rest, square : ndarray of shape (m,)
-        Weighted sums of the stored values less ``total``, and of their squares.
+        Weighted sums of the differences between stored values and ``total``, and of their squares.
     full : ndarray of shape (m,), bool
-        Columns that are stored in all rows of positive weight.
+        Mask of columns with stored values in all rows of positive weight.
     """
     # Rounding of the mean if all values are stored; else the mean times the weight of the zeros
     mean = total + np.where(full, rest, 0.0)
@@ -75,12 +75,12 @@ class SparseDesign(Design):
     """Linear responses on a scipy sparse matrix in CSC format; centring is applied to the results,
     so nothing is densified.
 
-    Dropped columns stay stored, with coefficient zero, until few remain, which are then compacted.
+    Dropped columns stay stored with coefficient zero; once few columns remain, those are copied.
 
     Parameters
     ----------
     X : sparse matrix of shape (n_samples, n_features)
-        Any format; CSC is not copied.
+        Sparse matrix in any format; CSC is not copied.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     """
@@ -106,7 +106,7 @@ class SparseDesign(Design):
         )
 
     def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Raw coefficients of all stored columns, and the scores of the means."""
+        """Return the raw coefficients of all stored columns, and the scores of the means."""
         raw = coef[:, 0] * self.inv[:, None]
         every = np.zeros((self.X.shape[1], raw.shape[1]))
         every[self.stored] = raw
@@ -132,7 +132,7 @@ class SparseDesign(Design):
         return new
 
     def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
-        """Add to each variance the contribution of one row, so that rare columns do not dominate
+        """Add the contribution of one row to each variance, so that rare columns do not dominate
         frequent ones.
 
         Parameters
@@ -147,7 +147,7 @@ class SparseDesign(Design):
         self.inv = self.inv / np.sqrt(1.0 + one * self.inv**2)
 
     def uncentred(self) -> sp.csr_array:
-        """The columns of :meth:`matrix` in stored form, each up to a constant."""
+        """Return the columns of :meth:`matrix` in sparse form, each shifted by a constant."""
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
     def matrix(self) -> np.ndarray:
@@ -155,7 +155,7 @@ class SparseDesign(Design):
 
 
 class SparseBlockDesign(SparseDesign):
-    """Linear responses on a sparse matrix in files; a step reads them once.
+    """Linear responses on a sparse matrix in files, which a step reads once.
 
     The first two reads compute the moments. Columns are loaded into a :class:`SparseDesign` once
     the memory limit allows.
@@ -163,7 +163,7 @@ class SparseBlockDesign(SparseDesign):
     Parameters
     ----------
     source : SparseSource
-        All columns; its ``memory_limit`` holds.
+        Matrix of all columns; its ``memory_limit`` applies.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
 
@@ -255,7 +255,7 @@ class SparseBlockDesign(SparseDesign):
         )
 
     def in_memory(self) -> SparseDesign:
-        """The design in memory; columns that were read before are not read again."""
+        """Return the design in memory, without reading columns a second time."""
         have, design = next(
             ((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None)
         )

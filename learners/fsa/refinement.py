@@ -1,5 +1,5 @@
-"""Refinement after annealing: exchange features if the data support it, and fit the selected ones
-to convergence."""
+"""Refinement after annealing: exchange of features if the data support it, and a fit of the
+selected ones to convergence."""
 
 from dataclasses import replace
 
@@ -44,7 +44,8 @@ def refine(
     solution : Solution
         Solution at ``state``; changed in place.
     along_path : bool, default False
-        Whether the size is one of many: no passes over all columns, exchanges only on request.
+        Whether the size is one of many; passes over all columns are then avoided, and exchanges
+        happen only on request.
     previous : Solution or None, default None
         Solution of the previous size, whose ridge is the initial guess.
     """
@@ -89,7 +90,7 @@ def refine(
 def support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
-    """Problem of fitting a support of the design, with a ridge penalty."""
+    """Return the problem of fitting a support of the design, with a ridge penalty."""
     return SupportProblem(
         problem.y,
         problem.loss,

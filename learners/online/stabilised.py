@@ -35,7 +35,7 @@ POOL = 64  # number of updates per path that determine a stage's gravity: a choi
 
 @dataclass
 class PathState:
-    """State of the paths of one binary problem between stages."""
+    """State of the paths of one binary problem between two stages."""
 
     columns: (
         np.ndarray
@@ -56,7 +56,8 @@ class PathState:
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
-        """Initial state: all coefficients are zero and all features active."""
+        """Create the initial state, in which all coefficients are zero and all features are
+        active."""
         counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)
         return cls(
             columns=np.arange(n_features),
@@ -92,7 +93,7 @@ class PathState:
         self.summed += len(self.paths.coef)
 
     def mean(self) -> np.ndarray:
-        """Mean coefficients and intercept (n_active + 1,) of the paths."""
+        """Compute the mean coefficients and intercept (n_active + 1,) of the paths."""
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
@@ -106,8 +107,8 @@ FEWER = 0.95  # drop features once the schedule keeps at most this fraction of t
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """Rate beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` if all features
-    are active, 0 if none is.
+    """Return the rate beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` if
+    all features are active, 0 if none is active.
 
     Examples
     --------
@@ -122,10 +123,10 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 
 
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
-    """Counters of each thread; the first thread counts in ``bursts`` directly.
+    """Allocate counters for each thread; the first thread counts in ``bursts`` directly.
 
-    Counts are integers: each thread sums over its own paths, and the total does not depend on how
-    paths are assigned to threads.
+    Counts are integers. Each thread sums over its paths, and the total does not depend on the
+    assignment of paths to threads.
     """
     p = len(bursts)
     return [
@@ -148,96 +149,96 @@ def _gather(counts: list[Counts]) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
+    """Linear classifier by SGD on parallel paths that drops unstable features (Ma (thesis) [1]_).
 
-    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no separate objective: every path takes
+    It implements Algorithms 3.2 to 3.4 of [1]_. There is no separate objective: every path takes
     stochastic gradient steps on the mean loss of the margin::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
-    in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to
-    how many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is
-    its selection probability; after each stage of bursts the features of lowest probability are
-    dropped permanently. The result is the mean over paths and over stages since then; on a stream
-    the current mean of the paths.
+    with rows in its own order. After a burst of rows, each coefficient shrinks in proportion to the
+    number of rows that changed it. Its selection probability is the fraction of bursts, over all
+    paths, that leave it non-zero; after each stage of bursts, the features with the lowest
+    probability are dropped permanently. The result is the mean over paths and later stages; on a
+    stream, it is the current mean of the paths.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        k, or the fraction of the features, left at the end with ``selection="annealed"``, for each
-        of several classes.
+        Number or fraction of features left at the end with ``selection="annealed"``, for each of
+        several classes.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Which features a stage drops:
+        Features that a stage drops:
 
-        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
-          many as ``schedule`` determines;
-        * "threshold": those below ``threshold``, the printed algorithm; the result is the last
-          mean.
+        * "annealed": those with the lowest selection probability (ties: mean coefficient), in the
+          number that ``schedule`` determines;
+        * "threshold": those below ``threshold``, as in the printed algorithm; the result is the
+          last mean.
     threshold : float, default 0.7
-        pi_0, in [0, 1]; larger values select fewer features.
+        Threshold pi_0, in [0, 1]; larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
-        Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
-        "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
+        Number of features left after each stage, see :class:`Schedule`; named schedules ("inverse",
+        "inverse_arxiv", "exponential", "linear") have mu = 0.3.
     learning_rate : float, default 1.0
-        Step size, above 0, divided by the mean squared length of a row.
+        Step size > 0, which is divided by the mean squared length of a row.
     rejection : float, default 0.05
-        beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
-        active; larger values give sparser models.
+        Fraction of updates rejected while all features are active, in [0, 1] (beta_0 of eq.
+        (3.14)); larger values give sparser models.
     annealing : float, default 0.0
-        gamma of eq. (3.14): how fast the rejection falls with the active features.
+        Rate at which rejection decreases with the active features (gamma of eq. (3.14)).
     burst_size : int, default 5
-        K, at least 1: rows per burst.
+        Number K of rows per burst, at least 1.
     burst_growth : float or None, default None
-        alpha of section 3.5, in (0, 1): at a fraction d of active features a burst has
-        K log(1 / (alpha d)) rows, rounded up. None: always K rows.
+        Constant alpha of section 3.5, in (0, 1): with a fraction d of active features, a burst has
+        K log(1 / (alpha d)) rows, rounded up. None means K rows.
     n_bursts : int, default 5
-        n_K, at least 1: bursts per stage.
+        Number n_K of bursts per stage, at least 1.
     n_paths : int, default 16
-        M, at least 1: paths.
+        Number M of paths, at least 1.
     min_bursts : int, default 0
-        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched
-        it.
+        Number of bursts, at least 0, that must be exceeded by those with a feature before the
+        feature is judged (delta_K of eq. (3.33)).
     n_stages : int, default 100
-        Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
+        Number of stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        ridge, above 0, over the mean squared length of a row: ``fit`` finally minimises the mean
-        loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
+        Ridge > 0 over the mean squared length of a row: ``fit`` finally minimises mean loss + ridge
+        / 2 ||coef||^2 on the remaining features (the Huberised hinge for the hinge).
     fit_intercept : bool, default True
-        Whether to fit an intercept; it is not shrunk.
+        Whether to fit an intercept, which is not shrunk.
     max_iter : int, default 20
-        Passes over the rows in ``fit``, at least 1.
+        Number of passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
         Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
         weight.
     random_state : int, RandomState or None, default None
-        Seed of the order of the rows.
+        Random seed of the row order.
     n_jobs : int or None, default None
-        Threads, -1 for all; the result does not depend on it.
+        Number of threads (-1: all), which does not affect the result.
     verbose : bool, default False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. More than two classes are
+        Coefficients in units of the raw columns; 0 for unused columns. More than two classes are
         fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     n_iter_ : int
-        Number of passes made.
+        Number of passes.
     history_ : ndarray of shape (n_stages, 2)
-        Features active after each stage of the (first) problem, and the gravity used in it.
+        Number of active features after each stage of the (first) problem, and its gravity.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X.
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md gives the replacements.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed; docs/papers.md gives replacements.
 
     References
     ----------
@@ -380,7 +381,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             self._fit_again(state, X, y, weight)
 
     def _burst(self, state: PathState) -> int:
-        """Number K_s of rows of a burst in the current stage, section 3.5."""
+        """Return the number K_s of rows of a burst in the current stage, section 3.5."""
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(
@@ -388,9 +389,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
-        """Whether a stage evaluates all features at its end. Annealed stages do so only if they
-        drop enough features.
-        """
+        """Return whether a stage evaluates all features at its end. Annealed stages do so only if
+        they drop enough features."""
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)
@@ -410,7 +410,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.seen = 0
 
     def _judge(self, state: PathState, target: int) -> np.ndarray:
-        """Mask (n_active,) of the features to keep, by their selection probabilities (3.33)."""
+        """Return a mask (n_active,) of the features to keep, based on their selection probabilities
+        (3.33)."""
         touched, survived = state.bursts.T
         judged = touched > self.min_bursts
         probability = np.where(judged, survived / np.maximum(touched, 1), 1.0)
@@ -425,9 +426,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     @staticmethod
     def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
-        """Mask of the ``target`` highest probabilities; ties favour the largest absolute mean
-        coefficient over the paths.
-        """
+        """Return a mask of the ``target`` highest probabilities; ties favour the largest absolute
+        mean coefficient over the paths."""
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
@@ -437,7 +437,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
-        """Minimise the mean loss plus ridge on the remaining features; all paths get the result."""
+        """Minimise the mean loss plus ridge penalty on the remaining features, and store the result
+        in all paths."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
         share = weight / weight.sum()

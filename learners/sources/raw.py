@@ -25,11 +25,11 @@ class RawSource(Source):
     offset : int
         Position of the first value, in bytes.
     shape : (int, int)
-        Numbers of rows and columns.
+        Number of rows and number of columns.
     dtype : dtype
         Data type in the file.
     strides : (int, int)
-        Bytes from row to row and from column to column; one of them is the size of a value.
+        Number of bytes between rows and between columns, one of which is the size of a value.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class RawSource(Source):
             os.close(file)
 
     def _read_rows(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Ranges of whole rows, from the first to the last requested column."""
+        """Read ranges of whole rows, from the first to the last requested column."""
         size, m = self.stored.itemsize, len(columns)
         first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
         dense = width == m
@@ -124,8 +124,8 @@ class RawSource(Source):
 
 
 def as_requested(file: int) -> None:
-    """Disable the system's read-ahead: blocks are read ahead here, and the remaining columns are
-    scattered."""
+    """Disable the system's read-ahead for a file: blocks are read ahead here, and the remaining
+    columns are scattered."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
@@ -141,7 +141,8 @@ def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
 
 
 def _in_turn(file: int, view: memoryview, at: int) -> int:
-    """``os.preadv`` for Windows: threads share the file position, so they take turns."""
+    """Replace ``os.preadv`` on Windows, where threads share the file position and must take
+    turns."""
     with _POSITION:
         os.lseek(file, at, os.SEEK_SET)
         data = os.read(file, len(view))
@@ -150,7 +151,7 @@ def _in_turn(file: int, view: memoryview, at: int) -> int:
 
 
 def mapped(X: np.memmap) -> RawSource:
-    """Position of a mapped array (or a view of one) in its file."""
+    """Determine the position of a mapped array (or a view of one) in its file."""
     base: Any = X
     while isinstance(base.base, np.ndarray):
         base = base.base

@@ -10,7 +10,7 @@ from .matrix import OutOfCoreMatrix
 
 
 class TorchMatrix(OutOfCoreMatrix):
-    """Float32 tensor on its device, with the interface of a matrix.
+    """Float32 tensor on its device, as an out-of-core matrix.
 
     Parameters
     ----------

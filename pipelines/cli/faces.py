@@ -36,7 +36,7 @@ class FaceTraining(Training):
         Words, Option("--keypoint", metavar="NAME", help="Train only this keypoint; repeatable.")
     ] = ()
     n_background: Annotated[
-        int, Option(metavar="N", help="Number of background images, the first by name.")
+        int, Option(metavar="N", help="Number of background images to use, the first ones by name.")
     ] = 140
     mode: Annotated[
         str,
@@ -44,7 +44,7 @@ class FaceTraining(Training):
     ] = "prune+regress"
     config: Annotated[
         Path | None,
-        Option(metavar="FILE", help="TOML or JSON file of settings, with a table for each stage."),
+        Option(metavar="FILE", help="TOML or JSON file with settings, one table per stage."),
     ] = None
 
 

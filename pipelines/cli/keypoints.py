@@ -1,4 +1,5 @@
-"""``annealed keypoints``: train, evaluate and run keypoint detectors of any object."""
+"""``annealed keypoints``: training, evaluation and use of keypoint detectors for any kind of
+object."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..keypoints.detect import FileDetections
     from ..keypoints.forms import Finished, Forms
 
-app = new_app(help="Train and run keypoint detectors of any object.")
+app = new_app(help="Train and run keypoint detectors for any kind of object.")
 
 EXPERT = partial(Option, rich_help_panel="Expert options")
 _OUTPUT = partial(Option, rich_help_panel="Output")
@@ -33,18 +34,19 @@ Mode = Annotated[
     str | None,
     EXPERT(
         metavar="MODE",
-        help="Search: scan (all windows), regress, or prune+regress (fastest, the default).",
+        help="Search method: scan (all windows), regress, or prune+regress (fastest, the default).",
     ),
 ]
 Assembly = Annotated[
     str | None,
     EXPERT(
-        metavar="NAME", help="Assembly of objects: 2d, 3d, or none (default: set by the model)."
+        metavar="NAME",
+        help="How to assemble objects: 2d, 3d, or none (default: as the model specifies).",
     ),
 ]
 Inputs = Annotated[
     Words,
-    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or: camera 0."),
+    Argument(metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or camera 0."),
 ]
 Data = Annotated[
     Path,
@@ -69,7 +71,8 @@ class Detection:
         float | None, Option(help="Minimum probability of an object (default 0.5; 0 keeps all).")
     ] = None
     threshold: Annotated[
-        float | None, EXPERT(help="Minimum score of a keypoint, regardless of objects.")
+        float | None,
+        EXPERT(help="Minimum score of a keypoint, whether it belongs to an object or not."),
     ] = None
     min_size: Annotated[
         float | None, Option(help="Smallest detection window, in image pixels.")
@@ -88,7 +91,7 @@ class Detection:
         Path | None,
         Option(
             metavar="FILE",
-            help="CSV of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
+            help="CSV file of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
         ),
     ] = None
     mode: Mode = None
@@ -103,7 +106,7 @@ class Detection:
         str,
         Option(
             metavar="auto|off|HZ",
-            help="Smoothing of points over time: automatic (5 Hz), none, or a cut-off frequency.",
+            help="Smoothing of points over time: auto (5 Hz), off, or a cut-off frequency in Hz.",
         ),
     ] = "auto"
     jobs: Annotated[
@@ -127,14 +130,19 @@ class Detection:
     crops: Annotated[
         Path | None, _OUTPUT(metavar="FOLDER", help="Folder for eye-aligned face crops.")
     ] = None
-    size: Annotated[int, _OUTPUT(metavar="PIXELS", help="Side length of the crops.")] = 112
+    size: Annotated[int, _OUTPUT(metavar="PIXELS", help="Side length of the crops, in pixels.")] = (
+        112
+    )
     resume: Annotated[
         bool,
         _OUTPUT("--resume", help="Resume an interrupted run that writes a table or COCO file."),
     ] = False
     overlay: Annotated[
         Path | None,
-        _OUTPUT(metavar="PATH", help="Image or video to write, with the detections; or a folder."),
+        _OUTPUT(
+            metavar="PATH",
+            help="Image or video to write with the detections drawn in, or a folder.",
+        ),
     ] = None
 
 
@@ -149,7 +157,7 @@ class Training:
             "--out",
             "-o",
             metavar="FILE",
-            help="Model file to write; checkpoints are put beside it.",
+            help="Model file to write; checkpoints are stored beside it.",
         ),
     ]
     background: Background = None
@@ -166,20 +174,23 @@ class Training:
 
 @dataclass(frozen=True)
 class ObjectTraining(Training):
-    """Options of ``annealed keypoints train``, which chooses its settings by the images."""
+    """Options of ``annealed keypoints train``, which chooses its settings from the images."""
 
     schema: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="TOML file of names, mirror pairs, skeleton, reference length, orientation.",
+            help="TOML file with names, mirror pairs, skeleton, reference length and orientation.",
         ),
     ] = None
     category: Annotated[
         str | None, Option(metavar="NAME", help="Category to train, if the file has several.")
     ] = None
     rotation: Annotated[
-        str | None, Option(metavar="NAME", help="upright, or free for objects of any orientation.")
+        str | None,
+        Option(
+            metavar="NAME", help="Orientation of objects: upright, or free for any orientation."
+        ),
     ] = None
     mirrored: Annotated[
         bool | None,
@@ -191,7 +202,7 @@ class ObjectTraining(Training):
     anchor: Annotated[
         Words,
         Option(
-            metavar="NAME", help="Keypoint that gets its own detector (default: tuned); repeatable."
+            metavar="NAME", help="Keypoint with a separate detector (default: tuned); repeatable."
         ),
     ] = ()
     features: Annotated[
@@ -216,7 +227,7 @@ class Evaluation:
         str,
         Option(
             metavar="ap|pck|oks",
-            help="Measure: by the reference length, by the box, or of whole objects.",
+            help="Measure: ap (by reference length), pck (by box) or oks (whole objects).",
         ),
     ] = "pck"
     keypoint: Keypoints = ()
@@ -233,8 +244,8 @@ class Evaluation:
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return the paths of images without objects: in a given folder, or else in ``background``
-    inside the data folder."""
+    """Return the paths of images without objects, from the given folder or else from the subfolder
+    ``background`` of the data."""
     from ..common.image_folders import list_images
 
     default = None if beside is None else beside / "background"
@@ -451,7 +462,7 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
 
 
 def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
-    """Boxes of known objects by photograph name."""
+    """Return the boxes of known objects for each photograph name."""
     from ..keypoints.data import read_boxes
 
     names = {Path(name).name for name in images}
@@ -461,7 +472,7 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """Return the overlay images to write, and check their names, or the name of the video, before
+    """Return the overlay images to write. Their names, or the name of the video, are checked before
     any detection."""
     from ...models.files import make_folder
     from ..common.outputs import check_outputs, overlay_paths
@@ -482,7 +493,7 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
 
 @dataclass
 class _Output:
-    """Output of results: printed, and written to files of all formats."""
+    """Output of results to the terminal and to files of all formats."""
 
     forms: Forms | None
     landmarks: bool
@@ -500,7 +511,7 @@ class _Output:
         finished: Finished | None,
         source: str | int | None,
     ) -> None:
-        """Output each photograph or frame, after the photographs of an earlier run."""
+        """Output the photographs of an earlier run, then each new photograph or frame."""
         import time
 
         from ...learners.compilation import seconds_compiling
@@ -554,7 +565,7 @@ class _Output:
 
     @cached_property
     def stems(self) -> list[str]:
-        """Return the stems of the names of crops."""
+        """Return the stems of the file names of crops."""
         from ..common.outputs import distinct_stems
         from ..keypoints.detect import SAMPLE
 
@@ -589,7 +600,8 @@ class _Output:
 
 
 def _print_result(result: FileDetections, assembled: bool, landmarks: bool) -> None:
-    """Print the detections in a photograph, with landmarks if requested; one line for a frame."""
+    """Print the detections in a photograph, with landmarks if requested, or one line for a video
+    frame."""
     if result.frame is not None:
         best = {
             d.keypoint: f"{d.keypoint} {d.x:.0f},{d.y:.0f}" for d in reversed(result.detections)

@@ -36,7 +36,7 @@ def convert(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="Model file of an older format, or name of a shipped model."
+            metavar="MODEL", help="Model file in an older format, or name of a shipped model."
         ),
     ],
     out: Annotated[
@@ -47,7 +47,7 @@ def convert(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a model to the current format, with a checksum; arrays and predictions stay equal.
+    """Convert a model to the current format, with a checksum; arrays and predictions are unchanged.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ def segment(
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Use a sample video.")] = False,
     motions: Annotated[
-        str, typer.Option(metavar="N", help="Number of motions, or auto: 2 to 5.")
+        str, typer.Option(metavar="N", help="Number of motions, or auto to choose from 2 to 5.")
     ] = "auto",
     model: Model = "motion",
     overlay: Annotated[
@@ -145,7 +145,7 @@ def train(
         int,
         typer.Option(
             metavar="N",
-            help="Number of additional synthetic driving scenes of each of three kinds.",
+            help="Number of additional synthetic driving scenes, for each of three kinds.",
         ),
     ] = 75,
     quiet: Quiet = False,
@@ -205,8 +205,8 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help=(
-                "Candidates: all (subspaces and frame pairs), or those of the paper: paper, "
-                "trajectories."
+                "Candidates: all (subspaces and frame pairs), or those of the paper (paper, "
+                "trajectories)."
             ),
         ),
     ] = "all",

@@ -45,7 +45,7 @@ def train(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier on photographs, of the training split if the data have one.
+    """Train a classifier on photographs, or on the training split if the data have one.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ def classify(
     overlay: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="Image of the evidence to write; a folder for several images."
+            metavar="PATH", help="Image of the evidence to write, or a folder for several images."
         ),
     ] = None,
     jobs: Annotated[
@@ -171,8 +171,8 @@ def evaluate(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate on the test split (without one, on all photographs), with baselines that use all
-    features.
+    """Evaluate on the test split, or on all photographs if there is none, with baselines that use
+    all features.
 
     \b
     Examples:

@@ -32,7 +32,7 @@ Table = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.",
+        help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - reads csv from stdin.",
     ),
 ]
 _or_url = (
@@ -98,7 +98,7 @@ def select(
         typer.Option(
             "--sample",
             rich_help_panel="Input",
-            help="Use a sample table, with --target diagnosis and -k auto by default.",
+            help="Use a sample table; the defaults are --target diagnosis and -k auto.",
         ),
     ] = False,
     config: Annotated[
@@ -108,7 +108,7 @@ def select(
             is_eager=True,
             metavar="FILE",
             rich_help_panel="Input",
-            help="TOML or JSON file of options; command-line options take precedence.",
+            help="TOML or JSON file with options; command-line options take precedence.",
         ),
     ] = None,
     report: Annotated[

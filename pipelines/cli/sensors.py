@@ -22,7 +22,7 @@ Data = Annotated[
     Path,
     typer.Option(
         metavar="FOLDER",
-        help="Folder of homes: NAME_events.csv or NAME-sensors.txt, with their activities.",
+        help="Folder with the files of homes: NAME_events.csv or NAME-sensors.txt, and activities.",
     ),
 ]
 HomeName = Annotated[
@@ -95,7 +95,7 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the activities of the inhabitant, with start and end.
+    """Predict the activities of the inhabitant, with their start and end.
 
     \b
     Examples:

@@ -12,15 +12,18 @@ from ..console import AsJson, Quiet, print_answer, print_error, progress
 def serve(
     port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).")] = 8000,
     host: Annotated[
-        str, typer.Option(help="Address to listen on (default: reachable from this computer only).")
+        str, typer.Option(help="Address to listen on (default: this computer only).")
     ] = "127.0.0.1",
-    workers: Annotated[int, typer.Option(help="Number of worker processes, one request each.")] = 2,
+    workers: Annotated[
+        int,
+        typer.Option(help="Number of worker processes, which answer one request each at a time."),
+    ] = 2,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
     label: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder of images to annotate in the tab Label."),
+        typer.Option(metavar="FOLDER", help="Folder of images to annotate in the Label tab."),
     ] = None,
     model: Annotated[
         Path | None,

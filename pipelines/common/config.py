@@ -1,4 +1,4 @@
-"""Settings as nested dataclasses, read from the nested tables of a TOML or JSON file."""
+"""Settings as nested dataclasses, read from nested tables in a TOML or JSON file."""
 
 import json
 import tomllib
@@ -17,7 +17,7 @@ _RENAMED = {
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
-    """Raise a ValueError for the first unknown name, if there is one."""
+    """Raise a ValueError that names the first unknown name, if any."""
     known = list(known)
     for name in names or ():
         if name not in known:
@@ -25,10 +25,10 @@ def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) ->
 
 
 def read_config(path: Path | None, defaults: Settings) -> Settings:
-    """Read settings from a TOML or JSON file, or return the defaults for None.
+    """Read settings from a TOML or JSON file; return the defaults if the path is None.
 
-    A field of ``defaults`` that is a dataclass is a table of the file. Missing entries keep their
-    defaults.
+    A field of ``defaults`` that is a dataclass corresponds to a table of the file. Missing entries
+    keep their defaults.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the file cannot be read, or does not hold a table.
+        If the file cannot be read, or does not contain a table.
     """
     try:
         raw = path.read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without repeated names, as TOML requires."""
+    """Return a JSON object, and raise an error for repeated names, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise ValueError(f"{max(names, key=names.count)!r} is set twice; expected one value")
@@ -93,8 +93,7 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
 
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
-    """Return the value converted to the type of an example: a number, text, a boolean, or a list of
-    these."""
+    """Convert a value to the type of an example: a number, text, a boolean, or a list of these."""
     if isinstance(example, tuple):
         wanted = type(example[0])
         if isinstance(value, list) and value and all(_fits(entry, wanted) for entry in value):

@@ -1,4 +1,4 @@
-"""Folders of images, and tables of annotations in them."""
+"""Image files in folders, and tables of annotations for them."""
 
 import csv
 import os
@@ -27,8 +27,8 @@ def list_images(folder: str | Path) -> list[Path]:
 
 
 def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether photographs are few and small enough for uncompiled loops: at most 8, of 16 million
-    pixels in total."""
+    """Return whether photographs are few and small enough for uncompiled loops: at most 8
+    photographs with 16 million pixels in total."""
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
         with suppress(ValueError):  # an unreadable one takes no time

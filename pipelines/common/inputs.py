@@ -14,9 +14,10 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     Parameters
     ----------
     names : iterable of str
-        Files, which need not exist; folders, searched recursively for images; patterns such as
-        ``holiday/**/*.jpg``; ``-`` for stdin, each line of which is one of these. The files of
-        folders and patterns are listed in alphabetical order, so that runs are reproducible.
+        Files, which need not exist; folders, which are searched recursively for images; patterns
+        such as ``holiday/**/*.jpg``; or ``-`` for stdin, each line of which is any of these. The
+        files of folders and patterns are listed in alphabetical order, so that runs are
+        reproducible.
     leave_out : sequence of path or None
         Output folders, which are excluded from the search in folders and patterns.
 
@@ -27,7 +28,7 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     Raises
     ------
     ValueError
-        If a folder holds no image, a pattern matches no file, or stdin is empty.
+        If a folder contains no image, a pattern matches no file, or stdin is empty.
     """
     written = [path.resolve() for path in leave_out if path is not None]
     given = (line for name in names for line in (_names_on_stdin() if name == "-" else [name]))

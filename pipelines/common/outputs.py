@@ -1,5 +1,5 @@
-"""Output paths, validated before any work: no command replaces its input or a file of another
-program."""
+"""Output paths, which are checked before any work: no command replaces its input or a file of
+another program."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def check_outputs(
     report: Path | None = None,
     report_files: Sequence[str] = (),
 ) -> None:
-    """Check all outputs of a command; call it before any work.
+    """Check all outputs of a command before it starts work.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ def check_outputs(
     model : path or None
         Model file to write. An existing file is replaced only if it is a model.
     report : path or None
-        Folder into which files are written, created if missing.
+        Folder for the report, created if missing.
     report_files : sequence of str
-        Patterns of the files that the command writes there; the first pattern is its JSON file,
-        which identifies an earlier report.
+        Patterns of the files in the report; the first pattern is that of the JSON file, which
+        identifies an earlier report.
 
     Raises
     ------
@@ -121,8 +121,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
     """Return the overlay path of each image: ``overlay`` itself for one image, unless it is a
     folder.
 
-    Otherwise ``overlay/STEM_ENDING.png``, all distinct; the ending avoids replacing photographs in
-    the folder.
+    Otherwise the paths are ``overlay/STEM_ENDING.png``, all distinct; the ending prevents replacing
+    photographs in the folder.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
 
 
 def distinct_stems(images: Sequence[str | Path]) -> list[str]:
-    """Return the stems of image names, numbered where they repeat or differ only in case.
+    """Return the stems of image names, with numbers added if they repeat or differ only in case.
 
     Examples
     --------

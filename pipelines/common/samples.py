@@ -17,7 +17,7 @@ _N_FRAMES = 40
 
 
 def sample(name: str) -> bytes:
-    """Return the content of a sample file, see :func:`write_sample`."""
+    """Return the content of a sample file; see :func:`write_sample`."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / name
         write_sample(path)
@@ -43,8 +43,8 @@ def _photograph(name: str) -> Path:
 
 
 def _table() -> bytes:
-    """Wisconsin breast cancer, 569 rows of 30 columns (Street, Wolberg and Mangasarian, 1993), with
-    named classes."""
+    """Return the Wisconsin breast cancer data, 569 rows of 30 columns (Street, Wolberg and
+    Mangasarian, 1993), with named classes."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer(as_frame=True)
@@ -53,7 +53,7 @@ def _table() -> bytes:
 
 
 def _scene() -> Iterator[np.ndarray]:
-    """Two photograph patches that rotate and move over a third patch, which moves slowly."""
+    """Render two photograph patches that rotate and move over a third patch, which moves slowly."""
     import cv2
     import numpy as np
 

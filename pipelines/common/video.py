@@ -1,4 +1,4 @@
-"""Writing of videos: atomic, and verified by reading them back."""
+"""Writing of videos, which is atomic and verified by reading them back."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -26,9 +26,9 @@ def check_video_name(path: Path) -> None:
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a video under a temporary name, read it back, and rename it if it is complete.
 
-    Yields a function that takes one frame: RGB, uint8 (H, W, 3), all of one size. ``.avi`` holds
-    motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An existing file is replaced
-    atomically.
+    Yields a function that takes one RGB frame, uint8 (H, W, 3); all frames must have the same size.
+    ``.avi`` files contain motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An
+    existing file is replaced atomically.
     """
     check_video_name(path)
     # suppresses messages of FFmpeg
@@ -73,7 +73,7 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> 
 
 
 def _n_frames(path: Path) -> int:
-    """Number of readable frames; 0 if the file cannot be opened."""
+    """Return the number of readable frames, or 0 if the file cannot be opened."""
     capture = capture_of(path)
     n = 0
     while capture.grab():

@@ -1,2 +1,2 @@
-"""Keypoints of any object: annotations and their schema, automatic settings, training,
+"""Keypoints of any kind of object: annotations and their schema, automatic settings, training,
 evaluation."""

@@ -29,7 +29,7 @@ class FileDetections:
     image : str
         Name of the image, as given by the caller.
     pixels : ndarray or None
-        RGB pixels, if kept.
+        RGB pixels; None if they were not requested.
     seconds : float
         Duration of the detection alone.
     detections : list of Detection
@@ -83,7 +83,7 @@ def records(
     landmarks: bool = False,
     category: str | None = None,
 ) -> dict[str, list]:
-    """Detections and faces, or objects of another category, as JSON values."""
+    """Convert detections and faces, or objects of another category, to JSON values."""
     described = [
         instance.record()
         | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
@@ -110,13 +110,13 @@ def detect_files(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> Iterator[FileDetections]:
-    """Detect keypoints in image files (none: the sample photograph), in order; a bad file yields a
-    record with its error.
+    """Detect keypoints in image files (by default the sample photograph), in order; a bad file
+    yields a record with its error.
 
-    ``file_map`` runs the detection, by default in this process; the detections do not depend on it.
+    ``file_map`` runs the detection, by default in this process; it does not affect the detections.
     ``plain=True`` compiles nothing and is the default for few photographs; results differ in the
     last digits. ``keep_pixels=False`` returns results without the photographs, which other
-    processes would have to send. ``boxes`` are those of known objects, by file name.
+    processes would have to send. ``boxes`` holds the boxes of known objects for each file name.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -130,7 +130,8 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
-    """Compile or load what a detection needs, on the sample photograph, before timing starts."""
+    """Compile or load everything that a detection needs, using the sample photograph, before timing
+    starts."""
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(
@@ -148,8 +149,8 @@ def detect_file(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
-    """Detect keypoints in one file, or in the sample photograph for None; ``plain`` uses uncompiled
-    loops."""
+    """Detect keypoints in one file, or in the sample photograph if the name is None; ``plain`` uses
+    uncompiled loops."""
     if not plain:
         warm_up(detector, options)
     shown = SAMPLE if name is None else name
@@ -167,7 +168,7 @@ def detect_file(
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Return detections and faces, and the duration of the detection in seconds, without
+    """Return detections and faces, and the duration of the detection in seconds, excluding
     compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
@@ -188,7 +189,8 @@ def detect_many(
     """Detect keypoints in images (H, W, 3), in order, with ``n_jobs`` processes but at most one per
     core.
 
-    Images are read a few ahead of the results, which do not depend on ``n_jobs``. Options and
-    errors are those of :meth:`KeypointDetector.detect`; an error is raised when its image is due.
+    A few images are read ahead. The results do not depend on ``n_jobs``. Options and errors are
+    those of :meth:`KeypointDetector.detect`; an error is raised when the iteration reaches its
+    image.
     """
     return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

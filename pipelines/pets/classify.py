@@ -1,4 +1,4 @@
-"""Classifies photographs (``annealed pets classify``)."""
+"""Classification of photographs (``annealed pets classify``)."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,16 +11,16 @@ from ...vision.words.pet_features import Photograph
 
 @dataclass(frozen=True)
 class Classification:
-    """The most likely class of one photograph.
+    """Most likely class of one photograph.
 
     Attributes
     ----------
     image : str
-        The file as given by the caller.
+        File name as given by the caller.
     label : str
     probability : float
     photograph : Photograph or None
-        As read, if kept.
+        Photograph; None if it was not requested.
     """
 
     image: str

@@ -1,4 +1,5 @@
-"""Connections of ``annealed serve``; incomplete requests are closed after a timeout."""
+"""Connections of ``annealed serve``, which are closed after a timeout if a request is
+incomplete."""
 
 import asyncio
 
@@ -10,8 +11,8 @@ HEAD_SECONDS = 15.0
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's connection, closed if the head of a request takes too long, and at once beyond
-    ``limit_concurrency``."""
+    """Connection of uvicorn that is closed if the head of a request takes too long, and at once
+    beyond ``limit_concurrency``."""
 
     timer: asyncio.TimerHandle | None = None
 

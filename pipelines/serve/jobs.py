@@ -1,4 +1,4 @@
-"""The worker processes of the local page: queueing, limits of time and memory, cancellation."""
+"""Worker processes of the local page: queueing, limits of time and memory, cancellation."""
 
 import asyncio
 import fcntl
@@ -41,8 +41,8 @@ _CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS]
 
 
 class Worker:
-    """A pool of one process, which can be stopped independently, with a folder and a pipe for its
-    progress.
+    """Pool of one process, which can be stopped independently, with its own folder and progress
+    pipe.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Worker:
 
 
 class WorkerPool:
-    """A queue of worker processes.
+    """Queue of worker processes.
 
     Parameters
     ----------
@@ -151,12 +151,12 @@ class WorkerPool:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Worker]:
-        """Wait for a worker.
+        """Wait for a free worker.
 
         Raises
         ------
         RequestError
-            With status 503, if too many requests are waiting or this one has waited too long.
+            If too many requests are waiting or this one has waited too long (status 503).
         """
         if self.waiting >= MAX_WAITING:
             raise RequestError(
@@ -187,12 +187,12 @@ class WorkerPool:
 
     @contextmanager
     def room(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of an upload in memory, as they arrive, until its answer.
+        """Count the bytes of an upload in memory, from their arrival until the answer.
 
         Raises
         ------
         RequestError
-            With status 503, if all uploads together need too much memory.
+            If all uploads together need too much memory (status 503).
         """
         mine = 0
 
@@ -218,7 +218,7 @@ _progress: Connection  # to the server
 
 
 def _start(progress: Connection, folder: str, memory: int) -> None:
-    """Set the limits of this process, which ends with the server."""
+    """Set the limits of this process, which ends together with the server."""
     global _progress
     _progress = progress
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server stops its workers
@@ -237,7 +237,7 @@ def _end_with_server() -> None:
 
 
 def _prepare(kind: str) -> None:
-    """Load the model of a tab, one process at a time, since the others reuse the compiled code on
+    """Load the model of a tab in one process at a time, since the others reuse the compiled code on
     disk."""
     if kind in TABS:
         folder = os.open(Path(__file__).parent, os.O_RDONLY)
@@ -250,7 +250,7 @@ def _prepare(kind: str) -> None:
 
 
 def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
-    """Return the content of an answer; every error is a one-line RequestError."""
+    """Return the content of an answer, converting every error to a one-line RequestError."""
     path = Path(name)
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Starts the server of ``annealed serve``."""
+"""Start of the server of ``annealed serve``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket.
 
     Raises
     ------
@@ -58,17 +58,17 @@ def serve(
     host : str
         Host name or address to listen on.
     port : int
-        Port; 0 takes any free one.
+        Port; 0 selects any free port.
     workers : int
         Number of worker processes.
     open_page : bool
         Whether to open the page in the browser.
     say : function
-        Called with the address once the page is available.
+        Function called with the address once the page is available.
     label : path, optional
         Folder of images for the Label tab.
     model : path, optional
-        Model file for the objects in them.
+        Model file for the objects in these images.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A formula as one C99 file: standard headers only, no allocation."""
+"""Formula as one C99 file that uses only standard headers and allocates no memory."""
 
 import re
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ _HEAD = """/* Written by annealed {version}: C99, no allocation; link with the m
 
 
 def write_c(formula: Formula, stem: str = "model") -> bytes:
-    """Return a C99 source with the names of the inputs, and a function that maps a row to scores,
+    """Return C99 source with the names of the inputs, and a function that maps a row to scores,
     class, and probabilities or predictions.
 
     Parameters
     ----------
     formula : Formula
     stem : str, default "model"
-        Prefix of the names, reduced to an identifier.
+        Prefix of the names, converted to a valid identifier.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def _strings(words: Iterable[str]) -> str:
 
 
 def _string(word: str) -> str:
-    """C literal of a word in UTF-8; special characters are written as numbers."""
+    """Return a word as a C string literal in UTF-8, with special characters written as numbers."""
     if "\0" in word:
         raise ValueError(f"the name {word!r} cannot be written in C; expected no NUL character")
     plain = set(range(32, 127)) - set(b'"\\?')

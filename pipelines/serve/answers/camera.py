@@ -1,4 +1,4 @@
-"""Answers of the Camera tab: the faces in successive frames, with person numbers."""
+"""Answers of the Camera tab: faces in successive frames, with person numbers."""
 
 from functools import lru_cache
 from pathlib import Path

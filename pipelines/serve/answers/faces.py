@@ -34,7 +34,7 @@ detector = cache(lambda: load_model("faces"))  # the shipped model
 
 
 def prepare() -> None:
-    """Load the detector and its compiled code."""
+    """Load the detector and its compiled functions."""
     warm_up(detector(), DetectionOptions())
 
 
@@ -48,8 +48,8 @@ def check_pixels(path: Path, most: int) -> None:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json``; with ``picture`` also the photograph
-    as JPEG, with ``files`` the table, the COCO file and the crops."""
+    """Return the record of ``annealed faces detect --json``. Add the photograph as JPEG for
+    ``picture``, and the table, the COCO file and the crops for ``files``."""
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
@@ -71,7 +71,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _options(fields: Fields) -> DetectionOptions:
-    """Return the options of the detection; invalid ones are refused without the file name."""
+    """Return the options of the detection; errors about invalid options omit the file name."""
     numbers = {
         name: fields.number(name)
         for name in ("min_probability", "threshold", "min_size", "max_size", "roll")
@@ -84,7 +84,7 @@ def _options(fields: Fields) -> DetectionOptions:
 
 
 def features() -> dict[str, Any]:
-    """Return the strongest features of each keypoint's model and their place in the window."""
+    """Return the strongest features of each keypoint's model and their positions in the window."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,

@@ -1,4 +1,4 @@
-"""Answers of the Label tab: an image, and the proposals of the current model."""
+"""Answers of the Label tab: an image, and proposals by the current model."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -25,8 +25,8 @@ def _detector(model: str, changed: str | None) -> KeypointDetector:
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the image as JPEG with its size, and with ``model`` the detected objects; ``changed``
-    identifies the version of the model."""
+    """Return the image as JPEG with its size and, if ``model`` is given, the detected objects;
+    ``changed`` identifies the version of the model."""
     check_pixels(path, LIMITS["label"].pixels)
     pixels, model, objects = read_image(path), fields.text("model"), []
     if model is not None:

@@ -1,4 +1,4 @@
-"""Answers of the Pets tab: the class of a photograph, and the location of the evidence."""
+"""Answers of the Pets tab: the class of a photograph, and the location of the evidence for it."""
 
 from functools import cache
 from pathlib import Path
@@ -26,8 +26,8 @@ classifier = prepare = cache(lambda: load_model("pets"))  # the shipped one
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed pets classify --json``; with ``evidence`` also its
-    location."""
+    """Return the record of ``annealed pets classify --json``, with the location of the evidence if
+    ``evidence`` is set."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
     result = classify_file(classifier(), path)
@@ -38,7 +38,8 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _evidence(explained: Explanation) -> dict[str, Any]:
-    """Red for the label, blue against it; stronger evidence is less transparent."""
+    """Draw evidence for the label in red and against it in blue; stronger evidence is less
+    transparent."""
     heat = cv2.GaussianBlur(explained.heat, (0, 0), _BLUR)
     strongest_pixels = float(np.percentile(np.abs(heat), _FULL))
     share = np.clip(np.abs(heat) / max(strongest_pixels, 1e-12), 0.0, 1.0)

@@ -25,12 +25,12 @@ FIELDS = (
 
 
 def prepare() -> None:
-    """Nothing to load."""
+    """Do nothing: selection needs no model."""
 
 
 def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed select --json``; with ``report`` also the HTML page of
-    ``--report``."""
+    """Return the record of ``annealed select --json``, with the HTML page of ``--report`` if
+    ``report`` is set."""
     tell("reading the table")
 
     def bar(iterable: Iterable, what: str) -> Iterator:

@@ -32,7 +32,7 @@ class Check:
     needs: str = ""
 
 
-_DETECTION = {"DR": 3.0, "PCD": 1.0}
+_DETECTION = {"DR": 2.0, "PCD": 0.5}
 _SMALLEST = {"methods": ["annealed"], "sizes": [(300, 10)]}
 CHECKS = {
     "fsa-classification": Check("fsa-classification", _DETECTION | {"AUC": 0.002}, _SMALLEST),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from annealed.models.files import replacing
 from annealed.pipelines.console import markdown_table
 
 from .provenance import incomplete, run_of, write

@@ -1,4 +1,5 @@
-"""Solve a fitting problem: build the design, anneal through the sizes and refine each solution."""
+"""Solution of a fitting problem: build the design, anneal through the sizes, and refine each
+solution."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -142,7 +143,7 @@ def solve_path(
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Whether the plan of each size anneals with a ridge."""
+    """Return whether the plan of each size anneals with a ridge."""
     columns = sizes * problem.columns_per_unit
     return np.array(
         [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
@@ -151,7 +152,8 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context of a fit that sets the number of threads and reports where X is not finite."""
+    """Context manager of a fit, which sets the number of threads and reports where X is not
+    finite."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):
@@ -163,7 +165,7 @@ def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
 
 
 def size_of(problem: FitProblem, settings: FitSettings) -> int:
-    """Number of features (or groups) to select.
+    """Return the number of features (or groups) to select.
 
     Raises
     ------
@@ -184,7 +186,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
 
 
 def best_constant(problem: FitProblem, settings: FitSettings, design: Design) -> Solution:
-    """Solution without features: the best constant."""
+    """Return the solution without features, the best constant."""
     loss, weight, q = problem.loss, problem.sample_weight, problem.y.shape[1]
     intercept = np.zeros(q)
     if settings.fit_intercept:
@@ -211,7 +213,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
 def _start(
     design: Design, problem: FitProblem, start: Start | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Starting values of the coefficients of all features and of the intercept."""
+    """Return starting values of the coefficients of all features and of the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
     if start is None or start[1].shape[1:] != shape[1:]:
         return None, None
@@ -232,7 +234,8 @@ def _anneal(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """States of one annealing run at the ascending ``sizes``, using the plan of the first size."""
+    """Return the states of one annealing run at the ascending ``sizes``, with the plan of the first
+    size."""
     weight, prior = problem.sample_weight, with_ridge(settings.prior, plan.annealing_ridge)
     loss = problem.loss.surrogate(problem.y, weight)
     step = loss.default_step_size
@@ -251,7 +254,7 @@ def _anneal(
     ):
         # Otherwise steps diverge in the curvature of the prior, for which no rate accounts
         smoothness = Prior(second_order=prior.second_order)
-        bound = np.linalg.norm(smoothness.curvature(design.n_knots, design.width), 2)
+        bound = float(np.linalg.norm(smoothness.curvature(design.n_knots, design.width), 2))
         rate = limited_step(rate, 1.0 / bound)
     momentum = settings.momentum
     if momentum is None:  # unstable with steps longer than the curvature allows
@@ -314,10 +317,9 @@ def _anneal(
 
 
 def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) -> np.ndarray:
-    """Number of features after each step: the schedule down to the largest size, then the others.
-    With a refinement the schedule ends when the largest size is reached, because a refit is better
-    than further gradient steps.
-    """
+    """Return the number of features after each step: the schedule down to the largest size, then
+    the other sizes. With a refinement, the schedule ends when the largest size is reached, because
+    a refit is better than further gradient steps."""
     counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
@@ -328,7 +330,8 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Problem on far fewer equivalent rows if that saves time, else the problem itself."""
+    """Return a problem on far fewer equivalent rows if that saves time, otherwise the same
+    problem."""
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)
@@ -337,15 +340,15 @@ def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
 
 
 def _by_moments(problem: FitProblem, settings: FitSettings) -> bool:
-    """Whether the moments of the rows determine the fit."""
+    """Return whether the moments of the rows determine the fit."""
     return isinstance(problem.loss, SquaredLoss) and settings.response is None
 
 
 def training_problems(
     problem: FitProblem, settings: FitSettings, splits: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> Iterator[FitProblem]:
-    """Problem on the training rows of each split. Moments are added over folds, so that all splits
-    together read the rows once."""
+    """Return the problem on the training rows of each split. Moments are added over folds, so that
+    all splits together read the rows once."""
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
     folds = all(
@@ -364,7 +367,7 @@ def training_problems(
 
 
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:
-    """Same problem, with rows that have the given moments."""
+    """Return the same problem on rows that have the given moments."""
     m, rows = problem.X.shape[1], moments.equivalent_rows()
     weight = np.full(len(rows), moments.n_rows / len(rows))
     return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))

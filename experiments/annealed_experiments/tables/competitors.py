@@ -237,7 +237,7 @@ def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=200, n_res
             new = error(trial)
             if rng.random() < np.exp(min(0.0, step * (value - new) / value)):
                 used, value = trial, new
-            best = min(best, (value, used), key=lambda found: found[0])
+            best = min(best, (value, used), key=lambda result: result[0])
     return np.flatnonzero(best[1])
 
 

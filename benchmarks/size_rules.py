@@ -2,9 +2,11 @@
 folds, and their scores on rows used to choose neither columns nor number.
 
     python benchmarks/size_rules.py FOLDER --seeds 4      # .csv (column target) and .npz tables
+    python benchmarks/size_rules.py FOLDER --only alon    # some of them, by name
     python benchmarks/size_rules.py --noise 6             # tables of noise, six of each kind
 
-The tables of scikit-learn are always among them. All rules use the same paths; for the score of a
+The tables of scikit-learn are among them. "factor" is the geometric mean of the largest over the
+smallest number. All rules use the same paths; for the score of a
 fold each chooses the number by the other folds.
 """
 
@@ -77,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--noise", type=int, default=0)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")
@@ -102,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             ),
             *given,
         ]:
+            if args.only is not None and path.stem not in args.only:
+                continue
             target = "target" if path.suffix == ".csv" else None
             table = path.stem
             runs = [
@@ -114,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     np.array(
                         [
                             np.mean(k),
-                            np.exp(np.ptp(np.log(np.maximum(k, 1)))),
+                            np.ptp(np.log(np.maximum(k, 1))),
                             score.mean(),
                             loss.mean(),
                         ]
@@ -129,9 +134,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 )
     for rule, values in totals.items():
         k, spread, score, loss = np.mean(values, axis=0)
-        print_line(
-            "mean", rule, f"{k:.1f}, most over fewest {spread:.2f}", f"{score:.3f}", f"{loss:.3f}"
-        )
+        columns = f"{k:.1f}, factor {np.exp(spread):.2f}"
+        print_line("mean", rule, columns, f"{score:.3f}", f"{loss:.3f}")
 
 
 if __name__ == "__main__":

@@ -75,5 +75,5 @@ else:
             """Fallback for scikit-learn before version 1.9, which has no callbacks."""
 
         def with_callbacks(method):
-            """No callbacks to manage."""
+            """Return the method unchanged, since there are no callbacks to manage."""
             return method

@@ -1,4 +1,4 @@
-"""Shared parts of all commands: options, one-line errors, progress on stderr, tables and JSON."""
+"""Parts shared by all commands: options, one-line errors, progress on stderr, tables and JSON."""
 
 import functools
 import json
@@ -51,7 +51,7 @@ _METAVARS = {"str": "TEXT", "path": "PATH", "int": "INTEGER", "float": "NUMBER"}
 
 
 class PanelCommand(TyperCommand):
-    """A command whose help groups the options by their ``rich_help_panel``, in plain text."""
+    """Command whose help groups the options by their ``rich_help_panel``, in plain text."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section of the help for each panel."""
@@ -69,7 +69,7 @@ class PanelCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments of the usage line, required ones without braces."""
+        """Return the arguments of the usage line, with braces around optional ones only."""
         return [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
@@ -83,7 +83,7 @@ def _plain_type(names: str) -> str:
 
 
 def new_app(help: str) -> typer.Typer:
-    """Return a group of commands with the project's settings."""
+    """Return a group of commands with the settings of the project."""
     return typer.Typer(
         help=help,
         no_args_is_help=True,
@@ -110,12 +110,12 @@ def root_options(
         ),
     ] = False,
 ) -> None:
-    """Define the options of ``annealed`` itself, given before the name of a command."""
+    """Define the options of ``annealed`` itself, which precede the name of a command."""
 
 
 def print_error(message: object) -> None:
-    """Print one line on stderr: line breaks become spaces, and a long message is cut in the
-    middle."""
+    """Print one line on stderr: line breaks become spaces, and the middle of a long message is
+    omitted."""
     typer.echo("annealed: " + short(message), err=True)
 
 
@@ -125,10 +125,11 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
 
 
 def with_options(of: type, **defaults: Any) -> Callable:
-    """Decorate a command whose first parameter is a dataclass: its fields become options.
+    """Decorate a command whose first parameter is a dataclass, whose fields become options.
 
-    Fields carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata; an option
-    whose default is () is repeatable. ``defaults`` replace those of the fields.
+    Fields are annotated with ``Annotated[..., typer.Option(...)]`` or have its arguments as
+    metadata; an option whose default is () is repeatable. ``defaults`` replaces the defaults of the
+    fields.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     for entry in fields(of):
@@ -165,11 +166,11 @@ def with_options(of: type, **defaults: Any) -> Callable:
 
 
 def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command: invalid input, missing files and missing packages end it with a one-line
-    message and exit code 2.
+    """Decorate a command so that invalid input, missing files and missing packages end it with a
+    one-line message and exit code 2.
 
-    With ``--json`` the message is also printed on stdout, as an object with ``error``. Warnings of
-    this package are printed as one line each; those of other libraries are suppressed.
+    With ``--json``, the message is also printed on stdout, as an object with the key ``error``.
+    Warnings of this package are printed as one line each; those of other libraries are suppressed.
     """
 
     @functools.wraps(command)
@@ -196,8 +197,8 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_extra(error: Exception) -> str:
-    """Return the message of an error; for a missing package, it names the extra that installs
-    it."""
+    """Return the message of an error; for a missing package, the message names the extra that
+    installs it."""
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
     return (
@@ -228,12 +229,13 @@ def end(n_inputs: int, n_failed: int) -> None:
 
 def print_json(record: Any) -> None:
     """Print one JSON document (see :func:`plain`) on one line of stdout, in ASCII, since file names
-    may hold bytes that are not text."""
+    may contain bytes that are not text."""
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table on the terminal: numbers right-aligned, cells formatted by :func:`text`."""
+    """Print a table on the terminal, with numbers right-aligned and cells formatted by
+    :func:`text`."""
     from rich.console import Console
     from rich.table import Table
 
@@ -272,7 +274,7 @@ def text(value: Any) -> str:
 def markdown_table(
     columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text
 ) -> str:
-    """Return a table in Markdown, cells formatted by :func:`text`."""
+    """Return a table in Markdown, with cells formatted by :func:`text`."""
     head = list(columns)
     return "".join(
         "| " + " | ".join(map(cell, line)) + " |\n" for line in (head, ["---"] * len(head), *rows)
@@ -313,7 +315,7 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
 
 
 def number_or_auto(option: str, text: str) -> int | None:
-    """Parse the value of an option as a positive integer, or None for "auto"; otherwise raise a
+    """Parse the value of an option as a positive integer, or as None for "auto"; otherwise, raise a
     ValueError."""
     if text == "auto":
         return None

@@ -1,4 +1,4 @@
-"""Compilation of each part of the package by running it once (``annealed warmup``)."""
+"""Compilation of each part of the package by running the part once (``annealed warmup``)."""
 
 import warnings
 from collections.abc import Callable

@@ -347,7 +347,8 @@ def render(checkout: Path) -> list[Path]:
     for page in pages_of(checkout):
         text = render_page(page, results)
         if text != page.read_text(encoding="utf-8"):
-            page.write_text(text, encoding="utf-8")
+            with replacing(page) as temporary:
+                temporary.write_text(text, encoding="utf-8")
             changed.append(page)
     return changed
 

@@ -11,7 +11,7 @@ from .piecewise_linear import encoded, evenly_spaced, hat_basis
 
 class ExplicitDesign(Design):
     """All standardised columns in memory, as one matrix: scores and gradients are BLAS products.
-    The other designs compute the same without forming the matrix; tests use this one as the
+    Other designs give the same results without forming the matrix; in tests, this design is the
     reference.
 
     Parameters

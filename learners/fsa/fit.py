@@ -152,7 +152,8 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Set the number of threads for a fit, and report where X is not finite."""
+    """Context manager of a fit, which sets the number of threads and reports where X is not
+    finite."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):

@@ -48,8 +48,8 @@ class BatchSource(Source):
                 )
             if len(rest) != len(rests[0]):
                 raise ValueError(
-                    f"batch {i} of batches is one of {1 + len(rest)}; "
-                    f"expected {1 + len(rests[0])} as the first"
+                    f"batch {i} of batches has {1 + len(rest)} parts; "
+                    f"expected {1 + len(rests[0])} as in the first"
                 )
         self.names = columns[0] if isinstance(columns[0], list) else None
         self.shape = sum(sizes), columns[0] if self.names is None else len(self.names)

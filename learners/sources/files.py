@@ -248,7 +248,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     if kind == ".npy":
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
-                raise ValueError("not a file of numpy.save; expected an array in NumPy's format")
+                raise ValueError("not written by numpy.save; expected an array in NumPy's format")
         return np.load(path, mmap_mode="r")
     try:
         if kind in (".h5", ".hdf5"):

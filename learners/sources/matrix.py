@@ -146,7 +146,7 @@ class OutOfCoreMatrix:
 
     def __getitem__(self, where: Any) -> None:
         raise TypeError(
-            "data on a device are not split into folds here; expected arrays, or criterion='ebic'"
+            "data on a device cannot be split into folds; expected arrays, or criterion='ebic'"
         )
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:

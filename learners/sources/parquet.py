@@ -13,7 +13,7 @@ from .raw import as_requested
 
 @contextmanager
 def damage_named(name: str) -> Iterator[None]:
-    """Convert decoder errors of any type to a ValueError that names the file.
+    """Context manager that converts decoder errors of any type to a ValueError naming the file.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class ParquetSource(Source):
             )
         if not self.names:
             raise ValueError(
-                f"columns={columns!r} of a table of {len(every)}; expected one at least"
+                f"columns={columns!r} selects none of {len(every)}; expected at least one"
             )
         self._groups = [(part, g) for part in parts for g in part.groups]
         self.target, self.weight = (

@@ -177,7 +177,7 @@ def write_csr(
     except Exception as error:  # zipfile, zlib, numpy and scikit-learn raise different exceptions
         shutil.rmtree(folder)
         raise ValueError(
-            f"{path}: damaged or not such a matrix ({' '.join(str(error).split())})"
+            f"{path}: damaged or not a matrix in this format ({' '.join(str(error).split())})"
         ) from None
 
 

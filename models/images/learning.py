@@ -1,4 +1,4 @@
-"""Learning class scores from columns: FSA, sDist on the columns that it selects, and the
+"""Learning of class scores from columns: FSA, sDist on the columns that it selects, and the
 temperature of the scores."""
 
 from dataclasses import dataclass
@@ -29,17 +29,17 @@ class ClassifierSettings:
     Parameters
     ----------
     method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
-        Learner, in this order: FSA with linear responses; FSA with piecewise-linear responses;
-        sDist on the columns that linear FSA selects; the mean of the probabilities of linear FSA
-        and sDist; sDist on all columns by stabilised truncated SGD, as in Ma (thesis).
+        Learner: FSA with linear responses, FSA with piecewise-linear responses, sDist on the
+        columns that linear FSA selects, the mean of the probabilities of linear FSA and sDist, or
+        sDist on all columns by stabilised truncated SGD, as in Ma (thesis).
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
-        Parameter lambda of FSA's prior.
+        Parameter lambda of the prior of FSA.
     mu : float, default 1.0
-        Speed of FSA's schedule; larger values drop columns earlier.
+        Speed of the annealing schedule; larger values drop columns earlier.
     n_steps : int, default 100
-        Number of steps of FSA's schedule.
+        Number of steps of the annealing schedule.
     max_order : int, default 1
         Maximum number of factors in a product of sDist.
     """
@@ -74,8 +74,8 @@ class ClassifierSettings:
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Columns of the photographs. CSC is not copied. The matrix stays sparse, except for the
-            method "piecewise", which makes a dense copy (float32).
+            Columns of the photographs. CSC is not copied. The matrix remains sparse, except with
+            the method "piecewise", which makes a dense copy (float32).
         y : ndarray of shape (n_photographs,), int
             Class indices.
 

@@ -1,4 +1,5 @@
-"""Candidate segmentations of a sequence with their features and errors, the rows of a ranking."""
+"""Candidate segmentations of a sequence with their features and errors, which are the rows of a
+ranking."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class CandidateSet:
 
     @property
     def known_errors(self) -> np.ndarray:
-        """Errors of the candidates.
+        """Return the errors of the candidates.
 
         Raises
         ------
@@ -185,7 +186,7 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 
 
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
-    """Features relative to the other candidates of the same sequence.
+    """Compute features relative to the other candidates of the same sequence.
 
     For piecewise-linear responses, the range within the sequence is scaled to [0, 1]; for linear
     responses, the mean is subtracted and, with ``standardize``, the standard deviation is scaled to
@@ -205,8 +206,8 @@ def relative_rows(
     columns: np.ndarray | slice = slice(None),
     standardize: bool = False,
 ) -> np.ndarray:
-    """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence
-    after another."""
+    """Compute relative features (n_candidates, n_columns) of the candidates of all sequences, one
+    sequence after another."""
     return np.concatenate(
         [relative(one.features[:, columns], response, standardize) for one in sets]
     )

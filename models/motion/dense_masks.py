@@ -52,7 +52,7 @@ def label_maps(
     ------
     frame : ndarray of shape (H, W, 3), uint8
     motions : ndarray of shape (H, W), int
-        Label of each pixel; -1 where no track is seen in the frame.
+        Label of each pixel; -1 if no track is seen in the frame.
 
     References
     ----------
@@ -102,8 +102,8 @@ def _label_map(
 
 
 def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray) -> np.ndarray:
-    """Mean difference in grey values (H, W) between frame t and frame s, which is warped to it by
-    the motion of some tracks."""
+    """Compute the mean difference in grey values (H, W) between frame t and frame s, which is
+    warped to it by the motion of some tracks."""
     height, width = held[t].shape[:2]
     both = np.isfinite(tracks[[t, s]]).all(axis=(0, 2)) if s in held else np.zeros(0, bool)
     motion = None
@@ -121,7 +121,7 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
 
 
 def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
-    """Probability of each track's label by its motion, relative to the other labels.
+    """Compute the probability of each track's label from its motion, relative to the other labels.
 
     Affine motions from each frame to the next frames are compared by their mean squared distances,
     with Gaussian noise of ``sigma`` pixels. The probabilities are not calibrated; a label that fits

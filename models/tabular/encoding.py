@@ -106,8 +106,7 @@ class ColumnEncoding:
             words := [word for word in as_words(values) if word is not None]
         ):
             raise ValueError(
-                f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: "
-                f"expected {self.kind}s"
+                f"column {self.name!r} holds cells such as {words[0]!r}; expected {self.kind}s"
             )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)

@@ -328,7 +328,9 @@ class TabularModel(ModelFile):
         kinds = header["link"], header["probabilities"]
         flip, slope = float(header.get("flip", 0.0)), float(header.get("slope", 1.0))
         if not (0.0 <= flip < 0.5 and 0.0 < slope < np.inf):
-            raise ValueError(f"flip {flip}, slope {slope}: expected a share below 0.5 and a number")
+            raise ValueError(
+                f"flip {flip}, slope {slope}: expected a flip below 0.5 and a finite slope"
+            )
         return cls(
             additive,
             header["task"],

@@ -168,7 +168,9 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             frame, target = as_frame(X), _as_series(self, y)
             validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
             if len(frame) != len(target):
-                raise ValueError(f"X has {len(frame)} rows and y {len(target)}; expected as many")
+                raise ValueError(
+                    f"X has {len(frame)} rows and y {len(target)}; expected equal numbers"
+                )
             table = usable(table_from_frame(frame, target, options, []))
             if sample_weight is not None:
                 table.weight = check_sample_weight(sample_weight, len(frame))[table.rows]
@@ -468,7 +470,7 @@ def _in_parameters(message: str) -> str:
 
 @contextmanager
 def _parameter_names() -> Iterator[None]:
-    """Show parameter names instead of command-line options in errors raised in a block."""
+    """Context manager that replaces command-line options by parameter names in errors."""
     try:
         yield
     except ValueError as error:

@@ -85,8 +85,7 @@ class Checkpoint:
                 self._read(lines, made_from or {})
             else:
                 file.truncate(0)
-                file.seek(0)
-                file.write(self._header)
+                append(self.path, file, self._header)
 
     def _read(self, lines: list[bytes], made_from: dict[str, Any]) -> None:
         check_header(self.path, lines[0], made_from)
@@ -124,7 +123,8 @@ class Checkpoint:
             if self.path is not None:
                 with open_locked(self.path) as file:
                     # another process may have died within a line, or the file may have been removed
-                    file.write(line if list(whole_lines(self.path, file)) else self._header + line)
+                    known = list(whole_lines(self.path, file))
+                    append(self.path, file, line if known else self._header + line)
         return self._known[name]
 
 
@@ -160,6 +160,17 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
             file.seek(0, os.SEEK_END)
             return
         yield line
+
+
+def append(path: Path, file: Any, line: bytes) -> None:
+    """Append a line to an open file of finished pieces; a ValueError names the file if it cannot be
+    written."""
+    try:
+        file.seek(0, os.SEEK_END)
+        while line:  # unbuffered: closing the file has nothing left to write
+            line = line[os.write(file.fileno(), line) :]
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> None:

@@ -50,15 +50,15 @@ def read_tables(path: Path) -> dict[str, Any]:
     try:
         raw = path.read_text(encoding="utf-8")
         is_json = path.suffix.lower() == ".json"
-        entries = json.loads(raw, object_pairs_hook=_distinct) if is_json else tomllib.loads(raw)
+        entries = json.loads(raw, object_pairs_hook=distinct) if is_json else tomllib.loads(raw)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: the file: expected settings by name")
+        raise ValueError(f"{path}: expected a table of settings")
     return entries
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, and raise an error for repeated names, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
@@ -68,7 +68,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: {table or 'the file'}: expected settings by name")
+        raise ValueError(f"{path}: {table or 'top level'}: expected a table of settings")
     known = {field.name: getattr(defaults, field.name) for field in fields(defaults)}
     read = {}
     for name, value in entries.items():

@@ -333,7 +333,7 @@ def check_scheduler(address: str) -> None:
 
 @contextmanager
 def running_on(address: str) -> Iterator[None]:
-    """Run the Dask computations of a block on the cluster with that address.
+    """Context manager that runs Dask computations on the cluster with the given address.
 
     Raises
     ------
@@ -372,7 +372,7 @@ def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
 
 @contextmanager
 def _scheduler_errors(address: str) -> Iterator[None]:
-    """Convert errors of the cluster, but not of the work, to a ValueError."""
+    """Context manager that converts errors of the cluster, but not of the work, to a ValueError."""
     try:
         yield
     except ValueError:  # of the work

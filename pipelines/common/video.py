@@ -58,11 +58,12 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 writer.release()
         if not n_frames:
             raise ValueError(f"{path}: no frames to write")
-        if (n_read := _n_frames(temporary)) < n_frames:
-            raise ValueError(
-                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read "
-                "back: is the disk full?)"
+        n_read = _n_frames(temporary)
+        if n_read < n_frames or not _is_whole(temporary):
+            what = f"{n_read} of {n_frames} frames can be read back" + ", no index" * (
+                n_read == n_frames
             )
+            raise ValueError(f"{path}: cannot be written ({what}: is the disk full?)")
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:
@@ -70,6 +71,13 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> 
     with writing_video(Path(path), rate) as write:
         for frame in frames:
             write(frame)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether the size of a file is that in its header, if it is .avi: its index comes last."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    return head[:4] != b"RIFF" or int.from_bytes(head[4:], "little") + 8 <= path.stat().st_size
 
 
 def _n_frames(path: Path) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...models.keypoints.schema import Schema, read_schema
 from ...vision.images import image_size, read_image
+from ..common.config import distinct
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 from .faces import FACES, N_LANDMARKS, read_pts
 
@@ -259,7 +260,7 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
             raise ValueError(
-                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in "
+                f"{path}, line {line}: duplicate {keypoint} of {schema.category} {which:.60} in "
                 f"{row['image']:.60}"
             )
         instance[keypoint] = (
@@ -341,8 +342,8 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
-    """Raise an error for a visible point outside its image, or a hidden one more than an image size
-    outside."""
+    """Raise an error for a visible point outside its image, or a hidden one, or a corner of a box,
+    more than an image size outside."""
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
@@ -438,7 +439,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
         raise ValueError(f"{folder}: {len(files)} .json files, expected one COCO keypoint file")
     path = files[0]
     try:
-        coco = json.loads(path.read_text(encoding="utf-8"))
+        coco = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct)
         for part in ("images", "annotations", "categories"):
             if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum(
                 "id" in entry for entry in coco[part]
@@ -485,10 +486,12 @@ def coco_objects(
                     "for each"
                 )
             box = a.get("bbox") and np.array(a["bbox"], float).reshape(4).tolist()
-            if box and min(box[2:]) <= 0:
+            if box and not min(box[2:]) > 0:
                 raise ValueError(f"{where}: bbox={a['bbox']}, expected a positive width and height")
             points = dict(zip(names, values.reshape(-1, 3).tolist()))
-            objects[files[a["image_id"]]].append((points, box, bool(a.get("iscrowd"))))
+            entry = points, box, bool(a.get("iscrowd"))
+            if entry not in objects[files[a["image_id"]]]:  # the same object twice counts once
+                objects[files[a["image_id"]]].append(entry)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
@@ -520,6 +523,8 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 if name in schema.keypoints and v > 0
             }
             x, y, w, h = box or [np.nan] * 4
+            for corner in ((x, y, False), (x + w, y + h, False)) if box else ():
+                _check_inside(f"{path}: {Path(file).name}", "a corner of a bbox", corner, size)
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
             if measured and not crowd:
                 for name, point in named.items():

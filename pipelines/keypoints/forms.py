@@ -6,9 +6,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,7 +18,7 @@ from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.face_alignment import align_face, check_size
 from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.schema import Schema
-from ..common.checkpoints import check_header, header_line, open_locked, whole_lines
+from ..common.checkpoints import append, check_header, header_line, open_locked, whole_lines
 from ..common.outputs import check_outputs
 from .detect import FileDetections
 from .drawing import write_image
@@ -338,7 +336,7 @@ class Finished:
         try:
             lines = whole_lines(self.path, self._file)
             if (header := next(lines, None)) is None:
-                self._write(header_line(made_from))
+                append(self.path, self._file, header_line(made_from))
             else:
                 check_header(self.path, header, made_from)
             self.n = sum(1 for _ in lines)
@@ -346,17 +344,9 @@ class Finished:
             self.close()
             raise
 
-    def _write(self, line: bytes) -> None:
-        try:
-            self._file.write(line)
-            self._file.flush()
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
-
     def add(self, record: dict[str, Any]) -> None:
         """Append a record."""
-        self._file.seek(0, os.SEEK_END)
-        self._write(json.dumps(record).encode() + b"\n")
+        append(self.path, self._file, json.dumps(record).encode() + b"\n")
         self.n += 1
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -370,5 +360,4 @@ class Finished:
 
     def close(self) -> None:
         """Close the file and release its lock."""
-        with suppress(OSError):  # a full disk, which has been reported
-            self._file.close()
+        self._file.close()

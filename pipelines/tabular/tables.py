@@ -77,10 +77,10 @@ def read_table(path: str | Path, request: Request) -> Table:
     path = Path(path)
     if brings_its_target(path):
         if request.target is not None:
-            raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
+            raise ValueError(f"{path}: includes the target; expected no --target {request.target}")
         for option, name in [*request.of_rows.items(), *(("as", kind) for kind in request.kinds)]:
             option = option.replace("_", "-")
-            raise ValueError(f"{path}: holds numbers only; expected no --{option} {name}")
+            raise ValueError(f"{path}: contains only numbers; expected no --{option} {name}")
         matrix = read_matrix(path)
         with in_file(path):
             table = _from_matrix(matrix, request)
@@ -98,7 +98,7 @@ def read_table(path: str | Path, request: Request) -> Table:
 
 @contextmanager
 def in_file(path: Path | str) -> Iterator[None]:
-    """Add the file name to errors raised in a block."""
+    """Context manager that adds the file name to errors."""
     try:
         yield
     except ValueError as error:
@@ -256,8 +256,8 @@ def read_frame(
     encoding : str or None, default None
         Character encoding; None means UTF-8.
     notes : list of str or None, default None
-        List to which lines about a detected separator, and about rows longer than the header, are
-        added.
+        List to which lines about a detected separator, rows longer than the header, and sheets that
+        are not read are added.
     decimal_comma : bool, default True
         Whether numbers such as 1,5 are detected if the comma is not the separator.
 
@@ -284,7 +284,8 @@ def read_frame(
             raise ValueError(f"{path}: not a readable table ({error})") from None
     elif name.endswith(".xlsx"):
         try:
-            frame = pd.read_excel(path, engine="openpyxl")
+            with pd.ExcelFile(path, engine="openpyxl") as book:
+                frame, sheets = pd.read_excel(book), book.sheet_names
         except ImportError:
             raise ValueError(
                 f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of "
@@ -292,6 +293,8 @@ def read_frame(
             ) from None
         except Exception as error:  # errors of zipfile, xml and openpyxl on damaged files
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
+        if notes is not None and len(sheets) > 1:
+            notes.append(f"{path.name}: {len(sheets)} sheets, reading the first, {sheets[0]!r}")
     else:
         frame = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
     frame.columns = _different(path, frame.columns)
@@ -393,11 +396,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:
-        return parquet.read_table(path, pre_buffer=False).to_pandas(
-            split_blocks=True, self_destruct=True
-        )
+        table = parquet.read_table(path, pre_buffer=False, page_checksum_verification=True)
+        return table.to_pandas(split_blocks=True, self_destruct=True)
     columns: dict[str, Any] = {}
-    with parquet.ParquetFile(path, pre_buffer=False) as file:
+    with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         names = file.schema_arrow.empty_table().to_pandas().columns
         if (
             file.metadata.num_rows * len(names) * 8 <= _SMALL

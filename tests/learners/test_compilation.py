@@ -290,7 +290,7 @@ def test_plain_forms_are_the_compiled_ones(kernel, args):
 
 
 def test_the_old_name_of_the_numpy_backend_warns():
-    with pytest.warns(FutureWarning, match="plain_forms is numpy_backend"):
+    with pytest.warns(FutureWarning, match="plain_forms was renamed to numpy_backend"):
         backend = compilation.plain_forms()
     with backend:
         assert compilation.is_small(np.inf)

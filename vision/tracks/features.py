@@ -21,7 +21,7 @@ _MEASURES = ("euclidean", "angular")
 
 
 class Feature(NamedTuple):
-    """A feature of a segmentation.
+    """Feature of a segmentation.
 
     A likelihood feature measures how well the points of each motion fit a subspace; a prior feature
     measures how compact the motions are.
@@ -38,7 +38,7 @@ class Feature(NamedTuple):
 
 
 class Space(NamedTuple):
-    """A space in which points are compared: a representation of the tracks or its projection."""
+    """Space in which points are compared: a representation of the tracks or its projection."""
 
     representation: str
     dimension: float | None = None  # in multiples of the number of motions; None: the full vectors
@@ -58,7 +58,7 @@ class FeatureSet:
     """Names and kinds of the feature columns; subclasses compute the values."""
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns.
+        """Return all features, in the order of the columns.
 
         Returns
         -------
@@ -68,7 +68,7 @@ class FeatureSet:
         raise NotImplementedError
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features, (n_features,), in the order of the columns.
+        """Return the names of the features, (n_features,), in the order of the columns.
 
         Returns
         -------
@@ -78,7 +78,7 @@ class FeatureSet:
         return np.array([feature.name for feature in self.features()], dtype=object)
 
     def is_prior(self) -> np.ndarray:
-        """Mask of the prior features, (n_features,).
+        """Return a mask of the prior features, (n_features,).
 
         Returns
         -------
@@ -152,7 +152,7 @@ class SegmentationFeatures(FeatureSet):
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
     def spaces(self) -> list[Space]:
-        """All spaces: first the full vectors, then the projections.
+        """Return all spaces: first the full vectors, then the projections.
 
         Returns
         -------
@@ -168,7 +168,7 @@ class SegmentationFeatures(FeatureSet):
         return [Space(r) for r in self.representations] + projected
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns of :meth:`compute`.
+        """Return all features, in the order of the columns of :meth:`compute`.
 
         Returns
         -------
@@ -285,7 +285,8 @@ class SegmentationFeatures(FeatureSet):
         measure: str,
         segmentations: Sequence[np.ndarray],
     ) -> np.ndarray:
-        """Shares of the edges of all k-nearest-neighbour graphs that join two motions."""
+        """Compute the fraction of edges that join two motions, for all k-nearest-neighbour
+        graphs."""
         n_neighbours = min(max(self.neighbours), len(points(space)) - 1)
         near = nearest_neighbours(points(space), n_neighbours, measure)
         cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
@@ -345,7 +346,7 @@ TRAJECTORY_FEATURES = replace(
 
 
 def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
-    """The points (P, D) of a space."""
+    """Return the points (P, D) of a space."""
     if space.dimension is None:
         return REPRESENTATIONS[space.representation](tracks.in_canonical_order) / np.sqrt(
             tracks.n_frames
@@ -360,8 +361,8 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Distance of each point to the 3-D affine subspace fitted by least squares to the points of
-    its label.
+    """Compute the distance of each point to the 3-D affine subspace fitted to the points of its
+    label.
 
     Parameters
     ----------
@@ -386,7 +387,7 @@ def subspace_distances(
 
 
 def _distances_within(points: np.ndarray) -> np.ndarray:
-    """Distance of each point to the subspace fitted to all points."""
+    """Compute the distance of each point to the subspace fitted to all points."""
     centred = points - points.mean(axis=0)
     n, width = centred.shape
     rank = min(3, n - 1, width)
@@ -408,7 +409,7 @@ def _distances_within(points: np.ndarray) -> np.ndarray:
 
 
 def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> np.ndarray:
-    """Indices of the nearest neighbours of each point, nearest first.
+    """Return the indices of the nearest neighbours of each point, nearest first.
 
     Parameters
     ----------

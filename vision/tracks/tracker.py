@@ -1,4 +1,5 @@
-"""Point tracks from a video: corners, pyramidal Lucas-Kanade, a forward-backward check."""
+"""Point tracks from a video: corners, pyramidal Lucas-Kanade tracking, and a forward-backward
+check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ class Tracker:
         return ends, good
 
     def _windows(self, image: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Interpolated grey values around each point, (P, window * window)."""
+        """Return interpolated grey values around each point, (P, window * window)."""
         offsets = np.arange(self.window, dtype=np.float32) - (self.window - 1) / 2
         dy, dx = np.meshgrid(offsets, offsets, indexing="ij")
         x = points[:, :1].astype(np.float32) + dx.ravel()
@@ -157,7 +158,7 @@ class Tracker:
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Normalised correlation of corresponding rows; 1 where both are constant.
+    """Compute the normalised correlation of corresponding rows; 1 where both are constant.
 
     Parameters
     ----------

@@ -48,7 +48,9 @@ def write_xlsx(formula: Formula) -> bytes:
             ).data_type = "s"  # a name that begins with = is not a formula
             book.active.cell(2, j, value or None)
         except IllegalCharacterError:
-            raise ValueError(f"the name {name!r} holds characters that a workbook cannot") from None
+            raise ValueError(
+                f"the name {name!r} holds characters that a workbook cannot contain"
+            ) from None
     book.active.freeze_panes = "A2"
     out = io.BytesIO()
     book.save(out)

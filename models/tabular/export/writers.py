@@ -105,8 +105,7 @@ def export(
             )
         formula = formula_of(model)
         _write_json(formula)  # fails if a name is not valid text: some writers would not
-        content = WRITERS[suffix](formula, **options)
     except UnicodeEncodeError as error:
         raise ValueError(f"{path}: {error.object!r} holds characters that are not text") from None
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    with replacing(path) as temporary:  # workbooks have temporary files of their own
+        temporary.write_bytes(WRITERS[suffix](formula, **options))

@@ -59,8 +59,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
         notes.append(f"no column is selected at a false discovery rate of {fdr:.0%}")
     if selector.exchangeability_ < 0.05:
         notes.append(
-            "the knockoffs do not suit these columns (p = "
-            f"{selector.exchangeability_:.3f}): do not trust the rate"
+            "the knockoffs do not match these columns (p = "
+            f"{selector.exchangeability_:.3f}): the rate is unreliable"
         )
     return names, {
         "fdr": fdr,

@@ -54,7 +54,7 @@ def leaks(table: Table, task: str) -> list[str]:
             lines.append(
                 f"column {column.name!r} alone predicts the target almost perfectly "
                 f"({share:.2%} of the {of}): "
-                f"known before it? {_out(column.name)}"
+                f"is it known before the target? {_out(column.name)}"
             )
     return lines
 

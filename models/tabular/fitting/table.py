@@ -50,6 +50,10 @@ _NEARLY_ALL = 0.9  # of the cells: text with more distinct values identifies the
 MAX_ROWS = 20_000  # used for folds and halves: more take time and change little
 _RARE = 20  # sampled rows of each class, if it has that many
 _WORDS = 4  # words per cell, on average, from which on text is free text
+_MAX_NUMBER = 1e150  # the square of a larger number, or a sum of squares, may overflow
+# Ratio of number and spread above which few digits of the spread are stored, and fraction of the
+# sum of squares below which all cells but one hardly count. Choices
+_DIGITS, _REST = 1e10, 1e-4
 LARGE = 20_000_000  # cells from which on a table is stored in single precision
 KINDS = (NUMBER, CATEGORY, DATE)  # of --as
 # fraction of numbers (dates) from which on text is a column of numbers (dates) with bad cells
@@ -65,7 +69,7 @@ _DATES = "read as days since 1970-01-01"
 # logarithm keeps: a choice
 _SKEWED, _LESS = 2.0, 0.5
 _MIN_SKEWED = 50  # rows: with fewer a single number decides
-_PARTS = "parts of dates, one-hot encoded (--as COLUMN=date: days only)"
+_PARTS = "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only)"
 # ordered answers; words separated by "/" are synonyms
 _SCALES = (
     "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
@@ -291,7 +295,7 @@ class _Decisions:
         self.precise = True  # single precision is enough
         self.columns: list[ColumnEncoding] = []
         self.taken: Collection[str] = ()  # names in the file
-        self.complete: dict[str, tuple[bool, float, bool]] = {}
+        self.complete: dict[str, tuple[bool, float, bool, str]] = {}
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
         self.incomplete = "incomplete, missing values " + (
@@ -325,17 +329,23 @@ class _Decisions:
             (present == present[0]).all() and not (self.keep_missing and share > 0)
         ):
             return self.leave_out(name, "constant")
+        if (most := np.abs(present).max()) > _MAX_NUMBER:
+            return self.leave_out(name, f"numbers up to {most:.0e}, whose squares overflow")
         fill = None if self.keep_missing else float(np.median(present))
         self.precise &= is_precise(present)
+        if why := doubtful(present[:, None]).get(0):
+            self.done[why].append(name)
         if share > 0:
             self.done[self.incomplete].append(name)
         self.columns.append(ColumnEncoding(name, kind, fill, levels, style=style))
 
     def complete_number(self, name: str) -> None:
         """Decide on a column without missing values."""
-        constant, median, precise = self.complete[name]
+        constant, median, precise, why = self.complete[name]
         if constant:
             return self.leave_out(name, "constant")
+        if why:
+            self.done[why].append(name)
         self.precise &= precise
         self.columns.append(ColumnEncoding(name, NUMBER, None if self.keep_missing else median))
 
@@ -502,20 +512,41 @@ def encode_frame(
     return encoding.encode(frame, np.float32 if large else np.float64), decisions
 
 
-def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]:
-    """Return whether each column of finite numbers is constant, its median, and whether single
-    precision is sufficient."""
-    result: dict[str, tuple[bool, float, bool]] = {}
+def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, str]]:
+    """Return whether each column of finite numbers is constant, its median, whether single
+    precision is sufficient, and the answer of :func:`doubtful`, if any."""
+    result: dict[str, tuple[bool, float, bool, str]] = {}
     for names, X in number_blocks(frame, frame.columns):
-        complete = np.isfinite(X).all(axis=0) & (len(X) > 0)
+        complete = (np.abs(X) <= _MAX_NUMBER).all(axis=0) & (len(X) > 0)
         X = X[:, complete]
+        notes = doubtful(X)
         constant, precise = (
             (X[:1] == X).all(axis=0),
             np.abs(X).max(axis=0, initial=0.0) <= 1e4 * X.std(axis=0),
         )
         facts = constant.tolist(), np.median(X, axis=0).tolist(), precise.tolist()
-        result.update(zip(compress(names, complete), zip(*facts)))
+        why = [notes.get(j, "") for j in range(X.shape[1])]
+        result.update(zip(compress(names, complete), zip(*facts, why)))
     return result
+
+
+def doubtful(X: np.ndarray) -> dict[int, str]:
+    """Return the columns of finite numbers in which few digits, or a single cell, matter, with the
+    reason."""
+    if not X.size:
+        return {}
+    reasons, means, spread = {}, X.mean(axis=0), X.std(axis=0, dtype=np.float64)
+    low, high = X.min(axis=0), X.max(axis=0)
+    imprecise = np.maximum(high, -low) > _DIGITS * spread
+    farthest = np.maximum(high - means, means - low)
+    alone = farthest**2 > (1 - _REST) * (len(X) - 1) * spread**2
+    for j in np.flatnonzero((low < high) & (imprecise | alone)).tolist():
+        others = np.delete(X[:, j], np.abs(X[:, j] - means[j]).argmax())
+        if imprecise[j]:
+            reasons[j] = "with a spread near the precision of the numbers: subtract a constant"
+        elif np.ptp(others) > 0:
+            reasons[j] = "with one cell so far from the others that they hardly count: check it"
+    return reasons
 
 
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
@@ -736,6 +767,8 @@ def encode_matrix(
             fills[some] = np.nanmedian(X[:, some], axis=0)
             if not keep_missing:
                 X = np.where(invalid & some, fills, X)
+        for place, why in doubtful(X[:, missing == 0]).items():
+            decisions.done[why].append(names[np.flatnonzero(missing == 0)[place]])
         constant = (X[:1] == X).all(axis=0)
         if (some & ~constant).any():
             decisions.done[decisions.incomplete] = [

@@ -209,6 +209,8 @@ def test_the_disk_is_full_while_a_video_is_written(tmp_path):
         assert [p.name for p in tmp_path.iterdir()] == [path.name] and path.read_bytes() == b"old"
         write_video(path, iter(frames), 10.0)
         assert sum(1 for _ in read_frames(path)) == 40
+        with full_disk(path.stat().st_size - 100), pytest.raises(ValueError, match="written"):
+            write_video(path, iter(frames), 10.0)  # all frames of .avi, without its index
         path.unlink()
 
 

@@ -47,7 +47,7 @@ def with_order(
 
 
 def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
-    """Greedy order of the columns of two matrices of responses; see :func:`with_order`.
+    """Return a greedy order of the columns of two matrices of responses; see :func:`with_order`.
 
     Examples
     --------
@@ -104,7 +104,8 @@ def cheapest_order(
 def expected_cost(
     model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0
 ) -> float:
-    """Mean number of features evaluated per window, with the costs of :func:`cheapest_order`."""
+    """Compute the mean number of features evaluated per window, with the costs of
+    :func:`cheapest_order`."""
     sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])

@@ -1,4 +1,4 @@
-"""Fits one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
+"""Fit of one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -253,13 +253,14 @@ def _select(
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:
-    """Row weights (n,) that sum to one half in each class; y of shape (n,) or (n, 1)."""
+    """Return row weights (n,) that sum to one half in each class; y has shape (n,) or (n, 1)."""
     y = y.reshape(-1)
     return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
 
 
 def _balanced_rows(y: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """At most ``n`` rows, ascending: up to half of them positives, the rest negatives."""
+    """Draw at most ``n`` rows, in ascending order: up to half of them positives, the rest
+    negatives."""
     positive, negative = (
         rng.permutation(np.flatnonzero(y > 0)),
         rng.permutation(np.flatnonzero(y < 0)),

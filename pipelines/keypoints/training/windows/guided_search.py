@@ -1,5 +1,5 @@
-"""Trains the parts of Algorithm 3: a cascade c0 of whole faces, and a regressor f and classifier c1
-for each keypoint.
+"""Training of the parts of Algorithm 3: a cascade c0 of whole faces, and a regressor f and
+classifier c1 for each keypoint.
 
 Algorithm 3 is that of Barbu et al. (2014), section 7.2.
 """
@@ -75,9 +75,8 @@ class GuideSettings:
 
 
 class Near(NamedTuple):
-    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n,
-    2).
-    """
+    """Windows near a keypoint, as patches (n, 26, 26, 3), and the offset (dx, dy) from each to the
+    keypoint, (n, 2)."""
 
     patches: np.ndarray
     offsets: np.ndarray

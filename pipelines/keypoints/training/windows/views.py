@@ -55,9 +55,8 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face,
-        in reference lengths and in image pixels.
-        """
+        """Return which points (n, 2) lie outside all boxes and far enough from the keypoint of
+        every face, in reference lengths and in image pixels."""
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
         reach = (
@@ -93,14 +92,14 @@ def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
 
 
 def inner(schema: Schema) -> slice:
-    """Indices of the anchors among the keypoints; all if none are chosen."""
+    """Return the indices of the anchors among the keypoints, or of all keypoints if no anchors are
+    chosen."""
     return slice(len(schema.anchors) or None)
 
 
 def instance_centres(image: AnnotatedImage) -> np.ndarray:
-    """Centre of each face (n_faces, 2): the mean of its annotated anchors, or of all points if
-    there are none.
-    """
+    """Compute the centre of each face (n_faces, 2): the mean of its annotated anchors, or of all
+    points if there are none."""
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
     return np.array(
@@ -109,9 +108,8 @@ def instance_centres(image: AnnotatedImage) -> np.ndarray:
 
 
 def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
-    """Mean vector from the centre of a face to each keypoint, in reference lengths, over faces and
-    their mirror images.
-    """
+    """Compute the mean vector from the centre of a face to each keypoint, in reference lengths,
+    over faces and their mirror images."""
     schema = images[0].schema
     shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]
     every = np.concatenate(
@@ -130,7 +128,7 @@ def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[floa
 
 
 def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImage]:
-    """Annotations of photographs without faces."""
+    """Return empty annotations for photographs without faces."""
     n = len(schema.keypoints)
     return [
         AnnotatedImage(
@@ -141,7 +139,8 @@ def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImag
 
 
 def held_out(image: AnnotatedImage, share: float) -> bool:
-    """Whether a photograph is held out for calibration, decided by a hash of its file name."""
+    """Return whether a photograph is held out for calibration, decided by a hash of its file
+    name."""
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
@@ -211,7 +210,7 @@ def split_views(
 
 
 def since(start: float) -> str:
-    """Time since ``start`` (of `time.monotonic`) in words."""
+    """Return the time since ``start`` (of `time.monotonic`) in words."""
     return f"{time.monotonic() - start:.1f} s"
 
 
@@ -219,7 +218,8 @@ _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the 
 
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Keys of windows, int64: index of the view, level of the pyramid, pixel."""
+    """Pack the index of the view, the level of the pyramid and the pixel into keys of windows,
+    int64."""
     return (
         (np.int64(view) << _VIEW)
         | (np.int64(level) << _LEVEL)
@@ -229,21 +229,20 @@ def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray
 
 
 def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """View, level, y and x of keys from `pack_keys`."""
+    """Unpack keys from `pack_keys` into view, level, y and x."""
     return keys >> _VIEW, (keys >> _LEVEL) & 0xFF, (keys >> _Y) & 0xFFFF, keys & 0xFFFF
 
 
 def keys_of_view(view: int) -> tuple[int, int]:
-    """The smallest key of a view, and of the next one."""
+    """Return the smallest key of a view, and of the next view."""
     return view << _VIEW, (view + 1) << _VIEW
 
 
 def positive_windows(
     level: Level, view: View, ied_range: tuple[float, float], radius: float
 ) -> np.ndarray:
-    """Pixels (n, 2) of the level, inside its frame, within ``radius`` of a visible keypoint of a
-    face whose reference length there is in the range.
-    """
+    """Return the pixels (n, 2) of a level that lie inside its frame and within ``radius`` of a
+    visible keypoint, for faces whose reference length on the level is in the range."""
     low, high = ied_range
     ied = view.reference_length * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -276,12 +275,12 @@ class Windows:
         return len(self.keys)
 
     def take(self, rows: np.ndarray) -> Windows:
-        """The windows of the given rows."""
+        """Return the windows of the given rows."""
         return Windows(self.patches[rows], self.keys[rows], self.scores[rows])
 
 
 def join(parts: Sequence[Windows], window: int = 24) -> Windows:
-    """All windows of the parts, in order."""
+    """Join the windows of all parts, in order."""
     side = window + 2
     return Windows(
         np.concatenate([np.empty((0, side, side, 3), np.uint8), *[p.patches for p in parts]]),
@@ -293,7 +292,7 @@ def join(parts: Sequence[Windows], window: int = 24) -> Windows:
 def _cut(
     levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int
 ) -> Windows:
-    """Windows at the pixels ``places[k]`` (n, 2) of each level."""
+    """Cut windows at the pixels ``places[k]`` (n, 2) of each level."""
     keys = np.concatenate(
         [
             np.empty(0, np.int64),
@@ -366,7 +365,7 @@ def sample_view(
 
 
 def cut_keys(levels: Sequence[Level], key: np.ndarray, score: np.ndarray, window: int) -> Windows:
-    """Windows of one view by their keys, in the order of the keys."""
+    """Cut the windows of one view given their keys, in the order of the keys."""
     _, level_of, y, x = unpack_keys(key)
     patches = np.empty((len(key), window + 2, window + 2, 3), np.uint8)
     for k in np.unique(level_of):

@@ -254,7 +254,7 @@ def _anneal(
     ):
         # Otherwise steps diverge in the curvature of the prior, for which no rate accounts
         smoothness = Prior(second_order=prior.second_order)
-        bound = np.linalg.norm(smoothness.curvature(design.n_knots, design.width), 2)
+        bound = float(np.linalg.norm(smoothness.curvature(design.n_knots, design.width), 2))
         rate = limited_step(rate, 1.0 / bound)
     momentum = settings.momentum
     if momentum is None:  # unstable with steps longer than the curvature allows

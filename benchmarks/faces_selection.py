@@ -29,6 +29,7 @@ from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
 from annealed.pipelines.keypoints.training.windows.fitting import fit_rows
 from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining
 from annealed.vision.windows.feature_pool import FeaturePool
+from annealed_experiments.faces.curves import mined_rows
 from common import new_parser
 
 
@@ -76,7 +77,7 @@ def main(argv=None):
         job, settings.classifier, face_cascade=whole.face_cascade, guides=whole.guides
     )
     try:
-        positives, reference, ordinary, negatives = training.mined_rows(args.keypoint)
+        positives, reference, ordinary, negatives = mined_rows(training, args.keypoint)
     except ValueError as error:
         parser.error(str(error))
     patches = np.concatenate([positives.patches, negatives.patches])

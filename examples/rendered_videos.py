@@ -128,7 +128,42 @@ def street(rng, n_frames):
     return still, bodies, poses, camera
 
 
-SCENES = {"indoors": indoors, "driving": street}
+def avenue(rng, n_frames):
+    """The same of an avenue: the camera moves ahead 0.38 m a frame and turns slowly to the right,
+    with facades on the right, trees and parked cars on the left."""
+    still = [plane([-40, 1.4, 0.5], [80, 0, 0], [0, 0, 110], 12, 44)]
+    z = 6.0
+    while z < 110:
+        width, height = rng.uniform(6, 14), rng.uniform(5, 14)
+        still.append(plane([9.0 + 0.05 * z, 1.4, z], [0, 0, width], [0, -height, 0], 3, 3))
+        still.append(plane([9.0 + 0.05 * z, 1.4, z], [9, 0, 0], [0, -height, 0], 2, 3))
+        still.append(box([-6.5 + rng.uniform(-0.5, 0.5), 0.75, z + 2], [1.7, 1.3, 4.2]))
+        still.append(box([-8.5, -0.6, z + rng.uniform(4, 6)], [0.5, 4.0, 0.5]))
+        still.append(box([-8.5, -3.6, z + 5], [3.0, 2.4, 3.0]))
+        z += width + rng.uniform(0, 2)
+    still.append(plane([-90, 1.4, 120], [180, 0, 0], [0, -25, 0], 8, 2))
+    bodies = [
+        box([0, 0, 0], [1.9, 2.0, 4.6]),
+        box([0, 0, 0], [1.8, 1.4, 4.2]),
+        box([0, 0, 0], [0.7, 1.8, 1.7]),
+    ]
+    paths = (
+        ([0.3, 0.4, 10], [0.03, 0, 0.5]),
+        ([-2.4, 0.7, 40], [0.01, 0, -0.3]),
+        ([3.6, 0.5, 13], [0.02, 0, 0.24]),
+    )
+    t = np.arange(n_frames)[:, None]
+    poses = [
+        [(turned(0.003 * i), place) for i, place in enumerate(np.array(start) + t * speed)]
+        for start, speed in paths
+    ]
+    tilt = smooth(rng, n_frames, 0.002) + 0.004 * t * [1.0, 0.0, 0.0]
+    headings = 0.002 * t[:, 0] ** 2 * 0.38
+    places = np.column_stack([headings, 0.0 * headings, 0.38 * t[:, 0]])
+    return still, bodies, poses, [(turned(*angles), at) for angles, at in zip(tilt, places)]
+
+
+SCENES = {"indoors": indoors, "driving": street, "avenue": avenue}
 
 
 def draw(frame, labels, corners, picture, label):

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -124,25 +124,25 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
     return lambda function: app.command(name, cls=PanelCommand)(one_line_errors(function))
 
 
-def with_options(of: type, **defaults: Any) -> Callable:
-    """Decorate a command whose first parameter is a dataclass, whose fields become options.
+def with_options(of: Callable, **defaults: Any) -> Callable:
+    """Decorate a command whose first parameter is a dataclass, or another function with these
+    arguments: its fields, or its parameters, become options.
 
-    Fields are annotated with ``Annotated[..., typer.Option(...)]`` or have its arguments as
-    metadata; an option whose default is () is repeatable. ``defaults`` replaces the defaults of the
-    fields.
+    They carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata of a field; an
+    option whose default is () is repeatable. ``defaults`` replace the declared ones.
     """
     hints, options = get_type_hints(of, include_extras=True), []
-    for entry in fields(of):
-        hint, default = hints[entry.name], defaults.get(entry.name, entry.default)
-        if entry.metadata:  # of a lower layer
-            settings = dict(entry.metadata)
+    metadata = {entry.name: entry.metadata for entry in fields(of)} if isinstance(of, type) else {}
+    for name, declared in signature(of).parameters.items():
+        hint, default = hints[name], defaults.get(name, declared.default)
+        if metadata.get(name):  # of a lower layer
+            settings = dict(metadata[name])
             hint = Annotated[hint, typer.Option(*settings.pop("flags"), **settings)]
         if default == ():
             hint, default = Annotated[list[str] | None, *hint.__metadata__], None
         if hasattr(hint, "__metadata__"):
-            default = Parameter.empty if default is MISSING else default
             options.append(
-                Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
             )
 
     def decorate(command: Callable) -> Callable:
@@ -154,7 +154,8 @@ def with_options(of: type, **defaults: Any) -> Callable:
                 for name, v in values.items()
                 if v is not None
             }
-            command(of(**values), **given)
+            request = of(**values) if isinstance(of, type) else functools.partial(of, **values)
+            command(request, **given)
 
         _, *others = signature(command, eval_str=True).parameters.values()
         others = [p.replace(kind=p.KEYWORD_ONLY) for p in others]
@@ -330,10 +331,9 @@ def number_or_auto(option: str, text: str) -> int | None:
 
 def load_model_of(kind: str, name: str) -> Any:
     """Load a model by the name of a shipped model or by its path, and check its kind."""
-    from ..models import load_model, resolve_model
-    from ..models.files import read_header
+    from ..models import load_model
 
-    path = resolve_model(name)
-    if read_header(path)["kind"] != kind:
+    model = load_model(name)
+    if kind != model.KIND:
         raise ValueError(f"model {name!r}: not {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
-    return load_model(path)
+    return model

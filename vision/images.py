@@ -149,9 +149,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
 
 def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
     mode = image.mode
-    if mode.startswith("I;16"):
-        return as_rgb(np.asarray(image).astype(np.uint16))
-    if mode == "I":  # Pillow's mode for 16-bit grey in some formats
+    if mode == "I" or mode.startswith("I;16"):  # "I" is 16-bit grey in some formats
         return as_rgb(np.clip(np.asarray(image), 0, 65535).astype(np.uint16))
     if mode == "F":
         return as_rgb(np.asarray(image))

@@ -17,38 +17,24 @@ ROWS = 512
 MISSING = 255
 
 
-def _encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    for x, edges, code in zip(X.T, knots, codes, strict=True):
-        missing = np.isnan(x)
-        b = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
-        width = edges[b + 1] - edges[b]
-        part = np.clip(
-            np.divide(x - edges[b], width, out=np.zeros(len(x)), where=width > 0), 0.0, 1.0
-        )
-        code[: len(x)] = np.where(
-            missing, MISSING, (b + np.where(missing, 0.0, part)) * sublevels + 0.5
-        ).astype(np.uint8)
+# Columns encoded at once: in NumPy, and before they are transposed, a multiple of eight
+_FEW, _TILE = 64, 512
 
 
-@jit(plain=_encode_knots)
 def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
     """Write the codes (m, ROWS) of a block of rows (n, m) for any ascending knots (m, B + 1)."""
-    n, m = X.shape
-    n_bins = knots.shape[1] - 1
-    for j in range(m):
-        edges = knots[j]
-        for i in range(n):
-            x = X[i, j]
-            if np.isnan(x):
-                codes[j, i] = MISSING
-                continue
-            b = min(max(np.searchsorted(edges, x, side="right") - 1, 0), n_bins - 1)
-            width = edges[b + 1] - edges[b]
-            part = min(max((x - edges[b]) / width, 0.0), 1.0) if width > 0 else 0.0
-            codes[j, i] = np.uint8((b + part) * sublevels + 0.5)
-
-
-_TILE = 512  # columns encoded before they are transposed, a multiple of eight
+    for first in range(0, len(knots), _FEW):
+        x, edges = X[:, first : first + _FEW], knots[first : first + _FEW]
+        bins = np.zeros(x.shape, np.uint8)
+        for edge in edges.T[1:-1]:
+            bins += x >= edge
+        features = np.arange(len(edges))
+        low = edges[features, bins]
+        width = edges[features, bins + 1] - low
+        part = np.divide(x - low, width, out=np.zeros(x.shape), where=width > 0)
+        codes_of_rows = (bins + np.clip(part, 0.0, 1.0)) * sublevels + 0.5
+        rows = np.where(np.isnan(x), MISSING, codes_of_rows).astype(np.uint8)
+        codes[first : first + _FEW, : len(x)] = rows.T
 
 
 def _encode_even(

@@ -36,7 +36,7 @@ from ..sources.moments import Moments, moments_of
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
 from .fit import Start, condensed, solve, with_class_counts
-from .problem import FINITE, FitProblem, check_data, fitted_attributes, varying_columns
+from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 
@@ -224,11 +224,6 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         self._last = (columns, solution.coef, solution.intercept) if self.warm_start else None
         self.__dict__.update(attributes)
         return self
-
-    def _constrained(self, problem: FitProblem) -> FitProblem:
-        if self.constraints is None:
-            return problem
-        return problem.constrained(self.constraints, self._is_piecewise)
 
     # -- scikit-learn's interface ------------------------------------------------------------------
 
@@ -484,20 +479,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         """
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
-        names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(
-            X,
-            targets,
-            self.loss_,
-            weight,
-            classification=True,
-            names=names,
-            allowed=varying_columns(X, weight),
-        )
         self._has_offset = offset is not None
-        if offset is not None:
-            problem = problem.with_offset(offset)
-        return self._constrained(problem)
+        problem = fit_problem(self, X, targets, weight, classification=True)
+        return problem if offset is None else problem.with_offset(offset)
 
     @available_where(BatchEstimator._takes_batches)
     def partial_fit(
@@ -551,12 +535,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             return self._add_batch(X, targets[codes], weight, forgetting, refresh)
 
     def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
-        names = getattr(self, "feature_names_in_", None)
-        allowed = varying_columns(X, weight)
-        problem = FitProblem(
-            X, y, self.loss_, weight, classification=True, names=names, allowed=allowed
-        )
-        return with_class_counts(self._constrained(problem))
+        return with_class_counts(fit_problem(self, X, y, weight, classification=True))
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Compute the scores of the classes.
@@ -698,7 +677,7 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         if offset is not None and loss.target_scaling is not None:
             y = y - check_offset(local(offset), len(y), y[0].size).reshape(y.shape)
             offset = None
-        problem = self._problem(X, y, weight, flat)
+        problem = self._scaled_problem(X, y, weight, flat)
         return problem if offset is None else problem.with_offset(offset)
 
     @available_where(BatchEstimator._takes_batches)
@@ -754,24 +733,12 @@ class FSARegressor(RegressorMixin, BatchEstimator):
             )
 
     def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
-        return self._problem(X, y, weight, self._target_shape == ())
+        return self._scaled_problem(X, y, weight, self._target_shape == ())
 
-    def _problem(self, X: Any, y: np.ndarray, weight: np.ndarray, flat: bool) -> FitProblem:
+    def _scaled_problem(self, X: Any, y: np.ndarray, weight: np.ndarray, flat: bool) -> FitProblem:
         share = weight / max(weight.sum(), 1e-300)
         targets, shift, scale = scaled_targets(y, share, self.loss_.target_scaling)
-        names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(
-            X,
-            targets,
-            self.loss_,
-            weight,
-            shift=shift,
-            scale=scale,
-            flat=flat,
-            names=names,
-            allowed=varying_columns(X, weight),
-        )
-        return self._constrained(problem)
+        return fit_problem(self, X, targets, weight, shift=shift, scale=scale, flat=flat)
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict targets.

@@ -148,9 +148,9 @@ class Plan:
         Whether a Newton step on all columns of the support is affordable.
     keeps_sparse : bool
         Whether Newton's method works on the stored sparse columns.
-    chooses_ridge, raw_ridge : bool
-        Whether the ridge is automatic, and whether it acts in units of the raw columns, so that
-        rare words do not dominate.
+    raw_ridge : bool
+        Whether an automatic ridge acts in units of the raw columns, so that rare words do not
+        dominate.
     search : bool
         Whether exchanges are followed by the longer search if labels look noisy.
     checks_swaps : bool
@@ -175,7 +175,6 @@ class Plan:
     refinement: Literal["none", "gradient", "newton", "exchange"]
     newton: bool
     keeps_sparse: bool
-    chooses_ridge: bool
     raw_ridge: bool
     search: bool
     checks_swaps: bool
@@ -259,7 +258,6 @@ def decide(
         refinement=refinement,
         newton=newton,
         keeps_sparse=keeps_sparse,
-        chooses_ridge=settings.chooses_ridge,
         raw_ridge=settings.standardize and facts.very_sparse and settings.fit_prior is None,
         search=search and plain and exchanges and not along_path,
         checks_swaps=exchanges and may_overfit and supported < MAX_CHECKED,

@@ -229,6 +229,17 @@ class FitProblem:
         )
 
 
+def fit_problem(
+    estimator: Any, X: Any, targets: np.ndarray, weight: np.ndarray, **facts: Any
+) -> FitProblem:
+    """Return the problem of an estimator on checked data, under its constraints."""
+    names, allowed = getattr(estimator, "feature_names_in_", None), varying_columns(X, weight)
+    problem = FitProblem(X, targets, estimator.loss_, weight, names=names, allowed=allowed, **facts)
+    if estimator.constraints is None:
+        return problem
+    return problem.constrained(estimator.constraints, estimator._is_piecewise)
+
+
 def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     """Return the columns of in-memory data that are not constant in the rows of positive weight,
     since schedules, sizes and criteria count columns. The result is None if all columns vary or all
@@ -381,13 +392,11 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     kept, design = columns[solution.kept], solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)
     raw, offset = raw * problem.scale, offset * problem.scale + problem.shift
-    support = np.zeros(m, bool)
-    support[kept] = True
     importance = np.zeros(m)
     importance[kept] = strengths(solution.coef)
     reasons = () if solution.plan is None else solution.plan.reasons
     attributes = {
-        "support_": support,
+        "support_": np.isin(np.arange(m), kept),
         "feature_importances_": importance,
         "ridge_": solution.ridge,
         "refinement_": size_by + "; ".join((", ".join(solution.done), *reasons)),

@@ -11,7 +11,7 @@ from ..common.validation import check_sample_weight, rollback_on_error
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from ..sklearn_bases import with_callbacks
 from .estimators import FSAEstimator
-from .problem import FitProblem, check_data, varying_columns
+from .problem import FitProblem, check_data, fit_problem
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -151,24 +151,8 @@ class FSARanker(FSAEstimator):
                 "sample_weight is zero in every pair; "
                 "expected at least one pair of rows with positive weights"
             )
-        self.loss_, names = (
-            PairwiseLogisticLoss(ij, r, pair_weight),
-            getattr(self, "feature_names_in_", None),
-        )
-        problem = FitProblem(
-            X,
-            np.zeros((X.shape[0], 1)),
-            self.loss_,
-            weight,
-            flat=True,
-            names=names,
-            allowed=varying_columns(X, weight),
-        )
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        self.loss_ = PairwiseLogisticLoss(ij, r, pair_weight)
+        return fit_problem(self, X, np.zeros((X.shape[0], 1)), weight, flat=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

@@ -59,7 +59,7 @@ def refine(
         plan = replace(plan, newton=decide(facts, settings, len(solution.kept) * width).newton)
     solution.plan = plan
     if plan.refinement == "newton" or (
-        plan.refinement == "exchange" and plan.chooses_ridge and plan.newton
+        plan.refinement == "exchange" and settings.chooses_ridge and plan.newton
     ):
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
     scores = solution.design.scores(solution.coef) + solution.intercept
@@ -186,7 +186,7 @@ def _refined_by_newton(
     shift = small.mean[:, 0] * small.inv if sparse else np.zeros(len(theta))
     intercept = solution.intercept - shift @ theta
     ridge, chosen = settings.ridge, ""
-    if plan.chooses_ridge:
+    if settings.chooses_ridge:
         unit = raw_units(small.inv) if plan.raw_ridge else np.ones(small.n_features * small.width)
         scaled = A @ sp.diags_array(unit) if sparse else A * unit
         parts = problem.loss.parts(problem.weight) if not problem.loss.pointwise else None

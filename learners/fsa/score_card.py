@@ -146,8 +146,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     def _tabulate(self, X: np.ndarray, scale: float, intercept: np.ndarray) -> None:
         """Set the risk table and the step functions."""
         self.scale_, self.intercept_ = scale, intercept
-        self.support_ = np.zeros(X.shape[1], bool)
-        self.support_[self.rule_columns_] = True
+        self.support_ = np.isin(np.arange(X.shape[1]), self.rule_columns_)
         selected = np.flatnonzero(self.support_)
         steps = ~np.isnan(self.rule_thresholds_)
         most = np.bincount(self.rule_columns_[steps], minlength=1).max(initial=0)

@@ -414,8 +414,7 @@ def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray,
     order = np.argsort(pvalues, kind="stable")
     estimated = pvalues[order] * n_tests / np.arange(1, len(pvalues) + 1)
     good = np.flatnonzero(estimated <= fdr)
-    chosen = np.zeros(len(pvalues), bool)
-    chosen[order[: good[-1] + 1 if len(good) else 0]] = True
+    chosen = np.isin(np.arange(len(pvalues)), order[: good[-1] + 1 if len(good) else 0])
     return chosen, float(estimated[good[-1]]) if len(good) else np.nan
 
 

@@ -198,21 +198,17 @@ class MetricBooster:
         )
         self.since_update = 0
 
-    def update_neighbours(self) -> None:
-        """Repeat the search for neighbours in the learnt metric."""
-        self._find_neighbours(self.embedding())
-
     def step(self) -> bool:
         """Add one rank-one matrix; return False if no direction lowers the loss."""
         if self.path and self.since_update >= self.model.update_every:
-            self.update_neighbours()
+            self._find_neighbours(self.embedding())
         support, values, g, size = self._search()
         retries = self.n_retries if self.random else 0
         while size == 0.0:
             # The cause may be neighbours from an older metric, or an unlucky random choice of rows,
             # columns or steps.
             if self.path and self.since_update > 0:
-                self.update_neighbours()
+                self._find_neighbours(self.embedding())
             elif retries > 0:
                 retries -= 1
                 self.leading = None

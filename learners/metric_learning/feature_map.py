@@ -64,15 +64,10 @@ class FeatureMap:
         scale = np.where(constant, 1.0, np.sqrt(np.maximum(variance, 0.0)))
         return cls(center.astype(X.dtype), scale.astype(X.dtype))
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return len(self.scale)
-
     def monomial(self, column: int) -> tuple[int, ...]:
         """Return the columns of X whose product is a column of the map."""
         return (
-            (int(column),) if column < self.n_features else self.monomials[column - self.n_features]
+            (int(column),) if column < len(self.scale) else self.monomials[column - len(self.scale)]
         )
 
     def base(self, X: Matrix) -> Matrix:
@@ -92,8 +87,8 @@ class FeatureMap:
         out = np.empty((X.shape[0], len(which)), dtype=part.dtype)
         for i, (c, t) in enumerate(zip(which, tuples)):
             out[:, i] = part[:, [place[j] for j in t]].prod(axis=1)
-            if c >= self.n_features:
-                out[:, i] /= self.monomial_scale[c - self.n_features]
+            if c >= len(self.scale):
+                out[:, i] /= self.monomial_scale[c - len(self.scale)]
         return out
 
     def name(self, column: int, input_names: np.ndarray) -> str:

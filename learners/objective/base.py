@@ -323,7 +323,17 @@ class Loss(BaseEstimator):
         return None
 
 
-class BandedLoss(Loss):
+class JointLoss(Loss):
+    """Loss that computes value and gradient together; a subclass defines ``value_and_gradient``."""
+
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        return self.value_and_gradient(y, scores, sample_weight)[0]
+
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return self.value_and_gradient(y, scores, sample_weight)[1]
+
+
+class BandedLoss(JointLoss):
     """Loss with bounded curvature: ``base`` inside a band of scores, and tangent parabolas outside
     it.
 
@@ -341,12 +351,6 @@ class BandedLoss(Loss):
         self.base = base
         self.centre = centre
         self.half_width = half_width
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return self.value_and_gradient(y, scores, sample_weight)[0]
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.value_and_gradient(y, scores, sample_weight)[1]
 
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray

@@ -17,12 +17,12 @@ from scipy.special import logsumexp
 
 from ..compilation import jit
 from ..types import ArrayLike
-from .base import Loss
+from .base import JointLoss
 
 _MIN_SCALE = 1e-250  # below this scale, logarithms replace the compiled form
 
 
-class ChainLoss(Loss):
+class ChainLoss(JointLoss):
     """Negative log likelihood of a linear-chain conditional random field ([1]_, section 5).
 
     Parameters
@@ -67,12 +67,6 @@ class ChainLoss(Loss):
     ) -> None:
         self.lengths = lengths
         self.transitions = transitions
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return self.value_and_gradients(y, scores, sample_weight)[0]
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.value_and_gradients(y, scores, sample_weight)[1]
 
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray

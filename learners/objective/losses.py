@@ -325,10 +325,9 @@ class ExponentialLoss(MarginLoss):
         return np.exp(-np.maximum(u, -500.0))
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        return -np.exp(-np.maximum(u, -500.0))
+        return -self.margin_value(u)
 
-    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        return np.exp(-np.maximum(u, -500.0))
+    margin_curvature = margin_value
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return 0.5 * LogisticLoss().best_constant(y, sample_weight)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .base import Loss, SecondOrder
+from .base import JointLoss, SecondOrder
 
 
-class CoxLoss(Loss):
+class CoxLoss(JointLoss):
     """Negative logarithm of Cox's partial likelihood, with Efron's treatment of ties.
 
     The score is the logarithm of the relative hazard.
@@ -34,12 +34,6 @@ class CoxLoss(Loss):
     is_log_likelihood = True
     censored = True
     target_scaling = None
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return _RiskSets.of(y, scores, sample_weight).value
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return _RiskSets.of(y, scores, sample_weight).gradient()
 
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray

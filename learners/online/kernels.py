@@ -171,23 +171,6 @@ def stabilised_stage(
         strides[m] = stride
 
 
-@jit
-def renumber_columns(rows: Rows, place: np.ndarray) -> None:
-    """Renumber the columns in use (``place[j] >= 0``) to ``place[j]``, move their entries to the
-    front of each row, and shorten the row, all in place.
-    """
-    data, indices, start, end, _, _ = rows
-    for i in range(len(start)):
-        at = start[i]
-        for e in range(start[i], end[i]):
-            j = place[indices[e]]
-            if j >= 0:
-                indices[at] = j
-                data[at] = data[e]
-                at += 1
-        end[i] = at
-
-
 # The NumPy forms below process one row at a time as an array. Sums are in the order of the compiled
 # loops.
 

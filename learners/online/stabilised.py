@@ -28,7 +28,7 @@ from ..solvers.annealing import strongest
 from ..solvers.schedules import Schedule, as_schedule, step_counts
 from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
-from .kernels import Counts, Paths, Rows, renumber_columns, stabilised_stage
+from .kernels import Counts, Paths, Rows, stabilised_stage
 
 POOL = 64  # number of updates per path that determine a stage's gravity: a choice
 
@@ -73,11 +73,6 @@ class PathState:
             total=np.zeros(n_features + 1),
         )
 
-    @property
-    def n_active(self) -> int:
-        """Number of features in use."""
-        return len(self.columns)
-
     def keep(self, stay: np.ndarray) -> None:
         """Permanently drop the features outside the mask ``stay``."""
         kept = np.flatnonzero(stay)
@@ -97,10 +92,11 @@ class PathState:
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
-def keep_columns(rows: Rows, stay: np.ndarray) -> None:
-    """Remove the columns outside the mask ``stay`` and renumber the rest, so that the cost of a row
-    decreases with its number of entries."""
-    renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
+def rows_of(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
+    """Rows of a CSR matrix of the active columns alone: the cost of a row is its number of
+    entries."""
+    start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+    return Rows(X.data, X.indices.astype(np.uint32), start, end, y, writable(weight))
 
 
 FEWER = 0.95  # drop features once the schedule keeps at most this fraction of the active ones
@@ -310,9 +306,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         streaming: bool,
         bar: Any,
     ) -> None:
-        start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
-        rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
-        keep_columns(rows, np.isin(np.arange(X.shape[1]), state.columns))
+        active = X[:, state.columns]
+        rows = rows_of(active, y, weight)
         state.total[:], state.summed = 0.0, 0
         n, p = X.shape
         shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
@@ -337,6 +332,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
                 def work(
                     thread: int,
+                    rows: Rows = rows,
                     part: np.ndarray = part,
                     counts: list[Counts] = counts,
                     burst: int = burst,
@@ -366,15 +362,16 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 state.rows += take
                 if state.seen >= per_stage or (left == 0 and not streaming):
                     target = int(targets[min(ceil(state.rows / shortest), len(targets)) - 1])
-                    if self._is_due(state.n_active, target, last=left == 0 and not streaming):
+                    if self._is_due(len(state.columns), target, last=left == 0 and not streaming):
                         _gather(counts)
                         stay = self._judge(state, target)
                         if not stay.all():
                             state.keep(stay)
-                            keep_columns(rows, stay)
+                            active = active[:, stay]
+                            rows = rows_of(active, y, weight)
                             counts = _counts(state.bursts, n_threads)
                     self._end_stage(state)
-                    if not streaming and state.n_active <= self._k:
+                    if not streaming and len(state.columns) <= self._k:
                         state.sum_up()
         _gather(counts)
         if self.refit is not None and not streaming:
@@ -385,7 +382,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(
-            1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active)))
+            1,
+            ceil(
+                self.burst_size * log(state.n_features / (self.burst_growth * len(state.columns)))
+            ),
         )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
@@ -397,10 +397,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     def _end_stage(self, state: PathState) -> None:
         """Set the next gravity."""
-        beta = rejection_rate(state.n_active / state.n_features, self.rejection, self.annealing)
+        beta = rejection_rate(len(state.columns) / state.n_features, self.rejection, self.annealing)
         paths = state.paths
         updates = paths.pool[np.arange(POOL) < paths.pooled[:, None]]
-        state.history.append((state.n_active, state.gravity))
+        state.history.append((len(state.columns), state.gravity))
         place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
         state.gravity = (
             float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0

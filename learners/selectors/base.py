@@ -50,8 +50,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
         """
         warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
-        self.support_ = np.zeros(design.n_features, bool)
-        self.support_[kept] = True
+        self.support_ = np.isin(np.arange(design.n_features), kept)
         self.coef_ = np.zeros((coef.shape[1], design.n_features))
         self.coef_[:, kept] = raw[:, 0].T
 

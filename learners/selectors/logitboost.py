@@ -402,8 +402,7 @@ class LogitBoostClassifier(SelectingClassifier):
                 learners.design, kept, table[:, :, 1], boosted.constant + table[:, :, 0].sum(axis=0)
             )
             return
-        self.support_ = np.zeros(X.shape[1], bool)
-        self.support_[kept] = True
+        self.support_ = np.isin(np.arange(X.shape[1]), kept)
         self.intercept_ = boosted.constant
         self.knots_ = learners.knots[kept]
         self.responses_ = table.transpose(0, 2, 1)

@@ -129,10 +129,6 @@ class ChainProblem:
             intercept += residual.sum(axis=0)
         return value, ChainFit(coef, transitions, intercept)
 
-    def value(self, fit: ChainFit) -> float:
-        """Compute the objective."""
-        return self.value_and_gradient(fit)[0]
-
 
 def minimise(
     problem: ChainProblem, start: ChainFit | None = None, *, tol: float = 1e-9, max_iter: int = 1000

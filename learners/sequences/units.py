@@ -84,7 +84,10 @@ class UnitModel:
         for unit in np.flatnonzero(candidates):
             alone = held.keep(self.codes == unit)[1]
             start = replace(alone.start(), transitions=transitions)
-            out[unit] = alone.value(start) - minimise(alone, start, tol=SEARCH_TOLERANCE).value
+            out[unit] = (
+                alone.value_and_gradient(start)[0]
+                - minimise(alone, start, tol=SEARCH_TOLERANCE).value
+            )
         return out
 
     def add(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
@@ -100,7 +103,7 @@ class UnitModel:
         fixed."""
         coef = self.fit.coef.copy()
         coef[self.codes[self.columns] == unit] = 0.0
-        return self.part.value(self.fit.with_coef(coef))
+        return self.part.value_and_gradient(self.fit.with_coef(coef))[0]
 
     def costs(self) -> np.ndarray:
         """Compute the increase in the objective without each of ``units``, minus its penalty."""

@@ -146,9 +146,7 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
     stay = strongest(strength, count)
     if rest.groups is not None:
         stay = np.flatnonzero(np.isin(rest.groups, stay))
-    dropped = np.ones(len(state.kept), bool)
-    dropped[stay] = False
-    state.dropped_at[state.kept[dropped]] = step
+    state.dropped_at[np.delete(state.kept, stay)] = step
     state.design, state.coef, state.kept = (
         state.design.keep(stay),
         state.coef[stay],

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ... import vision
 from ...vision.words.pet_features import PetColumns, Photograph
 from ...vision.words.visual_words import WordCounts
 from ..files import ModelFile, check_array, check_settings
@@ -54,7 +55,7 @@ class ImageClassifier(ModelFile):
     """
 
     KIND: ClassVar[str] = "image classifier"
-    features: PetColumns = field(default_factory=lambda: _new_features())
+    features: PetColumns = field(default_factory=lambda: vision.PetFeatures(random_state=0))
     settings: ClassifierSettings = field(default_factory=ClassifierSettings)
     classes: list[str] = field(default_factory=list)
     scorers: dict[str, list[Scorer]] = field(default_factory=dict)
@@ -89,7 +90,6 @@ class ImageClassifier(ModelFile):
             If there are fewer than two classes, fewer than two photographs of a class or too few
             descriptors for the vocabulary, or if a setting is out of range.
         """
-        self.settings.check()
         self.classes, y = _codes(labels)
         if X is None:
             if not hasattr(self.features, "fit"):
@@ -361,7 +361,6 @@ class ImageClassifier(ModelFile):
         settings = ClassifierSettings(
             **check_settings(header["settings"], vars(ClassifierSettings()))
         )
-        settings.check()
         classes = list(
             check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"]
         )
@@ -393,12 +392,6 @@ class ImageClassifier(ModelFile):
                 for k in listed
             ]
         return model
-
-
-def _new_features() -> PetColumns:
-    from ...vision.words.estimators import PetFeatures
-
-    return PetFeatures(random_state=0)
 
 
 def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ... import learners
 from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
@@ -42,6 +43,11 @@ class ClassifierSettings:
         Number of steps of the annealing schedule.
     max_order : int, default 1
         Maximum number of factors in a product of sDist.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range; the message names the first such setting.
     """
 
     method: str = "fsa"
@@ -51,14 +57,7 @@ class ClassifierSettings:
     n_steps: int = 100
     max_order: int = 1
 
-    def check(self) -> None:
-        """Check the settings.
-
-        Raises
-        ------
-        ValueError
-            If a setting is out of range; the message names the first such setting.
-        """
+    def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
         if self.n_features_to_select < 1:
@@ -84,19 +83,21 @@ class ClassifierSettings:
         list of scorers
             Fitted scorers, whose probabilities are averaged.
         """
-        from ...learners import FSAClassifier, Prior, Schedule, SDist
-
         if self.method == "sdist-sgd":
             sizes: dict[str, Any] = {
                 "max_order": self.max_order,
                 "n_features_to_select": self.n_features_to_select,
             }
-            return [MetricScorer.of(SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y)]
-        fsa = FSAClassifier(
+            return [
+                MetricScorer.of(
+                    learners.SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y
+                )
+            ]
+        fsa = learners.FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",
-            prior=Prior(shrinkage=self.shrinkage),
-            schedule=Schedule(mu=self.mu, n_steps=self.n_steps),
+            prior=learners.Prior(shrinkage=self.shrinkage),
+            schedule=learners.Schedule(mu=self.mu, n_steps=self.n_steps),
             refinement=None,
         )
         fsa.fit(X.toarray() if self.method == "piecewise" else X, y)
@@ -111,11 +112,9 @@ def metric_on(
     X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
 ) -> MetricScorer:
     """Fit sDist with its default solver on some columns of X, and return a scorer of the rows."""
-    from ...learners import SDist
-
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(
-        SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y
+        learners.SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y
     ).renumbered(columns)
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
+from ... import learners
 from ...learners.common.additive import AdditiveModel
 from ...learners.types import Matrix
 from ..files import check_array
-
-if TYPE_CHECKING:
-    from ...learners import FSAClassifier, SDist
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class AdditiveScorer:
         return self.model.selected
 
     @classmethod
-    def of(cls, classifier: FSAClassifier) -> Self:
+    def of(cls, classifier: learners.FSAClassifier) -> Self:
         """Convert a fitted classifier; the scores of two classes are -f / 2 and f / 2."""
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
@@ -148,7 +146,7 @@ class MetricScorer:
     n_classes: int
 
     @classmethod
-    def of(cls, model: SDist, X: Matrix, y: np.ndarray) -> Self:
+    def of(cls, model: learners.SDist, X: Matrix, y: np.ndarray) -> Self:
         """Build a scorer from a metric fitted on X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}
@@ -156,7 +154,7 @@ class MetricScorer:
         products = np.full((len(model.columns_), order), -1, np.int64)
         for row, factors in zip(products, model.columns_):
             row[: len(factors)] = [place[int(j)] for j in factors]
-        features, n = model._features, model._features.n_features
+        features, n = model._features, len(model._features.scale)
         divisors = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
         return cls(
             selected=used,

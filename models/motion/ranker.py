@@ -12,12 +12,14 @@ import numpy as np
 from ...vision.tracks.candidates import (
     ALL_FAMILIES,
     Candidate,
+    DominantFamily,
     Family,
     MergedFamily,
     NeighbourFamily,
     PairFamily,
     SubspaceFamily,
 )
+from ...vision.tracks.dominant import MODELS, dominant_motion
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
@@ -38,6 +40,9 @@ from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunc
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
 _MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
+_ALIKE = 0.01  # share of outliers of one plane's motion below which nothing else moves; a choice
+_MANY = 3000  # tracks, above which the memory is reported; a choice
+_GB_PER_PAIR = 2e-7  # of tracks, measured with 1000 and 2000
 OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
 OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
 # Version of the features in a model file: 1 had only those of subspaces; increment it when a
@@ -49,6 +54,13 @@ _FAMILIES: dict[str, Any] = {
     "neighbours": NeighbourFamily,
     "pairs": PairFamily,
     "merged": MergedFamily,
+    "dominant": DominantFamily,
+}
+# Valid values of the settings of families that are names.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "representation": tuple(REPRESENTATIONS),
+    "kernel": KERNELS,
+    "model": MODELS,
 }
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {
     "subspace": SegmentationFeatures,
@@ -74,8 +86,9 @@ class Segmentation:
         All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
-    probability_of_motions : float
-        Probability of the number of motions; 1 if it was given.
+    probabilities : dict of int to float
+        Probability of each compared number of motions, the most probable first; of the given number
+        1.
     unseen : ndarray of shape (n,), int
         Points never seen in both frames of a comparison, which are assigned to the largest motion.
     """
@@ -84,8 +97,13 @@ class Segmentation:
     n_motions: int
     candidates: list[Candidate]
     scores: np.ndarray
-    probability_of_motions: float = 1.0
+    probabilities: dict[int, float]
     unseen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def probability_of_motions(self) -> float:
+        """Probability of the number of motions."""
+        return self.probabilities[self.n_motions]
 
 
 @dataclass
@@ -147,8 +165,8 @@ class SegmentationRanker(ModelFile):
             Candidates of each training sequence, with errors, computed with this ranker's families
             and features.
         mixed : sequence of CandidateSet or None, default None
-            Candidates of all numbers of motions (:meth:`mixed_set`) of each training sequence;
-            needed for choosing that number.
+            Candidates of all numbers of motions (:meth:`sets_by_number`, joined) of each training
+            sequence; needed for choosing that number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 
@@ -171,7 +189,11 @@ class SegmentationRanker(ModelFile):
         return self
 
     def candidate_set(
-        self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        n_motions: int,
+        sequence: TrackSequence | None = None,
+        columns: np.ndarray | None = None,
     ) -> CandidateSet:
         """Compute candidates and features of this ranker.
 
@@ -185,16 +207,21 @@ class SegmentationRanker(ModelFile):
             Number of motions K.
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
+        columns : ndarray of int or None, default None
+            Columns of the features to compute; others may be left zero. None means all.
 
         Returns
         -------
         CandidateSet
             Candidates with their features, and with errors if the truth is known.
         """
-        return candidate_set(tracks, n_motions, self.families, self.features, sequence)
+        return candidate_set(tracks, n_motions, self.families, self.features, sequence, columns)
 
     def sets_by_number(
-        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        sequence: TrackSequence | None = None,
+        columns: np.ndarray | None = None,
     ) -> dict[int, CandidateSet]:
         """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
 
@@ -206,6 +233,8 @@ class SegmentationRanker(ModelFile):
             Tracks in pixels.
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
+        columns : ndarray of int or None, default None
+            As in :meth:`candidate_set`.
 
         Returns
         -------
@@ -213,28 +242,7 @@ class SegmentationRanker(ModelFile):
             Candidates by number of motions.
         """
         tracks = as_tracks(tracks)
-        return {k: self.candidate_set(tracks, k, sequence) for k in _numbers(tracks)}
-
-    def mixed_set(
-        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
-    ) -> CandidateSet:
-        """Compute the candidates of all numbers of motions in ``MOTIONS`` as one set.
-
-        The parameters are those of :meth:`candidate_set`.
-
-        Parameters
-        ----------
-        tracks : Tracks or ndarray of shape (F, P, 2)
-            Tracks in pixels.
-        sequence : TrackSequence or None
-            Sequence of the tracks; its labels give the true motions.
-
-        Returns
-        -------
-        CandidateSet
-            Candidates of all numbers of motions.
-        """
-        return joined(list(self.sets_by_number(tracks, sequence).values()))
+        return {k: self.candidate_set(tracks, k, sequence, columns) for k in _numbers(tracks)}
 
     def segment(
         self, tracks: np.ndarray, n_motions: int | None = None, outliers: bool = False
@@ -263,16 +271,22 @@ class SegmentationRanker(ModelFile):
         if self.function is None:
             raise ValueError("this ranker is not trained; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
-        if n_motions is None:
-            n_motions, probability, chosen = self._choose(seen)
-        else:
-            chosen, probability = (
-                self._compared(seen, n_motions, self.function.selected).without_small(
-                    self.min_motion_size
-                ),
-                1.0,
+        if seen.n_points > _MANY:
+            warnings.warn(
+                f"{seen.n_points} tracks need about {_GB_PER_PAIR * seen.n_points**2:.0f} GB of "
+                f"memory for affinities of all pairs, {_MANY} tracks "
+                f"{_GB_PER_PAIR * _MANY**2:.0f} GB",
+                stacklevel=2,
             )
-        _warn_of_ambiguous_tracks(seen.coordinates, n_motions)
+        if n_motions is None:
+            probabilities, chosen = self._choose(seen)
+            n_motions = next(iter(probabilities))
+        else:
+            chosen = self.candidate_set(seen, n_motions, columns=self.function.selected)
+            probabilities = {n_motions: 1.0}
+        chosen = chosen.without_small(self.min_motion_size)
+        if n_motions > 1:
+            _warn_of_ambiguous_tracks(seen, n_motions)
         scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
         best = [
@@ -283,26 +297,22 @@ class SegmentationRanker(ModelFile):
         if outliers:
             labels[np.flatnonzero(known)[outlying(seen, labels[known])]] = -1
         return Segmentation(
-            labels, n_motions, best, scores[order], probability, np.flatnonzero(~known)
+            labels, n_motions, best, scores[order], probabilities, np.flatnonzero(~known)
         )
 
-    def _compared(self, tracks: Tracks, n_motions: int, columns: np.ndarray) -> CandidateSet:
-        """Candidates with the features in ``columns`` alone."""
-        return candidate_set(tracks, n_motions, self.families, self.features, columns=columns)
-
-    def _choose(self, tracks: Tracks) -> tuple[int, float, CandidateSet]:
-        """Number of motions, its probability and the candidates with that number."""
+    def _choose(self, tracks: Tracks) -> tuple[dict[int, float], CandidateSet]:
+        """Probabilities of the numbers of motions, and the candidates with the most probable."""
         if self.function is None or self.chooser is None:
             raise ValueError(
                 "this model was not trained to choose the number of motions; "
                 "expected a given number"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
-        mixed = joined(
-            [self._compared(tracks, k, columns) for k in _numbers(tracks)]
-        ).without_small(self.min_motion_size)
-        number, probability = self.chooser.choose(mixed, self.function)
-        return number, probability, mixed.only(mixed.n_motions == number)
+        mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
+            self.min_motion_size
+        )
+        probabilities = self.chooser.probabilities(mixed, self.function)
+        return probabilities, mixed.only(mixed.n_motions == next(iter(probabilities)))
 
     def selected_names(self) -> list[str]:
         """Return the names of the features that the ranking uses, strongest first.
@@ -368,18 +378,22 @@ def _numbers(tracks: Tracks) -> list[int]:
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
-def _warn_of_ambiguous_tracks(tracks: np.ndarray, n_motions: int) -> None:
-    """Warn if any segmentation of the tracks (F, P, 2) is arbitrary."""
-    if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _MIN_MOTION:
-        warnings.warn(
-            f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless",
-            stacklevel=3,
+def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
+    """Warn if any segmentation of the tracks is arbitrary."""
+    n_distinct = np.unique(tracks.coordinates, axis=1).shape[1]
+    if np.ptp(tracks.coordinates, axis=0).max() < _MIN_MOTION:
+        message = f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless"
+    elif n_distinct < 2 * n_motions:
+        message = (
+            f"only {n_distinct} of {tracks.n_points} tracks differ: the labels are meaningless"
         )
-    elif (n_distinct := np.unique(tracks, axis=1).shape[1]) < 2 * n_motions:
-        warnings.warn(
-            f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels are meaningless",
-            stacklevel=3,
+    elif dominant_motion(tracks).outlying["homography"].mean() < _ALIKE:
+        message = (
+            "the motion of one plane explains all tracks within a pixel: there may be no other"
         )
+    else:
+        return
+    warnings.warn(message, stacklevel=3)
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
@@ -426,12 +440,11 @@ def read_families(listed: Any) -> tuple[Family, ...]:
 def _read_family(record: Any) -> Family:
     family = _FAMILIES[record["kind"]]
     settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
-    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get(
-        "lowest", 0
-    ) > settings.get("highest", 0):
-        raise ValueError(f"family {record}: expected a known representation, and lowest <= highest")
-    if settings.get("kernel", KERNELS[0]) not in KERNELS:
-        raise ValueError(f"family {record}: expected a kernel of {', '.join(KERNELS)}")
+    if settings.get("lowest", 0) > settings.get("highest", 0):
+        raise ValueError(f"family {record}: expected lowest <= highest")
+    for name, known in _NAMES.items():
+        if settings.get(name, known[0]) not in known:
+            raise ValueError(f"family {record}: expected {name} of {', '.join(known)}")
     return family(**settings)
 
 

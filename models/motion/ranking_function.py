@@ -23,6 +23,8 @@ LIMITS: dict[str, tuple[float, float]] = {
         ("neighbours", "powers", "span", "n_thresholds", "n_smallest", "n_bins"), (1, 1000)
     ),
     "extra": (1, 10),
+    "levels": (1, 100),
+    **dict.fromkeys(("clusters", "nearest"), (0, 1000)),
 }
 
 
@@ -215,7 +217,7 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
 
-# by ten-fold cross-validation on Hopkins155, repeated three times: experiments/notebook/motion.md
+# by the likelihood in ten folds over all training sequences: experiments/notebook/motion.md
 SETTINGS = RankerSettings("linear", 30, n_steps=100)
 _N_FOLDS = 5  # by video
 _FACTORS = np.geomspace(0.01, 100.0, 161)
@@ -259,12 +261,13 @@ class MotionChooser:
             learn_certainty(finals, columns),
         )
 
-    def choose(self, mixed: CandidateSet, ranking: RankingFunction) -> tuple[int, float]:
-        """Number of motions of the best candidate, and its probability."""
+    def probabilities(self, mixed: CandidateSet, ranking: RankingFunction) -> dict[int, float]:
+        """Probability of each number of motions, the most probable first."""
         compared = finalists(mixed, ranking) if self.best_only else mixed
         numbers, best = best_by_number(compared, self.function.scores(compared.features))
         chances = np.exp(self.certainty * (best - best.max()))
-        return int(numbers[np.argmax(best)]), float(chances.max() / chances.sum())
+        order = np.argsort(-best, kind="stable")
+        return dict(zip(numbers[order].tolist(), (chances / chances.sum())[order].tolist()))
 
     def record(self) -> dict[str, Any]:
         """Header entry of a model file."""

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from .. import common
 from ..console import AsJson, Quiet, print_answer, print_error, progress
 
 
@@ -81,10 +82,9 @@ def warmup(
     import time
 
     from ...learners.compilation import seconds_compiling
-    from ..common.config import check_names
     from ..warmup import PARTS
 
-    check_names("part", parts, PARTS)
+    common.check_names("part", parts, PARTS)
     rows = []
     for part in progress(parts or list(PARTS), quiet, "parts", len(parts or PARTS)):
         start, compiled = time.perf_counter(), seconds_compiling()

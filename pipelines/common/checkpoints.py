@@ -37,8 +37,6 @@ class Checkpoint:
     made_from : dict or None, default None
         Settings and data that all cells depend on, as JSON values. Settings of a single cell belong
         to its key.
-    watch : function or None, default None
-        Function called with the key of each cell before the cell is computed.
     resume : bool, default True
         Whether to resume from the finished cells of the file; if False, a file with finished cells
         is an error, which prevents their loss.
@@ -61,11 +59,9 @@ class Checkpoint:
         self,
         path: str | Path | None = None,
         made_from: dict[str, Any] | None = None,
-        watch: Callable[[dict[str, Any]], object] | None = None,
         resume: bool = True,
     ):
         self.path = None if path is None else Path(path)
-        self.watch = watch
         self._known: dict[str, Any] = {}
         if self.path is None:
             return
@@ -98,13 +94,6 @@ class Checkpoint:
                 ) from None
             self._known[_name(key)] = value
 
-    @classmethod
-    def of(
-        cls, checkpoint: "str | Path | Checkpoint | None", made_from: dict[str, Any] | None = None
-    ) -> "Checkpoint":
-        """Return the given checkpoint, or the checkpoint in a file."""
-        return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint, made_from)
-
     def __contains__(self, key: dict[str, Any]) -> bool:
         """Return whether a cell is finished."""
         return _name(key) in self._known
@@ -116,8 +105,6 @@ class Checkpoint:
         """
         name = _name(key)
         if name not in self._known:
-            if self.watch is not None:
-                self.watch(key)
             line = _line([key, make()])
             self._known[name] = json.loads(line)[1]
             if self.path is not None:

@@ -94,15 +94,12 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
     """Convert a value to the type of an example: a number, text, a boolean, or a list of these."""
-    if isinstance(example, tuple):
-        wanted = type(example[0])
-        if isinstance(value, list) and value and all(_fits(entry, wanted) for entry in value):
-            return tuple(wanted(entry) for entry in value)
-        raise ValueError(f"{path}: {name}={value!r}, expected a list of {wanted.__name__}")
-    wanted = type(example)
-    if not _fits(value, wanted):
-        raise ValueError(f"{path}: {name}={value!r}, expected a {wanted.__name__}")
-    return wanted(value)
+    several = isinstance(example, tuple)
+    wanted, entries = type(example[0] if several else example), value if several else [value]
+    if not isinstance(entries, list) or not entries or not all(_fits(v, wanted) for v in entries):
+        expected = f"{'list of ' if several else ''}{wanted.__name__}"
+        raise ValueError(f"{path}: {name}={value!r}, expected a {expected}")
+    return tuple(map(wanted, entries)) if several else wanted(value)
 
 
 def _fits(value: Any, wanted: type) -> bool:

@@ -19,13 +19,10 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...learners.compilation import all_threads, numpy_backend
 from ..console import log
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 # ``file_map(work, model, items)`` yields ``work(model, item)`` in the order of the items; ``work``
 # is a module-level function, or a partial of one. An error is raised in the item's turn.
@@ -345,7 +342,7 @@ def running_on(address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
+def _quiet_client(address: str, set_as_default: bool) -> Iterator[Any]:
     """Return a Dask client that reports errors in one line."""
     from distributed import Client
 

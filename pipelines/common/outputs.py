@@ -4,11 +4,14 @@ another program."""
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ...models.files import check_writable, read_header, replacing
+from ...models.files import make_folder as make_folder  # for commands
 
 
 def check_outputs(
@@ -148,16 +151,11 @@ def distinct_stems(images: Sequence[str | Path]) -> list[str]:
     >>> distinct_stems(["a/x.jpg", "b/X.jpg", "y.png"])
     ['x', 'X_2', 'y']
     """
-    taken: set[str] = set()
-    stems = []
-    numbers: dict[str, int] = {}
+    stems: dict[str, str] = {}  # in lower case, and as given
+    numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
     for image in images:
         stem = name = Path(image).stem
-        n = numbers.get(stem.lower(), 1)
-        while name.lower() in taken:
-            n += 1
-            name = f"{stem}_{n}"
-        numbers[stem.lower()] = n
-        taken.add(name.lower())
-        stems.append(name)
-    return stems
+        while name.lower() in stems:
+            name = f"{stem}_{next(numbers[stem.lower()])}"
+        stems[name.lower()] = name
+    return list(stems.values())

@@ -1,15 +1,11 @@
 """Sample files: photographs from scikit-image, a synthetic video, a table from scikit-learn."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 TABLE, TARGET, VIDEO = "breast_cancer.csv", "diagnosis", "moving.avi"
 _SIZE = (480, 320)  # width and height of the video
@@ -55,7 +51,6 @@ def _table() -> bytes:
 def _scene() -> Iterator[np.ndarray]:
     """Render two photograph patches that rotate and move over a third patch, which moves slowly."""
     import cv2
-    import numpy as np
 
     from ...vision.images import read_image
 

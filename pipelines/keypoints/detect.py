@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ...learners.compilation import numpy_backend, seconds_compiling
+from ...learners.compilation import seconds_compiling
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.instance_finder import Instance
 from ...vision.images import read_image
-from ..common.file_map import FileMap, by_processes
+from ..common.file_map import FileMap, by_processes, try_file
 from ..common.image_folders import are_few
 
 SAMPLE = "astronaut"  # the photograph that is used by default
@@ -69,36 +69,31 @@ class FileDetections:
             return {"image": self.image, "error": self.error}
         width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
-        facts = (
-            {"image": self.image}
-            | of_frame
-            | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
-        )
-        return facts | records(self.detections, self.instances, landmarks, self.category)
-
-
-def records(
-    detections: Sequence[Detection],
-    instances: Sequence[Instance],
-    landmarks: bool = False,
-    category: str | None = None,
-) -> dict[str, list]:
-    """Convert detections and faces, or objects of another category, to JSON values."""
-    described = [
-        instance.record()
-        | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
-        for instance in instances
-    ]
-    record = {"detections": [d._asdict() for d in detections]}
-    if category is None:
-        return record | {"faces": described}
-    # Only heads have a pose.
-    return record | {
-        "objects": [
-            {"category": category} | {k: v for k, v in one.items() if k != "pose"}
-            for one in described
+        described = [
+            instance.record()
+            | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
+            for instance in self.instances
         ]
-    }
+        # only heads have a pose
+        instances: dict[str, list] = (
+            {"faces": described}
+            if self.category is None
+            else {
+                "objects": [
+                    {"category": self.category} | {k: v for k, v in one.items() if k != "pose"}
+                    for one in described
+                ]
+            }
+        )
+        return {
+            "image": self.image,
+            **of_frame,
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            "detections": [d._asdict() for d in self.detections],
+            **instances,
+        }
 
 
 def detect_files(
@@ -156,15 +151,15 @@ def detect_file(
     shown = SAMPLE if name is None else name
     if boxes is not None:
         options = replace(options, boxes=boxes.get(Path(shown).name, []))
-    try:
-        pixels = sample_photograph() if name is None else read_image(name)
-        with numpy_backend(plain):
-            result, seconds = timed(partial(detector.find, options=options), pixels)
-        detections = FileDetections(shown, pixels, seconds, *result, detector.category)
-        return detections if keep_pixels else replace(detections, pixels=None)
-    except ValueError as error:
-        message = " ".join(str(error).split())
-        return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
+
+    def detected(detector: KeypointDetector, shown: str) -> FileDetections:
+        pixels = sample_photograph() if name is None else read_image(shown)
+        result, seconds = timed(partial(detector.find, options=options), pixels)
+        return FileDetections(shown, pixels, seconds, *result, detector.category)
+
+    detections, error = try_file(detected, detector, shown, plain)
+    detections = detections or FileDetections(shown, error=error)
+    return detections if keep_pixels else replace(detections, pixels=None)
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:

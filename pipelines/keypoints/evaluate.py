@@ -18,7 +18,6 @@ from .data import AnnotatedImage
 from .measures import (
     FALSE,
     MAX_DETECTIONS,
-    Curve,
     MatchedDetections,
     judge,
     oks_rows,
@@ -75,8 +74,6 @@ class Evaluation:
         Matched detections of each photograph.
     default : dict of (keypoint, tolerance) to list of MatchedDetections
         Matched detections at the default threshold.
-    curves : dict of (keypoint, tolerance) to Curve
-        Precision-recall curves of all sources together.
     landmarks : list of dict
         One row per source: the number of ``faces``, the number ``found``, and ``nme``, the mean
         error of the 68 landmarks divided by the distance between the outer eye corners. Empty if
@@ -95,7 +92,6 @@ class Evaluation:
     images: list[AnnotatedImage] = field(default_factory=list)
     judged: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
     default: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
-    curves: dict[tuple[str, float], Curve] = field(default_factory=dict)
     landmarks: list[dict] = field(default_factory=list)
     subsets: list[dict] = field(default_factory=list)
     reliability: list[dict] = field(default_factory=list)
@@ -213,7 +209,6 @@ def evaluate_detector(
                 float(np.mean(alarms[name])) if alarms[name] else None
             )
         result.rows.append(row)
-    result.curves = {of: pooled(judged) for of, judged in result.judged.items()}
     result.subsets = _subsets(result, keypoints, rigid)
     if not alone:
         result.reliability = reliability(

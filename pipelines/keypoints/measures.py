@@ -208,8 +208,8 @@ def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
     return rows
 
 
+#: Relative to the square root of the area of an object's box.
 TOLERANCE = 0.1
-"""Relative to the square root of the area of an object's box."""
 
 Objects = Sequence[np.ndarray]
 

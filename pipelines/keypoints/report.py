@@ -124,14 +124,12 @@ def write_evaluation(
         [*columns.values()],
         [[text(row.get(column)) for column in columns] for row in record["rows"]],
     )
-    for tolerance in TOLERANCES if evaluation.curves else ():
-        of = {name: curve for (name, at), curve in evaluation.curves.items() if at == tolerance}
-        every = [
-            one for (_, at), some in evaluation.judged.items() if at == tolerance for one in some
-        ]
+    for tolerance in TOLERANCES if evaluation.judged else ():
+        of = {name: some for (name, at), some in evaluation.judged.items() if at == tolerance}
+        of["all"] = [one for some in of.values() for one in some]
         words = f"A point is correct within {tolerance:.0%} of the reference length."
-        body += _precision_recall(of | {"all": pooled(every)}, words)
-    for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
+        body += _precision_recall({name: pooled(some) for name, some in of.items()}, words)
+    for keypoint in dict.fromkeys(name for name, _ in evaluation.judged):
         rows = {
             "best hits": _ranked(evaluation, keypoint, HIT),
             "false detections with the highest scores": _ranked(evaluation, keypoint, FALSE),

@@ -1,5 +1,5 @@
-"""Synthetic driving scenes: a camera that moves forward through a deep scene, moving bodies, and
-tracks with the errors and gaps of real trackers.
+"""Synthetic driving scenes: a camera that moves forward through a deep scene, stands still or is
+held by hand, moving bodies, and tracks with the errors and gaps of real trackers.
 
 Kinds differ in lens, depth, image size and errors; those of ``TEST_KINDS`` are for evaluation only.
 """
@@ -36,6 +36,13 @@ class DrivingKind:
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.
+    shares : (float, float), default (0.01, 0.5)
+        Minimum and maximum share of the points on each body.
+    clutter : float, default 0.4
+        Share of the background points at any depth; the others lie on the ground and on facades.
+    on_axis : float, default 0.0
+        Share of the bodies that drive on the camera's axis, ahead of it or towards it.
+    camera : {"driven", "static", "hand-held"}, default "driven"
     """
 
     lens: tuple[float, float]
@@ -44,12 +51,43 @@ class DrivingKind:
     errors: str
     frames: tuple[int, int] = (5, 60)
     bodies: tuple[int, int] = (1, 5)
+    shares: tuple[float, float] = (0.01, 0.5)
+    clutter: float = 0.4
+    on_axis: float = 0.0
+    camera: str = "driven"
 
 
 TRAINING_KINDS = {
     "road": DrivingKind((0.6, 1.1), (1.4, 2.2), (4.0, 150.0), "heavy"),
     "street": DrivingKind((0.5, 0.9), (1.6, 2.4), (3.0, 80.0), "walk"),
     "plain": DrivingKind((0.5, 1.0), (1.33, 2.4), (5.0, 120.0), "normal"),
+    "axis": DrivingKind(
+        (0.5, 1.0), (1.4, 2.2), (3.0, 110.0), "walk", (20, 60), (1, 4), (0.015, 0.1), 0.1, 0.7
+    ),
+    "static": DrivingKind(
+        (0.5, 1.0),
+        (1.33, 2.2),
+        (3.0, 60.0),
+        "walk",
+        (10, 60),
+        (1, 4),
+        (0.02, 0.2),
+        0.1,
+        0.0,
+        "static",
+    ),
+    "hand-held": DrivingKind(
+        (0.5, 1.0),
+        (1.33, 2.2),
+        (3.0, 60.0),
+        "walk",
+        (10, 60),
+        (1, 4),
+        (0.02, 0.3),
+        0.1,
+        0.0,
+        "hand-held",
+    ),
 }
 TEST_KINDS = {
     "wide": DrivingKind((0.4, 0.5), (2.4, 3.0), (3.0, 60.0), "walk"),
@@ -90,9 +128,9 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
         rng.uniform(*kind.lens) * WIDTH,
     )
     size = np.array([WIDTH, WIDTH / rng.uniform(*kind.aspect)])
-    camera, n_points = _drive(rng, n_frames), int(rng.integers(150, 400))
+    camera, n_points = _path(rng, n_frames, kind.camera), int(rng.integers(150, 400))
     n_bodies = int(rng.integers(kind.bodies[0], kind.bodies[1] + 1))
-    shares = np.exp(rng.uniform(np.log(0.01), np.log(0.5), n_bodies))
+    shares = np.exp(rng.uniform(np.log(kind.shares[0]), np.log(kind.shares[1]), n_bodies))
     shares *= min(1.0, 0.7 / shares.sum())
     incomplete = rng.choice([0.0, rng.uniform(0.0, 0.7)])
     bodies = [_background(rng, n_points, kind, camera, focal, size)]
@@ -118,13 +156,17 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
     )[1]
 
 
-def _drive(rng: np.random.Generator, n_frames: int) -> tuple[np.ndarray, np.ndarray]:
+def _path(rng: np.random.Generator, n_frames: int, camera: str) -> tuple[np.ndarray, np.ndarray]:
     """Rotations (F, 3, 3) from the world to the camera and its positions (F, 3): forward motion, a
-    slow turn and slight pitching. x points right, y down, z ahead."""
+    slow turn and slight pitching; none; or a small random walk. x points right, y down, z ahead."""
     t = np.arange(n_frames)
-    yaw = t * rng.normal(0.0, 0.004)
-    pitch = np.cumsum(rng.normal(0.0, 0.001, n_frames))
-    speed = rng.uniform(0.15, 1.2)
+    if camera == "hand-held":
+        walk = np.cumsum(rng.normal(0.0, [[0.003], [0.02]], (n_frames, 2, 3)), axis=0)
+        return Rotation.from_rotvec(walk[:, 0]).as_matrix(), walk[:, 1]
+    moves = float(camera != "static")
+    yaw = moves * t * rng.normal(0.0, 0.004)
+    pitch = moves * np.cumsum(rng.normal(0.0, 0.001, n_frames))
+    speed = moves * rng.uniform(0.15, 1.2)
     steps = speed * np.column_stack([np.sin(yaw), np.zeros(n_frames), np.cos(yaw)])
     places = np.cumsum(steps, axis=0) - steps[0]
     return Rotation.from_euler("yx", np.column_stack([-yaw, pitch])).as_matrix(), places
@@ -147,7 +189,11 @@ def _background(
     depth = np.exp(rng.uniform(np.log(least), np.log(most), n))
     ground = height / np.maximum(rays[:, 1], 1e-3)
     front = rng.uniform(5.0, 20.0) / np.maximum(np.abs(rays[:, 0]), 1e-3)
-    depth = np.where(rng.random(n) < 0.6, np.minimum(np.minimum(ground, front), depth.max()), depth)
+    depth = np.where(
+        rng.random(n) < 1.0 - kind.clutter,
+        np.minimum(np.minimum(ground, front), depth.max()),
+        depth,
+    )
     depth = np.clip(np.minimum(depth, ground), least, most)
     points = np.einsum("nji,nj->ni", camera[0][frame], rays * depth[:, None]) + camera[1][frame]
     return np.broadcast_to(points, (len(camera[0]), n, 3))
@@ -165,9 +211,13 @@ def _body(
         [0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]
     ) + rng.normal(0.0, 0.1)
     middle = n_frames // 2
+    on_axis = kind.on_axis > 0 and rng.random() < kind.on_axis
+    if on_axis:
+        ahead_x, _, ahead_z = camera[0][middle][2]
+        heading = np.arctan2(ahead_x, ahead_z) + rng.choice([0.0, np.pi]) + rng.normal(0.0, 0.01)
     ahead = np.exp(rng.uniform(np.log(max(5.0, kind.depth[0])), np.log(min(60.0, kind.depth[1]))))
     place = camera[1][middle] + camera[0][middle].T @ np.array(
-        [rng.uniform(-0.35, 0.35) * ahead, 0.0, ahead]
+        [rng.uniform(-0.35, 0.35) * (min(ahead, 10.0) if on_axis else ahead), 0.0, ahead]
     )
     t = np.arange(n_frames)[:, None] - middle
     speed, turn = rng.uniform(0.1, 1.4), rng.normal(0.0, 0.004)

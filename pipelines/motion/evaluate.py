@@ -171,7 +171,7 @@ def evaluate_auto(
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []
     for number, sequence in enumerate(sequences):
-        sets_by_number = ranker.sets_by_number(*shuffled_tracks(sequence, number))
+        sets_by_number = ranker.sets_by_number(*shuffled_tracks(sequence, number), columns)
         sets.append(sets_by_number[n_motions[number]].without_small(ranker.min_motion_size))
         mixed.append(joined(list(sets_by_number.values())).without_small(ranker.min_motion_size))
     videos = np.array([one.video for one in sets])
@@ -183,7 +183,9 @@ def evaluate_auto(
             function = RankingFunction.learn([sets[i] for i in train], ranker.settings, columns)
             chooser = MotionChooser.learn([mixed[i] for i in train], function, columns=columns)
             for i in np.flatnonzero(fold == round_fold).tolist():
-                number, chances[p, i] = chooser.choose(mixed[i], function)
+                number, chances[p, i] = next(
+                    iter(chooser.probabilities(mixed[i], function).items())
+                )
                 right[p, i] = number == n_motions[i]
                 chosen = mixed[i].only(mixed[i].n_motions == number)
                 errors[p, i] = (

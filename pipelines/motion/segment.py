@@ -17,20 +17,24 @@ from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import SHIPPED_FAMILIES
 from ...vision.tracks.completion import thin_tracks
 from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
+from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
-from ...vision.tracks.pair_features import Features, JoinedFeatures
+from ...vision.tracks.pair_features import ALL_PARTS, Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
+from .benchmark import shuffled_tracks
 
 Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
 # Up to this number of sequences nothing is compiled, which costs half a second for each. A choice
 MAX_FEW = 4
-# Weight of a user's sequence relative to a synthetic one; chosen with the settings of the ranker
-# (methods.SHIPPED)
-OWN_WEIGHT = 3
+# Weights of a user's sequence relative to a synthetic one in the ranking and in the choice of the
+# number of motions, by cross-validation (experiments/notebook/motion.md)
+OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS = 10, 3
+UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
+MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
 # The longest tracks of a video; a choice, since affinities of all pairs are held in memory
 MAX_TRACKS = 1500
 
@@ -59,7 +63,11 @@ class FileSegmentation:
         return {
             "sequence": self.sequence,
             "motions": result.n_motions,
-            "probability_of_motions": result.probability_of_motions,
+            "probability_of_motions": result.probabilities[result.n_motions],
+            "numbers": [
+                {"motions": number, "probability": probability}
+                for number, probability in result.probabilities.items()
+            ],
             "labels": self.labels.tolist(),
             "unseen": self.unseen.tolist(),
             "candidates": [
@@ -75,8 +83,11 @@ class FileSegmentation:
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
             f"{', '.join(str(n) for n in sizes)} tracks"
         )
-        if self.segmentation.probability_of_motions < 1.0:
-            text += f"; probability of this number {self.segmentation.probability_of_motions:.2f}"
+        (_, probability), *others = self.segmentation.probabilities.items()
+        if probability < 1.0:
+            text += f"; probability of this number {probability:.2f}"
+        if probability < UNCLEAR and others:
+            text += f", of {others[0][0]} motions {others[0][1]:.2f}"
         if len(self.unseen):
             text += (
                 f"; {len(self.unseen)} hardly visible, assigned to the largest motion: "
@@ -225,7 +236,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
     """The untrained ranker with the settings of the shipped model."""
     from .methods import SHIPPED
 
-    return SegmentationRanker(SHIPPED_FAMILIES, JoinedFeatures(), SHIPPED, min_motion_size)
+    features = JoinedFeatures((SegmentationFeatures(), PairFeatures(ALL_PARTS)))
+    return SegmentationRanker(SHIPPED_FAMILIES, features, SHIPPED, min_motion_size)
 
 
 def shipped_columns(features: Features) -> np.ndarray:
@@ -253,8 +265,7 @@ def train_ranker(
     min_motion_size : int, default 0
         Candidates with a motion of fewer points are not considered.
     synthetic : int, default 0
-        Number of synthetic perspective sequences, by the first training seeds; they train the
-        ranking but not the choice of the number of motions.
+        Number of synthetic perspective sequences, by the first training seeds.
     driving : int, default 0
         The same for synthetic driving scenes: their number per training kind.
     progress : function
@@ -269,32 +280,29 @@ def train_ranker(
     ValueError
         If a sequence has no labels or cannot be segmented; names it.
     """
-    from .benchmark import shuffled_tracks
     from .driving import TRAINING_KINDS, driving_sequence
     from .synthetic import TRAINING_SEEDS, perspective_sequence
 
     ranker = shipped_settings(min_motion_size)
-    sets, mixed = [], []
+    columns = shipped_columns(ranker.features)
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
-    made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(driving)]
+    made += [driving_sequence(kind, seed) for seed in range(driving) for kind in TRAINING_KINDS]
+    seeds = [0] * len(sequences) + [int(one.name.rsplit("_", 1)[1]) for one in made]
+    sets, mixed = [], []
     for number, sequence in enumerate(progress([*sequences, *made])):
-        n_motions = sequence.n_motions
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            by_number = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
-            if by_number:
+            by_number = {}
+            if seeds[number] % MIXED_STEP == 0:
+                by_number = ranker.sets_by_number(tracks, shuffled, columns)
                 mixed.append(joined(list(by_number.values())))
-            sets.append(
-                by_number[n_motions]
-                if n_motions in by_number
-                else ranker.candidate_set(tracks, n_motions, shuffled)
-            )
+            k = sequence.n_motions
+            sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
+    n = len(sequences)
     ranker.fit(
-        sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :],
-        mixed,
-        shipped_columns(ranker.features),
+        sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT_OF_NUMBERS + mixed[n:], columns
     )
     ranker.training = {
         "sequences": len(sequences),

@@ -110,7 +110,12 @@ def evaluate_classifier(
         evaluation.rows.append(
             _row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong)
         )
-        evaluation.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
+        breeds = np.array([f.breed for f, a in zip(test, asked) if a])
+        evaluation.breeds += [
+            {"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b])
+            for b in np.unique(breeds)
+            if b
+        ]
         learnable = classified(part, train)
         y_train = np.array([f.label for f in train])[learnable]
         if learnable.any() and set(y_train.tolist()) == set(model.classes):
@@ -138,15 +143,6 @@ def _row(
         "error": float(wrong.mean()),
         "seconds": seconds,
     }
-
-
-def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[dict[str, Any]]:
-    breeds = np.array([f.breed for f in files])
-    return [
-        {"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b])
-        for b in np.unique(breeds)
-        if b
-    ]
 
 
 def _competitors(

@@ -32,20 +32,20 @@ class Prediction:
     ----------
     method : str
     labels : ndarray of shape (n_minutes,), str
+    minutes : ndarray of shape (n_minutes,), bool
+        Mask of the minutes with a prediction, since a penalised method may lack a size in some
+        folds.
     k : int or None
         Number of sensors; None means all.
     selected : list of list of str
         Sensors selected in each fold.
-    minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction, since a penalised method may lack a size in some
-        folds.
     """
 
     method: str
     labels: np.ndarray
+    minutes: np.ndarray
     k: int | None = None
     selected: list[list[str]] = field(default_factory=list)
-    minutes: np.ndarray | None = None
 
 
 def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
@@ -142,7 +142,7 @@ def evaluate_baselines(
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
-        predictions.append(Prediction(method, labels))
+        predictions.append(Prediction(method, labels, np.ones(len(y), bool)))
     return predictions
 
 
@@ -209,14 +209,12 @@ def evaluate_selection(
                 empty = Prediction(
                     part["method"],
                     np.empty(len(y), dtype=y.dtype),
-                    part["k"],
-                    [],
                     np.zeros(len(y), bool),
+                    part["k"],
                 )
                 into = merged.setdefault((part["method"], part["k"]), empty)
                 into.labels[test] = part["labels"]
                 into.selected.append([minutes.sensors[unit] for unit in part["units"]])
-                assert into.minutes is not None
                 into.minutes |= test
     return list(merged.values())
 
@@ -292,7 +290,7 @@ def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[di
     errors per activity."""
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
-        seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
+        seen = one.minutes
         target, labels = truth[seen], one.labels[seen]
         row: dict[str, Any] = {
             "method": one.method,

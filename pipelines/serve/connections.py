@@ -6,8 +6,8 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+#: Timeout for the head of a request. A choice.
 HEAD_SECONDS = 15.0
-"""Timeout for the head of a request. A choice."""
 
 
 class BoundedConnection(H11Protocol):

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.messages import plain, short
-from ..common.samples import sample
-from .answers.fields import Fields
+from .. import common
 from .answers.limits import (
     LIMITS,
     MAX_HELD,
@@ -37,7 +36,8 @@ from .uploads import Upload
 TABS = ("faces", "camera", "motion", "pets", "select")
 ProgressCallback = Callable[[dict[str, Any]], object]
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS])
+_MODULES = ("faces", "motion", "pets", "select")
+_CONTEXT.set_forkserver_preload([f"{__package__}.answers.{module}" for module in _MODULES])
 
 
 class Worker:
@@ -236,6 +236,11 @@ def _end_with_server() -> None:
     os._exit(1)
 
 
+def _module(kind: str) -> Any:
+    """The module that answers requests of a kind; those about keypoints share one."""
+    return import_module(f".answers.{kind if kind in _MODULES else 'faces'}", __package__)
+
+
 def _prepare(kind: str) -> None:
     """Load the model of a tab in one process at a time, since the others reuse the compiled code on
     disk."""
@@ -244,7 +249,7 @@ def _prepare(kind: str) -> None:
         try:
             with suppress(OSError):  # a file system without locks: several processes compile
                 fcntl.flock(folder, fcntl.LOCK_EX)
-            import_module(f".answers.{kind}", __package__).prepare()
+            _module(kind).prepare()
         finally:
             os.close(folder)
 
@@ -256,12 +261,8 @@ def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
         with warnings.catch_warnings():
             warnings.showwarning = _report_warning
             if kind == "sample":
-                return sample(name)
-            if kind == "features":
-                record = import_module(".answers.faces", __package__).features()
-            else:
-                tab = import_module(f".answers.{kind}", __package__)
-                record = tab.answer(path, Fields(fields, tab.FIELDS), _report)
+                return common.sample(name)
+            record = getattr(_module(kind), kind)(path, fields, _report)
             return json.dumps(plain(record), allow_nan=False).encode()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         raise RequestError(400, short(error)) from None

@@ -1,17 +1,13 @@
 """Start of the server of ``annealed serve``."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .label import Labelling
+from ..console import load_model_of
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -31,15 +27,6 @@ def listening(host: str, port: int) -> socket.socket:
             f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for "
             "any"
         ) from None
-
-
-def _labelling(folder: Path, model: Path | None) -> Labelling:
-    from ..console import load_model_of
-    from ..keypoints.labelling import LabelFolder
-    from .label import Labelling
-
-    detector = None if model is None else load_model_of("keypoint detector", str(model))
-    return Labelling(LabelFolder(folder, None if detector is None else detector.schema), model)
 
 
 def serve(
@@ -86,11 +73,17 @@ def serve(
         raise ValueError(f"--workers {workers}: expected at least 1")
     import uvicorn
 
+    from ..keypoints.labelling import LabelFolder
     from .app import make_app
     from .connections import BoundedConnection
     from .jobs import WorkerPool
+    from .label import Labelling
 
-    labelling = None if label is None else _labelling(label, model)
+    labelling = None
+    if label is not None:
+        detector = None if model is None else load_model_of("keypoint detector", str(model))
+        schema = None if detector is None else detector.schema
+        labelling = Labelling(LabelFolder(label, schema), model)
     server_socket = listening(host, port)
     bound = server_socket.getsockname()[1]
     url = f"http://{f'[{host}]' if ':' in host else host}:{bound}/"

@@ -1,12 +1,11 @@
 """One tally for all trials, printed at the end and, on request, written into a file of results."""
 
-import json
 import os
 import time
 from pathlib import Path
 
 import pytest
-from annealed_experiments.render import run_of
+from annealed_experiments.provenance import run_of, write
 from trials import Tally
 
 TALLY = Tally()
@@ -40,4 +39,4 @@ def pytest_terminal_summary(terminalreporter):
             "columns": ["class", "trials", "failures"],
             "rows": rows,
         }
-        Path(file).write_text(json.dumps(content, indent=1) + "\n")
+        write(Path(file), content)

@@ -7,9 +7,8 @@ import cv2
 import numpy as np
 import pytest
 from annealed.learners import FSARegressor, on_disk
-from annealed.models import load_model
+from annealed.models import load_model, resolve_model
 from annealed.models.files import read_header, read_model, write_model
-from annealed.models.weights import path_of
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.faces import KEYPOINTS
@@ -42,7 +41,7 @@ def use(model):
 @pytest.mark.parametrize("name", ["faces", "motion", "pets"])
 def test_damaged_models(tally, tmp_path, name):
     data, rng, path = (
-        path_of(name).read_bytes(),
+        resolve_model(name).read_bytes(),
         np.random.default_rng(1),
         tmp_path / f"{name}_x.safetensors",
     )
@@ -62,8 +61,8 @@ def test_damaged_models(tally, tmp_path, name):
 @pytest.mark.parametrize("name", ["faces", "motion", "pets"])
 def test_models_with_a_right_checksum_and_senseless_content(tally, tmp_path, name):
     rng, path = np.random.default_rng(2), tmp_path / f"{name}_x.safetensors"
-    kind = read_header(path_of(name))["kind"]
-    arrays, header = read_model(path_of(name), kind)
+    kind = read_header(resolve_model(name))["kind"]
+    arrays, header = read_model(resolve_model(name), kind)
     skip = {"format", "version", "kind"}
     for i in range(120):
         some, described = (

@@ -7,6 +7,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from .dominant import MEASURES, dominant_measures
 from .features import Feature, FeatureSet, SegmentationFeatures, evaluated
 from .pairs.frame_pairs import KERNELS
 from .pairs.geometry import GEOMETRIES
@@ -14,6 +15,7 @@ from .pairs.measures import CUTS, RANGES, RESIDUALS, RIVALS, cut_measures, fit_m
 from .tracks import Tracks, as_tracks
 
 PARTS = ("residuals", "rivals", "gric", "cuts")
+ALL_PARTS = (*PARTS, "dominant")
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,10 @@ class PairFeatures(FeatureSet):
     parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
         Groups of features. "residuals": distances of the points to the model of their own motion.
         "rivals": points that another motion's model fits better. "gric": the robust information
-        criterion of Torr [2]_, for each model and for the best model of each motion. These three
-        groups are likelihoods. "cuts": how much the segmentation cuts the kernels of shared
-        hypotheses [1]_, a prior.
+        criterion of Torr [2]_, for each model and for the best model of each motion. "dominant":
+        agreement with what deviates from the dominant motion. These four groups are likelihoods,
+        except that "dominant" also has cuts of neighbours of similar motion. "cuts": how much the
+        segmentation cuts the kernels of shared hypotheses [1]_, a prior.
 
     Raises
     ------
@@ -59,9 +62,10 @@ class PairFeatures(FeatureSet):
 
     def __post_init__(self) -> None:
         for part in self.parts:
-            if part not in PARTS:
+            if part not in ALL_PARTS:
                 raise ValueError(
-                    f"part {part!r} of the features is unknown; expected one of {', '.join(PARTS)}"
+                    f"part {part!r} of the features is unknown; expected one of "
+                    f"{', '.join(ALL_PARTS)}"
                 )
 
     def features(self) -> list[Feature]:
@@ -92,6 +96,11 @@ class PairFeatures(FeatureSet):
             ]
         if "cuts" in self.parts:
             listed += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
+        if "dominant" in self.parts:
+            listed += [
+                *(Feature("likelihood", "dominant motion", name) for name in MEASURES),
+                *(Feature("prior", "neighbours", cut) for cut in CUTS),
+            ]
         return listed
 
     def compute(
@@ -139,6 +148,11 @@ class PairFeatures(FeatureSet):
                     partial(lambda name: cut_measures(tracks.pairs.kernels[name], labels), name),
                 )
                 for name in KERNELS
+            ]
+        if "dominant" in self.parts:
+            blocks += [
+                (len(MEASURES), lambda: dominant_measures(tracks, labels)),
+                (len(CUTS), lambda: cut_measures(tracks.neighbour_affinity(14), labels)),
             ]
         return evaluated(blocks, len(labels), columns)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 from .completion import check_shape, complete_tracks
 from .pairs.frame_pairs import FramePairs
@@ -81,11 +83,6 @@ class Tracks:
     ----------
     coordinates : ndarray of shape (F, P, 2), float64
     seen : ndarray of shape (F, P), bool
-    eigenvectors : dict
-        Cache of leading eigenvectors of affinities by recipe, filled by
-        :func:`.candidates.candidates`, for every number of motions.
-    motion_costs : dict
-        Cache of costs of motions by their points, filled by :func:`.merging.merged`.
 
     Raises
     ------
@@ -108,9 +105,7 @@ class Tracks:
             )
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
-        self.eigenvectors: dict[Hashable, np.ndarray] = {}
-        self.motion_costs: dict[bytes, float] = {}
-        self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> Tracks:
@@ -132,6 +127,23 @@ class Tracks:
         """
         array = np.asarray(coordinates, dtype=float)
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
+
+    def cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Value of a function without arguments, computed once for each key.
+
+        Parameters
+        ----------
+        key : hashable
+        compute : function
+
+        Returns
+        -------
+        object
+            Result of ``compute``.
+        """
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return self._cache[key]
 
     @property
     def n_frames(self) -> int:
@@ -169,11 +181,70 @@ class Tracks:
         strengths : ndarray of shape (n,)
             Singular values, in descending order.
         """
-        if representation not in self._right_vectors:
-            self._right_vectors[representation] = right_vectors(
-                REPRESENTATIONS[representation](self.in_canonical_order)
-            )
-        return self._right_vectors[representation]
+        return self.cached(
+            representation,
+            lambda: right_vectors(REPRESENTATIONS[representation](self.in_canonical_order)),
+        )
+
+    @cached_property
+    def places_apart(self) -> np.ndarray:
+        """Root mean squared distances (P, P) of the points over the frames, in pixels, in
+        :attr:`canonical_order`."""
+        place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
+        return cdist(place, place)
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """All points (P, P) by :attr:`places_apart` of each; the first is the point itself."""
+        return np.argsort(self.places_apart, axis=1, kind="stable")
+
+    def displacements_apart(self, span: int = 5) -> np.ndarray:
+        """Root mean squared differences between displacements, computed once for each span.
+
+        Parameters
+        ----------
+        span : int, default 5
+            Frames over which displacements are taken.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
+            Pixels, in :attr:`canonical_order`.
+        """
+        span = min(span, self.n_frames - 1)
+        rows = positions(
+            self.in_canonical_order[span:] - self.in_canonical_order[:-span]
+        ) / np.sqrt(self.n_frames - span)
+        return self.cached(("displacements", span), lambda: cdist(rows, rows))
+
+    def neighbour_affinity(
+        self, n_neighbours: int, span: int = 5, floor: float = 0.3
+    ) -> np.ndarray:
+        """Affinity (P, P) of nearest neighbours by their displacements, in :attr:`canonical_order`.
+
+        Parameters
+        ----------
+        n_neighbours : int
+            Each point is connected to so many.
+        span : int, default 5
+            Frames over which displacements are taken.
+        floor : float, default 0.3
+            Differences of displacement below this many pixels are noise.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
+            Zero diagonal.
+        """
+        difference = self.displacements_apart(span)
+        joined = np.zeros(difference.shape, bool)
+        np.put_along_axis(joined, self.nearest[:, : n_neighbours + 1], True, axis=1)
+        joined |= joined.T
+        np.fill_diagonal(joined, False)
+        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected; otherwise it
+        # would form a separate cluster.
+        scale = max(float(np.median(difference[joined])), floor)
+        return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
     @cached_property
     def pairs(self) -> FramePairs:

@@ -12,18 +12,8 @@ import numpy.typing as npt
 
 from .kernels import MAGNITUDE_SCALE
 
-
-class Column(IntEnum):
-    """Columns of a feature array (n, 8), described in `annealed.vision.FeaturePool`."""
-
-    KIND = 0
-    CHANNEL = 1
-    X = 2
-    Y = 3
-    CELL_WIDTH = 4
-    CELL_HEIGHT = 5
-    CELL = 6
-    ORIENTATION = 7
+#: Columns of a feature array (n, 8), described in `annealed.vision.FeaturePool`.
+Column = IntEnum("Column", "KIND CHANNEL X Y CELL_WIDTH CELL_HEIGHT CELL ORIENTATION", start=0)
 
 
 #: Weights of the cells of each kind of Haar feature, row by row: a difference of two halves across

@@ -27,7 +27,7 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
     """``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
     Indices are unsigned, so that numba omits the test for negative indices, which would prevent
-    vector instructions. This and the next two functions are separate, with forced inlining, because
+    vector instructions. This and the next function are separate, with forced inlining, because
     compiling them as one function takes several times as long.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
@@ -40,30 +40,6 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
 
 
 @jit(forceinline=True)
-def sum_8_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Sum over the corners k < 8, as in :func:`sum_6_corners`."""
-    o0, o1, o2, o3 = (
-        base + offsets[f, 0],
-        base + offsets[f, 1],
-        base + offsets[f, 2],
-        base + offsets[f, 3],
-    )
-    o4, o5, o6, o7 = (
-        base + offsets[f, 4],
-        base + offsets[f, 5],
-        base + offsets[f, 6],
-        base + offsets[f, 7],
-    )
-    w0, w1, w2, w3 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3]
-    w4, w5, w6, w7 = weights[f, 4], weights[f, 5], weights[f, 6], weights[f, 7]
-    for j in range(np.uint64(n_lanes)):
-        left = w0 * flat[o0 + j] + w1 * flat[o1 + j] + w2 * flat[o2 + j] + w3 * flat[o3 + j]
-        out[j] = (
-            left + w4 * flat[o4 + j] + w5 * flat[o5 + j] + w6 * flat[o6 + j] + w7 * flat[o7 + j]
-        )
-
-
-@jit(forceinline=True)
 def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignore[no-untyped-def]
     """Add one more corner to the sums."""
     o, w = base + offsets[f, k], weights[f, k]
@@ -73,14 +49,10 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Write to ``out[j]`` the weighted sum of the corners of feature f, of which there are 6 or at
-    least 8."""
-    if n_corners == 6:
-        sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
-    else:
-        sum_8_corners(flat, base, offsets, weights, f, n_lanes, out)
-        for k in range(8, n_corners):
-            add_corner(flat, base, offsets, weights, f, k, n_lanes, out)
+    """Write to ``out[j]`` the weighted sum of the corners of feature f, at least 6."""
+    sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
+    for k in range(6, n_corners):
+        add_corner(flat, base, offsets, weights, f, k, n_lanes, out)
 
 
 @jit(forceinline=True)

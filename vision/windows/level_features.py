@@ -135,6 +135,7 @@ class LevelChannels:
         gradient = self._buffers.take(
             "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
         )
+        gradient[:, :, -1], gradient[:, :, :, -1] = 0, 0  # without neighbours
         dense_gradients(self.planes, self.pool.layout.tangents, *gradient)
         return gradient
 
@@ -409,7 +410,6 @@ def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignor
 
 def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
-    length[:], bins[:] = 0, 0
     signed = planes.astype(np.float32)
     horizontal = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
     vertical = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
@@ -424,14 +424,12 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Compute lengths and bins of the gradients at all pixels of the tables; 0 in the last row and
+    """Compute lengths and bins of the gradients at all pixels of the tables but the last row and
     column."""
     # entry x is the pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
     for c in range(3):
-        length[c, rows:] = 0
-        bins[c, rows:] = 0
         for y in range(rows):
             gradients(
                 planes[c, y + 1, :columns],
@@ -443,8 +441,6 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
                 bins[c, y, :columns],
                 components,
             )
-            length[c, y, columns:] = 0
-            bins[c, y, columns:] = 0
 
 
 def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
@@ -497,18 +493,13 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
             if top >= 0:
                 energy[top] = 0
             for k in range(n_bins):
-                if top > 0:
-                    move_bin(length[c], bins[c], y, top - 1, k, upright)
-                else:
-                    add_bin(length[c], bins[c], y, k, upright)
+                # no lengths in row -1, the last one
+                move_bin(length[c], bins[c], y, max(top, 0) - 1, k, upright)
                 if top >= 0:
                     entry = cells[c * n_bins + k, top * stride :]
-                    if cell_side == 6:
-                        sum_6(upright, k, inner, entry)
-                    else:
-                        entry[:inner] = 0
-                        for i in range(cell_side):
-                            add_shifted(upright, k, i, inner, entry)
+                    entry[:inner] = 0
+                    for i in range(cell_side):
+                        add_shifted(upright, k, i, inner, entry)
                     add_squares(entry, inner, energy[top])
         for y in range(rows - reach):
             row_energy[:] = epsilon * epsilon
@@ -521,37 +512,14 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
 
 
 @jit
-def add_bin(length, bins, y, k, upright):  # type: ignore[no-untyped-def]
-    """Add the lengths in row y of the pixels whose bin is k to row k of ``upright``."""
-    none, wanted = np.uint16(0), np.uint16(k)
-    for x in range(np.uint64(length.shape[1])):
-        upright[k, x] += length[y, x] if bins[y, x] == wanted else none
-
-
-@jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """Add the lengths of row y as in :func:`add_bin`, and subtract those of row ``old``."""
+    """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k, and subtract
+    those in row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
         going = length[old, x] if bins[old, x] == wanted else none
         upright[k, x] = upright[k, x] + coming - going
-
-
-@jit
-def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
-    """Compute ``total[x] = source[row, x] + ... + source[row, x + 5]``, the usual side of a cell,
-    in one pass."""
-    one, two, three, four, five = (
-        np.uint64(1),
-        np.uint64(2),
-        np.uint64(3),
-        np.uint64(4),
-        np.uint64(5),
-    )
-    for x in range(np.uint64(count)):
-        left = source[row, x] + source[row, x + one] + source[row, x + two]
-        total[x] = left + source[row, x + three] + source[row, x + four] + source[row, x + five]
 
 
 @jit

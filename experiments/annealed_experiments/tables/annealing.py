@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from annealed.learners import FSAClassifier, PiecewiseLinear, Refinement, Schedule
 from annealed.learners.solvers.schedules import step_counts
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.timing import timed
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
@@ -23,6 +22,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..cells import cells_of
 from ..datasets import load_set
 from ..printed_values import beside
 from .competitors import l1_columns, measured_fit
@@ -44,7 +44,7 @@ def fsa_stability(
     M = 1000 columns and noise-free labels; the paper has 10 runs per point. Rows: ``parameter``,
     ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
     """
-    cells = Checkpoint.of(checkpoint, {"table": "fsa-stability"})
+    cells = cells_of(checkpoint, {"table": "fsa-stability"})
 
     draw = functools.cache(Design("classification", n_samples, 1000, k).draw)
 
@@ -184,7 +184,7 @@ def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str,
     the validation rows. Test errors need the labels of the challenge's test rows, which are not
     public; URL Reputation was not available. The parts are fixed, so ``runs`` is not used.
     """
-    cells = Checkpoint.of(checkpoint, {"table": "fsa-challenge"})
+    cells = cells_of(checkpoint, {"table": "fsa-challenge"})
     rows = []
     for name, lines in CHALLENGE.items():
         for method, k, model in lines:

@@ -216,7 +216,7 @@ def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=200, n_res
     rng, m = np.random.default_rng(random_state), X.shape[1]
     # Least squares on some columns needs the triangular factor of each half alone.
     table = np.column_stack([np.ones(len(y)), X, y]).astype(np.float64)
-    halves = [np.linalg.qr(table[half::2], mode="r") for half in (0, 1)]
+    halves = [np.asarray(np.linalg.qr(table[half::2], mode="r")) for half in (0, 1)]
 
     def error(used):
         inside = np.concatenate([[True], used, [False]])

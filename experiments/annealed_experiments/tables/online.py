@@ -20,12 +20,12 @@ from annealed.learners import (
     TruncatedGradientClassifier,
 )
 from annealed.learners.stability import mean_kappa, selected
-from annealed.pipelines.common.checkpoints import Checkpoint
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import ParameterGrid, RepeatedStratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
+from ..cells import cells_of
 from ..datasets import load_set
 from ..printed_values import printed
 from .competitors import measured_fit
@@ -118,7 +118,7 @@ def online_tables(
     that a fixed number of features gives no advantage; ``pass_ratio`` is the time of one path's
     pass divided by that of scikit-learn's SGD in the same run.
     """
-    cells = Checkpoint.of(checkpoint, {"table": "online-tables"})
+    cells = cells_of(checkpoint, {"table": "online-tables"})
     rows = []
     for name in sets:
         work = _Set(name, data_dir, n_folds, cells)

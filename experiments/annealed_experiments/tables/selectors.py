@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from annealed import learners
 from annealed.learners.solvers.newton import SupportProblem, refit
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+from ..cells import cells_of
 from ..printed_values import beside
 from . import competitors
 from .simulated import Simulated, simulate
@@ -349,7 +349,7 @@ def selector_table(
     check_names(
         "method", methods, [*our_methods(designs[0]), *competitors.COMPETITORS, *competitors.ON_ALL]
     )
-    cells = Checkpoint.of(checkpoint, {"table": name})
+    cells = cells_of(checkpoint, {"table": name})
     rows: list[dict[str, Any]] = []
     warm: set[str] = set()
     for design in designs:

@@ -146,9 +146,8 @@ def draw_sequence(
         following = draw_following(columns[n - 1], atoms, size, skip, prior, True, rng)
         if following < 0:
             return n
-        for t in range(n):
-            if columns[t] == following:
-                return 0
+        if (columns[:n] == following).any():
+            return 0
         columns[n] = following
         n += 1
     return n

@@ -137,14 +137,6 @@ def _draw_growth(
 
 
 @jit
-def _holds(columns: np.ndarray, n: int, column: int) -> bool:
-    repeated = False
-    for t in range(n):
-        repeated |= columns[t] == column
-    return repeated
-
-
-@jit
 def propose(
     kind: int,
     atoms: Atoms,
@@ -202,7 +194,7 @@ def propose(
         if n == prior.max_order:
             return False, l, 0, 0.0
         column = _draw_growth(old[n - 1], atoms, size, l, prior, table, rng)
-        if _holds(old, n, column):
+        if (old[:n] == column).any():
             return False, l, 0, 0.0
         columns[n] = column
         omega[n] = draw_one_frequency(omega, n, prior, rng)
@@ -239,7 +231,7 @@ def propose(
             column = table.neighbours[old[t], place]
             omega[t] *= table.signs[old[t], place]
             ratio += math.log(count / table.n_neighbours[column])
-        if _holds(old, n, column):
+        if (old[:n] == column).any():
             return False, l, 0, 0.0
         columns[t] = column
     return True, l, n, ratio + log_predictive(columns, n, atoms, size, l, prior)

@@ -5,27 +5,27 @@ from collections.abc import Callable, Sequence
 import cv2
 import numpy as np
 
+#: Degrees by which photographs without an upright face are rotated.
 DEFAULT_ROLL = 30.0
-"""Degrees by which photographs without an upright face are rotated."""
+#: Degrees: faces rotated further are not assembled
+#: (`annealed.models.keypoints.instances.assembly.MAX_ROLL`).
 MAX_ROLL = 50.0
-"""Degrees: faces rotated further are not assembled
-(`annealed.models.keypoints.instances.assembly.MAX_ROLL`)."""
 
+#: Degrees by which photographs of objects without an upright orientation are rotated.
 ALL_ROUND = tuple(range(0, 360, 30))
-"""Degrees by which photographs of objects without an upright orientation are rotated."""
 
+#: Larger photographs are shrunk before rotation. A choice.
 MAX_PIXELS = 4_000_000
-"""Larger photographs are shrunk before rotation. A choice."""
+#: So are those that would be larger than this after rotation: the bounding box of a rotated strip
+#: grows with the square of its length. Photographs with an aspect ratio of up to 1 : 3, rotated by
+#: 30 degrees, stay below it if they are within `MAX_PIXELS`.
 MAX_TURNED = 10_000_000
-"""So are those that would be larger than this after rotation: the bounding box of a rotated strip
-grows with the square of its length. Photographs with an aspect ratio of up to 1 : 3, rotated by 30
-degrees, stay below it if they are within `MAX_PIXELS`."""
 
 # of the equalisation. Choices
 _CLIP, _TILES = 2.5, 4
 
+#: Local maxima (n, 4) x, y, score, scale of each keypoint.
 Maxima = dict[str, np.ndarray]
-"""Local maxima (n, 4) x, y, score, scale of each keypoint."""
 
 
 def turned(image: np.ndarray, degrees: float) -> np.ndarray:

@@ -23,8 +23,8 @@ from ....vision.windows.responses import CompiledModel, Responses
 from ....vision.windows.scan import predict_windows, windows_around
 from ...files import check_settings
 
+#: Default reference length of detectors: the geometric mean of 20 and 40 pixels.
 DEFAULT_REFERENCE_LENGTH = 28.3
-"""Default reference length of detectors: the geometric mean of 20 and 40 pixels."""
 
 
 @dataclass(frozen=True)
@@ -284,17 +284,17 @@ class OffsetModel(WindowModel):
 class Mode(StrEnum):
     """Search mode: the windows that a keypoint's classifier scores."""
 
+    #: All windows.
     SCAN = "scan"
-    """All windows."""
+    #: Windows predicted by a regressor from a sparse grid.
     REGRESS = "regress"
-    """Windows predicted by a regressor from a sparse grid."""
+    #: The same, only from grid points near faces that a cascade detects.
     PRUNE = "prune+regress"
-    """The same, only from grid points near faces that a cascade detects."""
 
 
+#: Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
+#: windows within 10 pixels.
 MAX_OFFSET = 20
-"""Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
-windows within 10 pixels."""
 
 _MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, at most
 

@@ -258,11 +258,6 @@ def _dimmed(light: float, pixels: np.ndarray) -> np.ndarray:
     return np.rint(pixels * light).astype(np.uint8)
 
 
-def _blurred(deviation: float, pixels: np.ndarray) -> np.ndarray:
-    """With a Gaussian blur of a standard deviation in pixels."""
-    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), deviation), np.uint8)
-
-
 def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
     """With a grey square of 1.5 IED around its centre."""
     (left, top), (right, bottom) = (
@@ -325,7 +320,9 @@ def hard_augmentations(
                 _lit, middle, ied, float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.05, 0.3))
             ),
             "dim": partial(_dimmed, float(rng.uniform(0.08, 0.3))),
-            "blurred": partial(_blurred, float(rng.uniform(0.02, 0.06)) * ied),
+            "blurred": partial(
+                cv2.GaussianBlur, ksize=(0, 0), sigmaX=float(rng.uniform(0.02, 0.06)) * ied
+            ),
             "covered": partial(
                 _covered,
                 middle + ied * np.array([rng.uniform(-0.8, 0.8), rng.choice([-0.7, 1.0])]),

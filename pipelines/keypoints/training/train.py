@@ -32,8 +32,8 @@ from .windows.views import held_out
 
 _SHARES = (4, 2, 1)  # one image in n trains a point of the learning curve
 _MIN_OBJECTS = 10  # minimum for a training
+#: Window sides that are tried, in reference lengths. A choice: windows of faces have 0.85.
 SIDES = (0.6, 0.85, 1.2, 1.7)
-"""Window sides that are tried, in reference lengths. A choice: windows of faces have 0.85."""
 
 _TRIAL_PICTURES = 60
 # Refinement of points: total number of augmented copies; sizes of its frames in reference lengths,

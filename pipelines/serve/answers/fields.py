@@ -1,6 +1,6 @@
 """Form fields, converted to the types of the command line's options."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": False}
@@ -85,3 +85,8 @@ class Fields:
         if value not in words:
             raise ValueError(f"{name}={value!r}: expected one of {', '.join(words)}")
         return value
+
+
+def accepts(*known: str) -> Callable:
+    """Decorate the answer to a request: it gets the fields of the form, see :class:`Fields`."""
+    return lambda answer: lambda path, values, tell: answer(path, Fields(values, known), tell)

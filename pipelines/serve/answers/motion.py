@@ -15,10 +15,9 @@ from ....vision.tracks.video import open_video, read_frames
 from ...common.data_urls import jpeg_url, smaller, zip_url
 from ...console import number_or_auto
 from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
-from .fields import Fields
+from .fields import Fields, accepts
 from .limits import LIMITS
 
-FIELDS = ("motions", "outliers", "frames", "files")
 N_SHOWN = 60  # frames, at most
 MAX_SIDE = 720  # of a displayed frame, in pixels
 MAX_POINTS = 1500  # displayed at most
@@ -28,7 +27,8 @@ _MARGIN = 10.0  # around tracks without a video, in pixels
 ranker = prepare = cache(lambda: load_model("motion"))  # the shipped one
 
 
-def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+@accepts("motions", "outliers", "frames", "files")
+def motion(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the record of ``annealed motion segment --json``. Add images and the positions of the
     points in them for ``frames``; add the tracks, and masks of the moving objects in a video, for
     ``files``."""

@@ -136,14 +136,6 @@ def test_arrays_and_numbers_keep_all_digits(path):
     np.testing.assert_array_equal(Checkpoint(path)({}, fail), values)
 
 
-def test_cells_that_are_made_are_watched(path):
-    seen = []
-    cells = Checkpoint.of(Checkpoint(path, watch=seen.append))
-    for n in (1, 2, 1):
-        cells({"N": n}, lambda: 0)
-    assert seen == [{"N": 1}, {"N": 2}]
-
-
 def test_parts_hold_arrays_and_are_used_for_the_same_settings_only(tmp_path):
     path = tmp_path / "rows.safetensors"
     assert read_part(path, "rows", SETTINGS) is None

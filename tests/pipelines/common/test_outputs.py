@@ -246,8 +246,7 @@ def test_a_video_keeps_the_rights_of_new_files(tmp_path):
 
 
 def test_evidence_of_several_photographs(monkeypatch, photographs):
-    from annealed.pipelines import console
-    from annealed.pipelines.pets import report
+    from annealed.pipelines import console, pets
 
     class Classifier:
         classes = ("cat", "dog")
@@ -259,9 +258,7 @@ def test_evidence_of_several_photographs(monkeypatch, photographs):
             return None
 
     monkeypatch.setattr(console, "load_model_of", lambda kind, model: Classifier())
-    monkeypatch.setattr(
-        report, "draw_evidence", lambda path, explained: path.write_bytes(b"picture")
-    )
+    monkeypatch.setattr(pets, "draw_evidence", lambda path, explained: path.write_bytes(b"picture"))
     before = contents(photographs)
     assert (
         run("pets", "classify", *sorted(photographs.iterdir()), "--overlay", photographs).exit_code

@@ -297,17 +297,6 @@ class ClassifierTraining:
         minutes = f", {low:.1f} to {high:.1f} min" if len(self.seconds) > 1 else ""
         return f"; {self.stage}: {n_left} keypoints left{minutes}" if n_left else ""
 
-    def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
-        """Windows of a finished training (:meth:`train`): positives, held-out positives, random and
-        all negatives.
-        """
-        path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
-        kept = read_part(path, ROWS, self.job.made_from(self.stage, keypoint))
-        if kept is None:
-            raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
-        positives, reference, ordinary = self._first_rows(keypoint)
-        return positives, reference, ordinary, self._read_rows(path, *kept)[0]
-
     def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
         """Positives, held-out positives, and random negatives."""
         s, candidates = self.settings, self.candidates(keypoint)

@@ -134,7 +134,9 @@ class Tracks:
         Parameters
         ----------
         key : hashable
+            Key of the value in the cache.
         compute : function
+            Function that computes the value if the key is new.
 
         Returns
         -------

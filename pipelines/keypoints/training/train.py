@@ -143,7 +143,7 @@ def _settings(scan: TrainingSettings, held_out: float, **more: Any) -> DetectorS
 
 
 class _Trial(ClassifierTraining):
-    """Training for a trial, whose score does not depend on how positions are averaged."""
+    """Training for a trial, with the default averaging of positions, which its score tolerates."""
 
     averagings: ClassVar[Sequence[Localisation]] = (Localisation(),)
 

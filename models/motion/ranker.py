@@ -38,17 +38,17 @@ from ..files import ModelFile, check_settings
 from .candidate_set import CandidateSet, candidate_set, joined
 from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
 
-MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
-_MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
-_ALIKE = 0.01  # share of outliers of one plane's motion below which nothing else moves; a choice
-_MANY = 3000  # tracks, above which the memory is reported; a choice
-_GB_PER_PAIR = 2e-7  # of tracks, measured with 1000 and 2000
+MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
+_MIN_MOTION = 0.01  # pixels: far below the resolution of trackers; a choice
+_ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks; a choice
+_MANY = 3000  # number of tracks above which the memory requirement is reported; a choice
+_GB_PER_PAIR = 2e-7  # gigabytes per pair of tracks, measured with 1000 and 2000 tracks
 OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
 OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
-# Version of the features in a model file: 1 had only those of subspaces; increment it when a
-# feature changes its meaning.
+# Version of the features in a model file. Version 1 had only subspace features; increment it when
+# the meaning of a feature changes.
 FEATURE_SET = 2
-# Kinds in the model file -> class.
+# Kind in the model file -> class.
 _FAMILIES: dict[str, Any] = {
     "subspace": SubspaceFamily,
     "neighbours": NeighbourFamily,
@@ -56,7 +56,7 @@ _FAMILIES: dict[str, Any] = {
     "merged": MergedFamily,
     "dominant": DominantFamily,
 }
-# Valid values of the settings of families that are names.
+# Valid values of the string settings of families.
 _NAMES: dict[str, tuple[str, ...]] = {
     "representation": tuple(REPRESENTATIONS),
     "kernel": KERNELS,
@@ -81,16 +81,16 @@ class Segmentation:
         Motion of each track, 0 .. n_motions-1 by decreasing size of the motion; -1 for outliers, if
         requested.
     n_motions : int
-        Given or chosen number of motions.
+        Number of motions, given or chosen.
     candidates : list of Candidate
         All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
     probabilities : dict of int to float
-        Probability of each compared number of motions, the most probable first; of the given number
-        1.
+        Probability of each number of motions compared, most probable first; 1 for a given number.
     unseen : ndarray of shape (n,), int
-        Points never seen in both frames of a comparison, which are assigned to the largest motion.
+        Indices of the points that are never visible in both frames of a comparison; they are
+        assigned to the largest motion.
     """
 
     labels: np.ndarray
@@ -115,20 +115,21 @@ class SegmentationRanker(ModelFile):
     Parameters
     ----------
     families : tuple of SubspaceFamily, NeighbourFamily or PairFamily, default ALL_FAMILIES
-        Recipes of the candidates.
+        Recipes for the candidates.
     features : SegmentationFeatures, PairFeatures or JoinedFeatures, default PairFeatures()
         Features of the candidates.
     settings : RankerSettings, default RankerSettings()
         Settings of the ranking.
     min_motion_size : int, default 0
-        Minimum number of points of a motion; candidates with a smaller motion are ignored unless
-        there are no others. 0 considers all candidates.
+        Minimum number of points in a motion; candidates with a smaller motion are ignored unless
+        there are no others. With 0, all candidates are considered.
     function : RankingFunction or None, default None
         Ranking of candidates with the same number of motions, learnt by :meth:`fit`.
     chooser : MotionChooser or None, default None
-        Choice of the number of motions, learnt by :meth:`fit` from candidates of all numbers.
+        Model that chooses the number of motions, learnt by :meth:`fit` from candidates of all
+        numbers.
     training : dict
-        Facts about the training, for the header of the model file.
+        Description of the training, stored in the header of the model file.
 
     References
     ----------
@@ -166,7 +167,7 @@ class SegmentationRanker(ModelFile):
             and features.
         mixed : sequence of CandidateSet or None, default None
             Candidates of all numbers of motions (:meth:`sets_by_number`, joined) of each training
-            sequence; needed for choosing that number.
+            sequence; needed to choose that number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 
@@ -195,7 +196,7 @@ class SegmentationRanker(ModelFile):
         sequence: TrackSequence | None = None,
         columns: np.ndarray | None = None,
     ) -> CandidateSet:
-        """Compute candidates and features of this ranker.
+        """Compute the candidates of a sequence with this ranker's families and features.
 
         The parameters are those of :func:`.candidate_set.candidate_set`.
 
@@ -274,7 +275,7 @@ class SegmentationRanker(ModelFile):
         if seen.n_points > _MANY:
             warnings.warn(
                 f"{seen.n_points} tracks need about {_GB_PER_PAIR * seen.n_points**2:.0f} GB of "
-                f"memory for affinities of all pairs, {_MANY} tracks "
+                f"memory for the affinities of all pairs; {_MANY} tracks need "
                 f"{_GB_PER_PAIR * _MANY**2:.0f} GB",
                 stacklevel=2,
             )
@@ -301,11 +302,11 @@ class SegmentationRanker(ModelFile):
         )
 
     def _choose(self, tracks: Tracks) -> tuple[dict[int, float], CandidateSet]:
-        """Probabilities of the numbers of motions, and the candidates with the most probable."""
+        """Return the probability of each number of motions, and the candidates with the most
+        probable number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
-                "this model was not trained to choose the number of motions; "
-                "expected a given number"
+                "this model was not trained to choose the number of motions; expected a number"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
         mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
@@ -373,7 +374,7 @@ class SegmentationRanker(ModelFile):
 
 
 def _numbers(tracks: Tracks) -> list[int]:
-    """The numbers in ``MOTIONS`` that the number of points allows."""
+    """Return the numbers in ``MOTIONS`` that the number of points allows."""
     check_motions(MOTIONS[0], tracks.n_points)
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
@@ -382,14 +383,16 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
     """Warn if any segmentation of the tracks is arbitrary."""
     n_distinct = np.unique(tracks.coordinates, axis=1).shape[1]
     if np.ptp(tracks.coordinates, axis=0).max() < _MIN_MOTION:
-        message = f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless"
+        message = f"no track moves by at least {_MIN_MOTION} pixels: the labels are meaningless"
     elif n_distinct < 2 * n_motions:
         message = (
-            f"only {n_distinct} of {tracks.n_points} tracks differ: the labels are meaningless"
+            f"only {n_distinct} of {tracks.n_points} tracks are distinct: "
+            "the labels are meaningless"
         )
     elif dominant_motion(tracks).outlying["homography"].mean() < _ALIKE:
         message = (
-            "the motion of one plane explains all tracks within a pixel: there may be no other"
+            "the motion of one plane explains all tracks within a pixel: "
+            "there may be no other motion"
         )
     else:
         return
@@ -397,7 +400,7 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
-    """Mask (P,) of points far from the fundamental matrices of their own motion."""
+    """Return a mask (P,) of the points far from the fundamental matrices of their own motion."""
     residuals = np.empty(tracks.n_points)
     residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
     typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])
@@ -405,7 +408,7 @@ def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
 
 
 def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Labels of all points: unknown points get the largest motion."""
+    """Return the labels of all points; unknown points are assigned to the largest motion."""
     full = np.full(len(known), np.bincount(labels).argmax(), np.int64)
     full[known] = labels
     return full
@@ -415,7 +418,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def check_version(header: Mapping[str, Any]) -> None:
-    """Raise a ValueError for features that this version does not know."""
+    """Raise a ValueError if this version does not support the features."""
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
@@ -425,7 +428,7 @@ def check_version(header: Mapping[str, Any]) -> None:
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Families or features as stored in the header."""
+    """Return families or features as stored in the header."""
     return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
@@ -449,8 +452,8 @@ def _read_family(record: Any) -> Family:
 
 
 def read_features(pool: Any) -> Features:
-    """Features of a model file; feature set 1 holds those of subspaces, without their kind. A
-    ValueError describes an invalid header."""
+    """Read the features of a model file; feature set 1 stores subspace features without their kind.
+    A ValueError describes an invalid header."""
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]
     parts = []

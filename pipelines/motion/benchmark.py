@@ -119,7 +119,7 @@ def prepare(
     family_sets : sequence of str, default all
         Names in ``FAMILY_SETS``.
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
-        None means :class:`.JoinedFeatures`.
+        Features to compute; None means :class:`.JoinedFeatures`.
     on_sequence : function or None, default None
         Function called without arguments after each sequence.
 

@@ -1,5 +1,5 @@
-"""Synthetic driving scenes: a camera that moves forward through a deep scene, stands still or is
-held by hand, moving bodies, and tracks with the errors and gaps of real trackers.
+"""Synthetic driving scenes: moving bodies seen by a camera that drives through a deep scene, stands
+still or is held by hand; the tracks have errors and gaps like those of real trackers.
 
 Kinds differ in lens, depth, image size and errors; those of ``TEST_KINDS`` are for evaluation only.
 """
@@ -14,25 +14,26 @@ from .synthetic import project
 
 WIDTH = 1000.0  # pixels
 _MIN_POINTS = 8  # per motion
-_MIN_MOVED = 3.0  # minimum own movement of a body's points, in pixels, to count as a motion
+_MIN_MOVED = 3.0  # minimum movement of a body's own points, in pixels, to count as a motion
 
 
 @dataclass(frozen=True)
 class DrivingKind:
-    """Settings of a kind of scenes; all values are choices.
+    """Settings of one kind of scene; all values are choices.
 
     Parameters
     ----------
     lens : (float, float)
-        Focal length divided by the image width.
+        Range of the focal length divided by the image width.
     aspect : (float, float)
-        Width of the image divided by its height.
+        Range of the image width divided by its height.
     depth : (float, float)
-        Depth of the background, in metres.
+        Range of the depth of the background, in metres.
     errors : {"normal", "heavy", "walk", "mixed"}
-        Errors of the positions: normal with a common size; or with a size that varies by point and
-        grows with its speed: with heavy tails, also accumulating over frames, or with a tenth of
-        the points off by several pixels.
+        Distribution of the position errors. "normal": Gaussian, with the same scale for all points.
+        For the others, the scale varies by point and grows with its speed: "heavy" has heavy tails,
+        "walk" also accumulates over frames, and "mixed" is Gaussian, with a scale twenty times as
+        large for a tenth of the points.
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.
@@ -41,7 +42,7 @@ class DrivingKind:
     clutter : float, default 0.4
         Share of the background points at any depth; the others lie on the ground and on facades.
     on_axis : float, default 0.0
-        Share of the bodies that drive on the camera's axis, ahead of it or towards it.
+        Share of the bodies that drive along the camera's axis, away from it or towards it.
     camera : {"driven", "static", "hand-held"}, default "driven"
     """
 
@@ -122,7 +123,7 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
 
 
 def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.ndarray] | None:
-    """Tracks (F, P, 2) and motions (P,); None if too little motion is visible."""
+    """Return tracks (F, P, 2) and motions (P,), or None if too little motion is visible."""
     n_frames, focal = (
         int(rng.integers(kind.frames[0], kind.frames[1] + 1)),
         rng.uniform(*kind.lens) * WIDTH,
@@ -157,8 +158,9 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
 
 
 def _path(rng: np.random.Generator, n_frames: int, camera: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (F, 3, 3) from the world to the camera and its positions (F, 3): forward motion, a
-    slow turn and slight pitching; none; or a small random walk. x points right, y down, z ahead."""
+    """Generate the rotations (F, 3, 3) from the world to the camera, and the camera's positions (F,
+    3): forward motion with a slow turn and slight pitching, no motion, or a small random walk. x
+    points right, y down, z ahead."""
     t = np.arange(n_frames)
     if camera == "hand-held":
         walk = np.cumsum(rng.normal(0.0, [[0.003], [0.02]], (n_frames, 2, 3)), axis=0)
@@ -180,8 +182,8 @@ def _background(
     focal: float,
     size: np.ndarray,
 ) -> np.ndarray:
-    """Static points (F, n, 3): the ground, facades along the road, and other objects; each is in
-    view in at least one frame."""
+    """Generate static points (F, n, 3): the ground, facades along the road, and other objects; each
+    is in view in at least one frame."""
     n = 12 * n_points
     frame, height = rng.integers(len(camera[0]), size=n), rng.uniform(1.2, 1.8)
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * size, np.full(n, focal)]) / focal
@@ -205,7 +207,8 @@ def _body(
     kind: DrivingKind,
     camera: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """Points (F, n, 3) on the sides of a box that moves along, against or across the road."""
+    """Generate points (F, n, 3) on the sides of a box that moves along, against or across the
+    road."""
     sides = np.array([rng.uniform(0.6, 2.6), rng.uniform(1.2, 3.2), rng.uniform(0.6, 9.0)])
     heading = rng.choice(
         [0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]
@@ -239,8 +242,8 @@ def _body(
 
 
 def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
-    """Own movement of a body's points: the median difference from a static body in pixels, in the
-    last frame in which they are visible."""
+    """Compute the movement of a body's own points: the median over the points of their maximum
+    distance from a static body, in pixels."""
     apart = np.linalg.norm(pixels - still, axis=2)
     seen = np.isfinite(apart)
     return (
@@ -251,8 +254,8 @@ def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
 
 
 def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: float) -> np.ndarray:
-    """Selected points: those in view in all frames, and a share of those in view in at least five
-    frames and a third of all."""
+    """Return the indices of at most ``n`` points: a share ``incomplete`` in view in at least five
+    frames and a third of all frames, and the others in view in all frames."""
     count = np.isfinite(pixels).all(axis=2).sum(axis=0)
     whole = rng.permutation(np.flatnonzero(count == len(pixels)))
     part = rng.permutation(
@@ -263,7 +266,7 @@ def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: fl
 
 
 def _errors(rng: np.random.Generator, tracks: np.ndarray, errors: str) -> np.ndarray:
-    """Errors (F, P, 2) of the positions in pixels."""
+    """Generate errors (F, P, 2) of the positions, in pixels."""
     n_points = tracks.shape[1]
     if errors == "normal":
         return rng.uniform(0.1, 0.5) * rng.standard_normal(tracks.shape)

@@ -150,7 +150,7 @@ def write_report(
     sequences: Sequence[TrackSequence],
 ) -> None:
     """Write ``table.md``, ``results.json``, ``cumulative.png`` and figures of the worst sequences
-    of the last FSA line.
+    of the last FSA row.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def write_report(
             chosen = "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
             text += f"\nChosen, and in how many rounds:\n\n{chosen}"
     write_texts(folder, {"table.md": text, "results.json": record})
-    # Rankings on part of the features are only in the table; in the figure they would hide the
+    # Rankings by a part of the features are only in the table; in the figure they would hide the
     # others.
     drawn = [
         r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))
@@ -261,7 +261,8 @@ def draw_worst(
 
 
 def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Permute labels for the best agreement with the ground truth, so that colours are equal.
+    """Permute labels for the best agreement with the ground truth, so that equal motions have equal
+    colours.
 
     Examples
     --------

@@ -28,24 +28,26 @@ from .benchmark import shuffled_tracks
 
 Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
-# Up to this number of sequences nothing is compiled, which costs half a second for each. A choice
+# Maximum number of files that are segmented without compilation, which costs half a second for
+# each. A choice
 MAX_FEW = 4
 # Weights of a user's sequence relative to a synthetic one in the ranking and in the choice of the
-# number of motions, by cross-validation (experiments/notebook/motion.md)
+# number of motions, chosen by cross-validation (experiments/notebook/motion.md)
 OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS = 10, 3
 UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
 MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
-# The longest tracks of a video; a choice, since affinities of all pairs are held in memory
+# Maximum number of tracks of a video, the longest; a choice, since the affinities of all pairs are
+# held in memory
 MAX_TRACKS = 1500
 
 
 @dataclass(frozen=True)
 class FileSegmentation:
-    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and for video
-    tracks with too few frames.
+    """Segmentation of one file. ``labels`` (P,) covers all its tracks; -1 denotes outliers and
+    video tracks with too few frames.
 
-    ``unseen`` are the tracks that are assigned to the largest motion for lack of data; ``tracks``
-    (F, P, 2) are in pixels, NaN where not visible.
+    ``unseen`` holds the indices of tracks that are assigned to the largest motion for lack of data;
+    ``tracks`` (F, P, 2) are in pixels, NaN where not visible.
     """
 
     sequence: str
@@ -77,7 +79,7 @@ class FileSegmentation:
         }
 
     def describe(self) -> str:
-        """One line of text: the name, and the size of each motion."""
+        """Return one line of text with the name and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
         text = (
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
@@ -192,13 +194,13 @@ def write_overlay(
     video : path
         The tracked video.
     out : path or None
-        The suffix sets the container (mp4, avi); None: only masks.
+        Output video; the suffix determines the container (mp4, avi). None writes only masks.
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not visible.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 is not drawn.
     masks : path or None, default None
-        An existing folder; the video then also shows the masks, in the colours of the motions.
+        Existing folder for the masks; the video then also shows them in the colours of the motions.
 
     Raises
     ------
@@ -233,7 +235,7 @@ def write_overlay(
 
 
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
-    """The untrained ranker with the settings of the shipped model."""
+    """Return an untrained ranker with the settings of the shipped model."""
     from .methods import SHIPPED
 
     features = JoinedFeatures((SegmentationFeatures(), PairFeatures(ALL_PARTS)))
@@ -241,8 +243,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 
 
 def shipped_columns(features: Features) -> np.ndarray:
-    """Features that the shipped model may select: all but distances to subspaces in spaces of more
-    than 2.5K dimensions, which are slow and do not improve the ranking."""
+    """Return the features that the shipped model may select: all except distances to subspaces in
+    spaces of more than 2.5K dimensions, which are slow and do not improve the ranking."""
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
         for f in features.features()
@@ -263,13 +265,13 @@ def train_ranker(
     ----------
     sequences : sequence of TrackSequence
     min_motion_size : int, default 0
-        Candidates with a motion of fewer points are not considered.
+        Minimum number of points in a motion; candidates with a smaller motion are not considered.
     synthetic : int, default 0
-        Number of synthetic perspective sequences, by the first training seeds.
+        Number of synthetic perspective sequences, generated from the first training seeds.
     driving : int, default 0
-        The same for synthetic driving scenes: their number per training kind.
+        Number of synthetic driving scenes of each training kind.
     progress : function
-        Wraps an iterable and shows progress.
+        Function that wraps an iterable and shows progress.
 
     Returns
     -------
@@ -278,7 +280,7 @@ def train_ranker(
     Raises
     ------
     ValueError
-        If a sequence has no labels or cannot be segmented; names it.
+        If a sequence has no labels or cannot be segmented; the message names the sequence.
     """
     from .driving import TRAINING_KINDS, driving_sequence
     from .synthetic import TRAINING_SEEDS, perspective_sequence

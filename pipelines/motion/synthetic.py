@@ -25,7 +25,7 @@ class SceneSettings:
     frames : tuple of int, default (50, 100)
         Minimum and maximum number of frames.
     noise : float, default 0.3
-        Standard deviation of the positions in pixels.
+        Standard deviation of the noise of the positions, in pixels.
     lost_fraction : float, default 0.5
         Fraction of the points that are tracked in only a part of the frames; a third of all points
         also have a short gap.
@@ -52,8 +52,9 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
     Returns
     -------
     TrackSequence
-        NaN where a point is outside the image, behind the camera or lost. Each scene is a separate
-        video, named ``perspective_SEED``. A point that drifts keeps the label of its body.
+        Tracks, with NaN where a point is outside the image, behind the camera or lost. Each scene
+        is a separate video, named ``perspective_SEED``. A point that drifts keeps the label of its
+        body.
     """
     settings = settings or SceneSettings()
     rng = np.random.default_rng(seed)
@@ -97,8 +98,8 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
 def _path(
     rng: np.random.Generator, n_frames: int, speed: float, turn: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Generate rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, plus a slow
-    oscillation."""
+    """Generate rotations (F, 3, 3) and translations (F, 3) of a smooth motion: a steady motion plus
+    a slow oscillation."""
     t = np.arange(n_frames)[:, None]
     axis, direction, swing = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 3)))
     wave = np.sin(2 * np.pi * t / rng.uniform(40, 120) + rng.uniform(0, 6.3))

@@ -1,8 +1,8 @@
 """Candidate segmentations of point tracks into rigid motions.
 
 The candidates are those of velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2).
-The recipe is data: a :class:`SubspaceFamily` holds a representation of the tracks, the exponent of
-the affinity and the range of dimensions.
+Each recipe is a data class: a :class:`SubspaceFamily`, for example, holds the representation of the
+tracks, the exponent of the affinity and the range of dimensions.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ class SubspaceFamily:
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Dimensions of the projections, at most the rank of the tracks.
+        """Return the dimensions of the projections, at most the rank of the tracks.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class SubspaceFamily:
         Returns
         -------
         list of int
-            Ascending.
+            In ascending order.
         """
         listed = range(
             int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1
@@ -70,7 +70,7 @@ class SubspaceFamily:
         return sorted({min(d, rank) for d in listed})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Affinity of the tracks projected to ``dimension`` dimensions.
+        """Compute the affinity of the tracks projected to ``dimension`` dimensions.
 
         Parameters
         ----------
@@ -126,12 +126,12 @@ class NeighbourFamily:
         Returns
         -------
         list of int
-            Ascending.
+            In ascending order.
         """
         return sorted({min(k, tracks.n_points - 1) for k in self.neighbours})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Affinity from the differences in displacement between neighbours.
+        """Compute the affinity from the differences in displacement between neighbours.
 
         Parameters
         ----------
@@ -155,8 +155,8 @@ class PairFamily:
     Parameters
     ----------
     kernel : str, default "all"
-        A name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography",
-        "fundamental", "epipolar") or a sum.
+        Name in :data:`.pairs.frame_pairs.KERNELS`: that of a model ("affinity", "homography",
+        "fundamental", "epipolar") or of a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
         Powers of the affinity, which is the kernel raised to a quarter of each power: a higher
         power gives a sparser affinity. Each power gives one candidate and is its "dimension".
@@ -181,7 +181,7 @@ class PairFamily:
         Parameters
         ----------
         tracks : Tracks
-            Ignored.
+            Tracks of one sequence; ignored.
         n_motions : int
             Number of motions K; ignored.
 
@@ -192,7 +192,7 @@ class PairFamily:
         return list(self.powers)
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Kernel raised to a quarter of a power.
+        """Return the kernel raised to a quarter of a power.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class PairFamily:
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
     """Recipe for scenes with a deep background: more clusters than motions, merged where one motion
-    explains both (:func:`.merging.merged`).
+    explains two of them (:func:`.merging.merged`).
 
     A background with relief is split before a small object is separated from it. With more
     clusters, the small object gets its own cluster, and the parts of the background are merged
@@ -250,8 +250,8 @@ class DominantFamily:
     model : {"essential", "homography"}, default "essential"
         Model of the dominant motion.
     levels : tuple of int, default (40,)
-        Points that deviate in more than this percentage of the pairs of frames move; one candidate
-        for each (its "dimension").
+        Percentages of the pairs of frames; a point that deviates in more of them counts as moving.
+        Each percentage gives one candidate and is its "dimension".
     nearest : int, default 0
         Minimum number of motions that are clusters of neighbours.
     clusters : int, default 30
@@ -269,7 +269,7 @@ class DominantFamily:
         return f"dominant, {self.model}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Percentages; none if no motion dominates.
+        """Return the percentages, or none if no motion dominates.
 
         Parameters
         ----------
@@ -300,7 +300,8 @@ DOMINANT_FAMILIES: tuple[Family, ...] = (
     DominantFamily("homography", (40,)),
 )
 # Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes;
-# without the other recipes a fit ranks better in half the time (experiments/notebook/motion.md).
+# without the other recipes, a fitted ranking is better and takes half the time
+# (experiments/notebook/motion.md).
 SHIPPED_FAMILIES: tuple[Family, ...] = (
     *VIDEO_FAMILIES,
     PairFamily("affinity", (5, 10, 25)),
@@ -309,7 +310,8 @@ SHIPPED_FAMILIES: tuple[Family, ...] = (
     *MERGED_FAMILIES,
     *DOMINANT_FAMILIES,
 )
-# eigenvectors of each affinity: enough for every number of motions that a ranker considers
+# number of eigenvectors of each affinity: enough for every number of motions that a ranker
+# considers
 _N_VECTORS = 9
 
 
@@ -324,7 +326,8 @@ class Candidate:
     family : str
         Name of the family of candidates.
     dimension : int
-        Dimension of the projection, or number of neighbours.
+        Dimension of the projection, number of neighbours, power or percentage, depending on the
+        family.
     """
 
     labels: np.ndarray
@@ -333,7 +336,7 @@ class Candidate:
 
 
 def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Candidates by partition; the first candidate of each partition is kept."""
+    """Return candidates by partition, keeping the first candidate of each partition."""
     kept: dict[bytes, Candidate] = {}
     for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
@@ -391,7 +394,7 @@ def candidates(
         for dimension in family.dimensions(tracks, n_motions):
             labels = _clusters(tracks, family, dimension, n_motions, n_runs)
             if isinstance(family, DominantFamily) and len(np.unique(labels)) < n_motions:
-                continue  # everything deviates
+                continue  # all points deviate
             result.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
     return list(distinct(result).values())
 
@@ -399,7 +402,7 @@ def candidates(
 def _clusters(
     tracks: Tracks, family: Family, dimension: int, n_motions: int, n_runs: int
 ) -> np.ndarray:
-    """Labels (P,) of the points in their canonical order."""
+    """Return the labels (P,) of the points in their canonical order."""
     most = tracks.n_points // MIN_POINTS_PER_MOTION
     if isinstance(family, DominantFamily):
         few = max(n_motions, min(family.clusters, most))

@@ -1,5 +1,5 @@
-"""The dominant motion of a sequence, fitted robustly in each pair of frames: what deviates from it,
-segmentations by that deviation, and their measures."""
+"""The dominant motion of a sequence, fitted robustly in each pair of frames, segmentations by the
+deviation from it, and their measures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from .pairs.frame_pairs import FramePairs
 from .pairs.measures import motions_of
 from .tracks import MIN_POINTS_PER_MOTION, Tracks
 
-_N_ITERATIONS = 200  # of RANSAC in each pair of frames; a choice
+_N_ITERATIONS = 200  # RANSAC iterations in each pair of frames; a choice
 _LEVEL = 1.0  # pixels: larger distances from the essential matrix are outliers; a choice
-_MIN_PARALLAX = 1.0  # pixels: smaller ones have no reliable sign; a choice
-_RELIABLE = 0.25  # maximum share of deviating pairs of a point with a depth; a choice
-# Maximum mean share of deviating pairs of all points, where a motion dominates; by cross-validation
-# on the training sequences (experiments/notebook/motion.md)
+_MIN_PARALLAX = 1.0  # pixels: smaller parallaxes have no reliable sign; a choice
+_RELIABLE = 0.25  # maximum share of deviating pairs for a point's depth to be known; a choice
+# Maximum mean share of deviating pairs over all points for one motion to dominate; chosen by
+# cross-validation on the training sequences (experiments/notebook/motion.md)
 _MAX_DEVIATING = {"essential": 0.12, "homography": 0.3}
 MODELS = ("essential", "homography")
 _NEAR = 10.0  # distance in pixels that counts as one pixel of displacement; a choice
-_N_AROUND = 5  # nearest points of others around each point of a group; a choice
-_N_NEAR = 60  # nearest points among which those of others are searched; a choice
-_MOVING = 0.4  # share of deviating pairs of frames of a moving point, for the measures; a choice
+_N_AROUND = 5  # number of nearest outside points around each point of a group; a choice
+_N_NEAR = 60  # number of nearest points among which outside points are searched; a choice
+_MOVING = 0.4  # share of deviating pairs above which the measures count a point as moving; a choice
 _DEVIATIONS = ("outliers of the essential matrix", "outliers of the homography", "points behind")
 _SHARES = (
     "mean in the other motions",
@@ -36,24 +36,25 @@ MEASURES = (
     "spread of depth within motions",
     "smallest depth gap of an obedient motion",
 )
-_MAX_CLUSTERS = 40  # of deviating points; more are errors of tracking; a choice
+_MAX_CLUSTERS = 40  # of deviating points; additional clusters are tracking errors; a choice
 
 
 @dataclass(frozen=True)
 class DominantMotion:
     """Shares of the pairs of frames in which each point deviates from the dominant motion.
 
-    The essential matrix is for any focal length that is not known: that of an image as wide as the
-    extent of the points. A body that draws away ahead of a moving camera obeys the epipolar
+    Since the focal length is unknown, the essential matrix assumes that it equals the extent of the
+    points in the image. A body that moves away ahead of a moving camera satisfies the epipolar
     geometry of the static scene, but lies behind the camera when it is triangulated [1]_.
 
     Attributes
     ----------
     outlying : dict of str to ndarray of shape (P,)
-        Share of the pairs in which the point is farther from the model than a pixel, for the
+        Share of the pairs in which the point is more than one pixel away from the model, for the
         essential matrix ("essential") and for a plane or a rotating camera ("homography").
     behind : ndarray of shape (P,)
-        Share of the pairs in which the point obeys the essential matrix from behind the camera.
+        Share of the pairs in which the point satisfies the essential matrix but lies behind the
+        camera.
     depth : ndarray of shape (P,)
         Median logarithm of the depth relative to the median of the points; NaN where
         unknown.
@@ -69,12 +70,12 @@ class DominantMotion:
     depth: np.ndarray
 
     def deviating(self, model: str) -> np.ndarray:
-        """Share of the pairs in which each point deviates from a model, (P,); for the essential
-        matrix also from behind the camera."""
+        """Return the share of the pairs in which each point deviates from a model, (P,); for the
+        essential matrix, points behind the camera also deviate."""
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
-        """Whether one motion dominates: few points deviate from the model."""
+        """Return whether one motion dominates: few points deviate from the model."""
         return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
 
@@ -88,7 +89,7 @@ def dominant_motion(tracks: Tracks) -> DominantMotion:
     Returns
     -------
     DominantMotion
-        With the points in the canonical order of the tracks.
+        Dominant motion, with the points in the canonical order of the tracks.
     """
     return tracks.cached("dominant", lambda: _fitted(tracks.pairs, tracks.in_canonical_order))
 
@@ -109,8 +110,9 @@ def _fitted(pairs: FramePairs, coordinates: np.ndarray) -> DominantMotion:
 
 
 def _votes(first: np.ndarray, second: np.ndarray, focal: float) -> np.ndarray:
-    """For each point whether it is an outlier of the essential matrix, of the homography,
-    whether it lies behind the camera, and its logarithmic depth, (4, n); NaN where unknown."""
+    """Compute for each point whether it is an outlier of the essential matrix, whether it is an
+    outlier of the homography, whether it lies behind the camera, and its logarithmic depth, (4, n);
+    NaN where unknown."""
     votes = np.full((4, len(first)), np.nan)
     plane, inside = cv2.findHomography(first, second, cv2.RANSAC, 1.0, maxIters=_N_ITERATIONS)
     if plane is not None:
@@ -153,9 +155,9 @@ def dominant_and_moving(
     ----------
     tracks : Tracks
     model : str
-        A name in ``MODELS``.
+        Name in ``MODELS``.
     level : float
-        Share of the pairs of frames in which a moving point deviates.
+        Share of the pairs of frames above which a deviating point counts as moving.
     n_nearest : int
         Minimum number of motions that are clusters of neighbours.
     neighbours : ndarray of shape (P,), int
@@ -181,8 +183,8 @@ def dominant_and_moving(
 
 
 def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarray]:
-    """At most ``n_groups`` clusters of the points ``moving`` by place and displacement, the largest
-    first; the coarsest clustering that has so many with enough points."""
+    """Return at most ``n_groups`` clusters of the points ``moving`` by place and displacement,
+    largest first, from the coarsest clustering that has that many clusters of enough points."""
     if len(moving) < MIN_POINTS_PER_MOTION or n_groups < 1:
         return []
     inside = np.ix_(moving, moving)
@@ -199,7 +201,7 @@ def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarra
 
 
 def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
-    """How much nearer some points are than those around them, by the dominant motion.
+    """Compute how much nearer some points are than those around them, by the dominant motion.
 
     Parameters
     ----------
@@ -210,8 +212,9 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
     Returns
     -------
     float
-        Lower quartile of the logarithmic depths of the neighbours minus the median of the points; 0
-        if unknown. Where a static object stands, the ground is as near.
+        Lower quartile of the logarithmic depths of the neighbours minus the median logarithmic
+        depth of the points; 0 if unknown. The ground on which a static object stands is as near as
+        the object.
     """
     outside = ~np.isin(np.arange(tracks.n_points), members)
     near = tracks.nearest[members, 1:_N_NEAR]
@@ -224,17 +227,17 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
 
 
 def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """``MEASURES`` of segmentations.
+    """Compute the ``MEASURES`` of segmentations.
 
-    Those of a model from which too many points deviate are zero. An obedient motion is one of the
-    others whose points obey the dominant motion: it may be an oncoming car, or a piece of the
-    static scene.
+    The measures of a model from which too many points deviate are zero. An obedient motion is one
+    that is not the largest, but whose points follow the dominant motion: it may be an oncoming car,
+    or a piece of the static scene.
 
     Parameters
     ----------
     tracks : Tracks
     segmentations : sequence of ndarray of shape (P,), int
-        In the canonical order of the tracks.
+        Labels, in the canonical order of the tracks.
 
     Returns
     -------

@@ -63,7 +63,7 @@ class FeatureSet:
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         raise NotImplementedError
 
@@ -73,7 +73,7 @@ class FeatureSet:
         Returns
         -------
         ndarray of shape (n_features,)
-            The names, str.
+            Names of the features.
         """
         return np.array([feature.name for feature in self.features()], dtype=object)
 
@@ -83,7 +83,7 @@ class FeatureSet:
         Returns
         -------
         ndarray of shape (n_features,), bool
-            The mask.
+            Mask that is True for prior features.
         """
         return np.array([feature.kind == "prior" for feature in self.features()])
 
@@ -157,7 +157,7 @@ class SegmentationFeatures(FeatureSet):
         Returns
         -------
         list of Space
-            The spaces.
+            Spaces, in that order.
         """
         projected = [
             Space(r, d, s)
@@ -173,7 +173,7 @@ class SegmentationFeatures(FeatureSet):
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         listed = []
         for space in self.spaces():
@@ -204,21 +204,21 @@ class SegmentationFeatures(FeatureSet):
         segmentations: Sequence[np.ndarray],
         columns: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Features of several segmentations of the same tracks into the same number of motions.
+        """Compute the features of several segmentations into the same number of motions.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Complete tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
-            Labels.
+            Labels of each segmentation.
         columns : ndarray of int or None, default None
             Columns to compute; the other columns may be left zero. None means all.
 
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Average distances are logarithms; all other features are shares in [0, 1].
+            Features; average distances are logarithms, all other features are shares in [0, 1].
 
         Raises
         ------
@@ -290,8 +290,8 @@ class SegmentationFeatures(FeatureSet):
         n_neighbours = min(max(self.neighbours), len(points(space)) - 1)
         near = nearest_neighbours(points(space), n_neighbours, measure)
         cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
-        # Edges of the k-graph are those of the first k columns: the mean over all points of the
-        # first k shares.
+        # The edges of the k-graph are those of the first k columns, so its share is the mean of the
+        # first k column means.
         running = np.cumsum(cut, axis=1)
         return np.column_stack(
             [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours]
@@ -311,7 +311,7 @@ def evaluated(
         Number of features of each block, and the function that returns them, (n_rows, n_features).
     n_rows : int
     columns : ndarray of int or None, default None
-        Columns to compute; a block without such a column is left zero. None means all.
+        Columns to compute; a block without such a column is left at zero. None means all.
 
     Returns
     -------
@@ -369,7 +369,8 @@ def subspace_distances(
     points : ndarray of shape (P, D)
     labels : ndarray of shape (P,)
     known : dict or None, default None
-        Cache of distances within motions, by the members of the motion; it is extended in place.
+        Cache of the distances within motions, keyed by the members of the motion; it is extended in
+        place.
 
     Returns
     -------

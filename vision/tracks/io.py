@@ -91,7 +91,7 @@ def read_tracks(path: str | Path) -> TrackSequence:
         1) from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv`` with
         the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
         ``occluded`` is the output of co-tracker or TAPIR, whose ``tracks`` may also be (P, F, 2) or
-        (1, F, P, 2). The time axis is then the one along which the points move the smallest
+        (1, F, P, 2). The time axis is then the one along which the points move the shortest
         distance.
 
     Returns
@@ -216,7 +216,7 @@ def write_tracks(
         (P,); ``.csv`` or ``.parquet`` with the columns point, frame, x, y, visible, label,
         probability, from the first to the last frame in which a point is seen.
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 for none.
     probability : ndarray of shape (P,)
@@ -295,7 +295,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def read_sequences(folder: str | Path) -> list[TrackSequence]:
-    """Read all sequences of a folder.
+    """Read all sequences in a folder.
 
     Parameters
     ----------

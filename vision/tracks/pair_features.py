@@ -33,9 +33,10 @@ class PairFeatures(FeatureSet):
         Groups of features. "residuals": distances of the points to the model of their own motion.
         "rivals": points that another motion's model fits better. "gric": the robust information
         criterion of Torr [2]_, for each model and for the best model of each motion. "dominant":
-        agreement with what deviates from the dominant motion. These four groups are likelihoods,
-        except that "dominant" also has cuts of neighbours of similar motion. "cuts": how much the
-        segmentation cuts the kernels of shared hypotheses [1]_, a prior.
+        agreement with the points that deviate from the dominant motion. These four groups are
+        likelihoods, except that "dominant" also has cuts between neighbours with similar motion.
+        "cuts": amount by which the segmentation cuts the kernels of shared hypotheses [1]_, a
+        prior.
 
     Raises
     ------
@@ -47,8 +48,7 @@ class PairFeatures(FeatureSet):
     .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric
            models", CVPR 2018.
     .. [2] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
-           Transactions of the Royal Society A 356
-       (1998).
+           Transactions of the Royal Society A 356 (1998).
 
     Examples
     --------
@@ -69,12 +69,12 @@ class PairFeatures(FeatureSet):
                 )
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns of :meth:`compute`.
+        """Return all features, in the order of the columns of :meth:`compute`.
 
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         listed = []
         wanted = [
@@ -109,14 +109,14 @@ class PairFeatures(FeatureSet):
         segmentations: Sequence[np.ndarray],
         columns: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Features of several segmentations of the same tracks.
+        """Compute the features of several segmentations of the same tracks.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
-            Labels.
+            Labels of each segmentation.
         columns : ndarray of int or None, default None
             Columns to compute; the other columns may be left zero. None means all.
 
@@ -178,12 +178,12 @@ class JoinedFeatures(FeatureSet):
     )
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns of :meth:`compute`.
+        """Return all features, in the order of the columns of :meth:`compute`.
 
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         return [feature for part in self.parts for feature in part.features()]
 
@@ -193,14 +193,14 @@ class JoinedFeatures(FeatureSet):
         segmentations: Sequence[np.ndarray],
         columns: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Features of several segmentations of the same tracks into the same number of motions.
+        """Compute the features of several segmentations into the same number of motions.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
-            Labels.
+            Labels of each segmentation.
         columns : ndarray of int or None, default None
             Columns to compute; the other columns may be left zero. None means all.
 

@@ -20,7 +20,7 @@ class Tracker:
     Parameters
     ----------
     max_points : int, default 400
-        Maximum number of points followed at a time.
+        Maximum number of points tracked at a time.
     quality : float, default 0.01
         Minimum strength of a corner, as a share of the strongest corner.
     min_distance : float, default 8.0
@@ -36,7 +36,7 @@ class Tracker:
         Minimum normalised correlation of a point's windows in successive frames; a point below it
         is occluded or slides along an edge, and is dropped.
     reseed_every : int, default 5
-        Number of frames between searches for new corners in areas without followed points.
+        Number of frames between searches for new corners in areas without tracked points.
 
     References
     ----------
@@ -56,14 +56,14 @@ class Tracker:
     reseed_every: int = 5
 
     def track(self, path: str | Path, on_frame: Callable[[], object] | None = None) -> np.ndarray:
-        """Follow points through a video.
+        """Track points through a video.
 
         Parameters
         ----------
         path : path
             Video file or address that OpenCV can open.
         on_frame : function or None, default None
-            Called without arguments after each frame.
+            Function called without arguments after each frame.
 
         Returns
         -------

@@ -17,7 +17,7 @@ MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four poi
 
 
 def velocities(tracks: np.ndarray) -> np.ndarray:
-    """Velocity vectors followed by the last position, eq. (20) of Barbu et al. (2014).
+    """Compute the velocity vectors followed by the last position, eq. (20) of Barbu et al. (2014).
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
-    """Concatenated coordinates of each point, (P, 2F), in pixels."""
+    """Return the concatenated coordinates of each point, (P, 2F), in pixels."""
     return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
 
 
@@ -45,8 +45,8 @@ REPRESENTATIONS = {"velocity": velocities, "raw": positions}
 
 
 def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Right singular vectors of the measurement matrix, not scaled (Barbu et al. (2014), Algorithm
-    2, steps 1 and 2).
+    """Compute the unscaled right singular vectors of the measurement matrix (Barbu et al. (2014),
+    Algorithm 2, steps 1 and 2).
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     -------
     vectors : ndarray of shape (P, n)
         Singular vectors; column i is v_{i+1}. Directions without energy (singular value below 1e-9
-        of the largest) are dropped, except the first.
+        times the largest) are dropped, except the first.
     strengths : ndarray of shape (n,)
         Singular values, in descending order.
     """
@@ -76,8 +76,8 @@ class Tracks:
     coordinates : array_like of shape (F, P, 2)
         Coordinates x and y, in pixels, of P points in F frames, without missing entries.
     seen : array_like of shape (F, P), bool, or None, default None
-        Whether each point was seen; where it was not, its coordinates were completed. None means
-        that all points were seen everywhere.
+        Whether each point was seen in each frame; where it was not, its coordinates were completed.
+        None means that all points were seen in all frames.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Tracks:
         Parameters
         ----------
         coordinates : array_like of shape (F, P, 2)
-            Pixels; NaN where not seen.
+            Positions in pixels; NaN where not visible.
 
         Returns
         -------
@@ -129,12 +129,14 @@ class Tracks:
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
 
     def cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Value of a function without arguments, computed once for each key.
+        """Return the value of a function without arguments, computed once for each key.
 
         Parameters
         ----------
         key : hashable
+            Key of the value in the cache.
         compute : function
+            Function that computes the value if the key is new.
 
         Returns
         -------
@@ -166,14 +168,14 @@ class Tracks:
         return self.coordinates[:, self.canonical_order]
 
     def right_vectors(self, representation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Right singular vectors and values of a representation, computed once.
+        """Return the right singular vectors and values of a representation, computed once.
 
         The points are in :attr:`canonical_order`.
 
         Parameters
         ----------
         representation : str
-            A name in ``REPRESENTATIONS``.
+            Name in ``REPRESENTATIONS``.
 
         Returns
         -------
@@ -195,21 +197,22 @@ class Tracks:
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """All points (P, P) by :attr:`places_apart` of each; the first is the point itself."""
+        """Indices (P, P) of all points by :attr:`places_apart` from each point; the first is the
+        point itself."""
         return np.argsort(self.places_apart, axis=1, kind="stable")
 
     def displacements_apart(self, span: int = 5) -> np.ndarray:
-        """Root mean squared differences between displacements, computed once for each span.
+        """Compute the root mean squared differences between displacements, once for each span.
 
         Parameters
         ----------
         span : int, default 5
-            Frames over which displacements are taken.
+            Number of frames over which displacements are measured.
 
         Returns
         -------
         ndarray of shape (P, P)
-            Pixels, in :attr:`canonical_order`.
+            Differences in pixels, in :attr:`canonical_order`.
         """
         span = min(span, self.n_frames - 1)
         rows = positions(
@@ -220,21 +223,21 @@ class Tracks:
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3
     ) -> np.ndarray:
-        """Affinity (P, P) of nearest neighbours by their displacements, in :attr:`canonical_order`.
+        """Compute the affinity of nearest neighbours by displacement, in :attr:`canonical_order`.
 
         Parameters
         ----------
         n_neighbours : int
-            Each point is connected to so many.
+            Number of nearest neighbours to which each point is connected.
         span : int, default 5
-            Frames over which displacements are taken.
+            Number of frames over which displacements are measured.
         floor : float, default 0.3
-            Differences of displacement below this many pixels are noise.
+            Difference in displacement, in pixels, below which it counts as noise.
 
         Returns
         -------
         ndarray of shape (P, P)
-            Zero diagonal.
+            Affinity with a zero diagonal.
         """
         difference = self.displacements_apart(span)
         joined = np.zeros(difference.shape, bool)
@@ -254,7 +257,7 @@ class Tracks:
 
 
 def check_motions(n_motions: int, n_points: int) -> None:
-    """Raise a ValueError if there are too few points for ``n_motions``."""
+    """Raise a ValueError if there are too few points for ``n_motions`` motions."""
     n_min = MIN_POINTS_PER_MOTION
     if not 1 <= n_motions <= n_points:
         raise ValueError(
@@ -286,7 +289,7 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
     Parameters
     ----------
     tracks : array_like of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     n_motions : int
         Number of motions K. For one motion, all points that are seen at least once are used.
 

@@ -1,4 +1,4 @@
-"""Opening of videos, and reading them frame by frame."""
+"""Opening videos, and reading them frame by frame."""
 
 import os
 import warnings
@@ -28,12 +28,12 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
     Returns
     -------
     cv2.VideoCapture
-        The caller releases it.
+        Opened capture, which the caller must release.
 
     Raises
     ------
     ValueError
-        If there is no such file, or OpenCV cannot read a frame size from it.
+        If the file does not exist, or OpenCV cannot read a frame size from it.
     """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file")

@@ -1,4 +1,4 @@
-"""Search of the windows of a pyramid with the classifiers of some keypoints."""
+"""Search of a pyramid's windows with the classifiers of some keypoints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ STRIP_PIXELS = 1 << 20
 histograms."""
 
 _REQUESTS_AFTER_GRID = 4.0
-"""Requests for histograms in the mode "regress", as a multiple of the grid points, because of the
-windows around them (measured)."""
+"""Number of histograms requested in the mode "regress", as a multiple of the number of grid points,
+because of the windows around them (measured)."""
 
 
 def suppress_non_maxima(
@@ -75,9 +75,10 @@ class LocalMaxima:
     """Local maxima of scored windows, best first, and the windows around each; they do not depend
     on how positions are averaged.
 
-    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima; the m
-    windows around them have the maximum they belong to, positions in image coordinates, the
-    distance from it in units, and their score below its own.
+    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima. The m
+    windows around them have the index of their maximum, positions in image coordinates, the squared
+    distance from the maximum in these units, and the difference of their score from that of the
+    maximum.
     """
 
     score: np.ndarray
@@ -288,8 +289,8 @@ class WindowSearch:
     def _near_faces(
         self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
     ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
-        """Tables of the parts of a level near faces, each part's first pixel x, y, and the grid
-        points of some keypoints in it."""
+        """Yield the tables of the parts of a level near faces, each part's first pixel x, y, and
+        the grid points of some keypoints in it."""
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError(
@@ -325,8 +326,8 @@ class WindowSearch:
             )
 
     def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
-        """Image coordinates (n, 2) of the windows of a level that the face cascade does not
-        reject."""
+        """Return the image coordinates (n, 2) of the windows of a level that the face cascade does
+        not reject."""
         centres = [np.empty((0, 2))]
         for channels in self.strips(coarse, buffers=buffers):
             ys, xs = np.nonzero(
@@ -338,7 +339,7 @@ class WindowSearch:
     def _scored(
         self, levels: Sequence[Level], names: Sequence[str], mode: str
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
+        """Return the windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
             maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
@@ -368,8 +369,8 @@ class WindowSearch:
     def _score_guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels (n, 2) of the accepted windows predicted from some grid points, and their
-        scores."""
+        """Return the pixels (n, 2) of the accepted windows predicted from some grid points, and
+        their scores."""
         xs, ys = self._guided(channels, keypoint, points)
         score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
         passed = score > -np.inf
@@ -388,7 +389,7 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Distinct maxima (n, 4) x, y, score, scale of several searches."""
+        """Return the distinct maxima (n, 4) x, y, score, scale of several searches."""
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,
@@ -408,8 +409,8 @@ class WindowSearch:
         thresholds: dict[str, float],
         max_detections: int,
     ) -> dict[str, np.ndarray]:
-        """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the
-        pyramid."""
+        """Return the local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over
+        the pyramid."""
         scored = list(self._scored(levels, names, mode))
         maxima = {}
         for name in names:

@@ -32,8 +32,8 @@ class RegressionSettings:
     starts : int
         Number of starts of the refinement for each copy of a face.
     mean_starts : int
-        Number of these starts that are replaced by the mean shape, aligned to them, as in the
-        second refinement.
+        Number of these starts that are replaced by the mean shape aligned to them, as in the second
+        refinement.
     ied : tuple of int
         Reference length, in pixels, of the frame of each stage.
     cell : tuple of int
@@ -65,8 +65,8 @@ class RegressionSettings:
     seed: int = 0
 
 
-# Maximum memory of the histograms of all starts, in single precision: with more photographs, every
-# n-th is used. A choice: 1 GiB
+# Maximum memory for the histograms of all starts, in single precision; if more is needed, every
+# n-th photograph is used. A choice: 1 GiB
 MAX_VALUES = 2**28
 
 
@@ -179,7 +179,7 @@ def train_regressor(
     say: Callable[[str], None] = print,
     selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
-    """Train the cascade on photographs and their mirror images; returns it and its training errors
+    """Train the cascade on photographs and their mirror images; return it and its training errors
     per stage.
 
     Values are selected by annealing unless another ``selection`` is given: a function of the values
@@ -212,7 +212,7 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     stage, in reference lengths.
 
     It is half the difference of the medians in photographs and in their mirror images; errors
-    common to both are symmetric and stay.
+    common to both are symmetric and remain.
     """
     if not len(regressor.mirror):
         return regressor.offset
@@ -256,7 +256,7 @@ def fit_stage(
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
     """Select values by annealing with the squared loss; each value serves all outputs (Barbu et al.
-    (2014), 7.2)."""
+    (2014), section 7.2)."""
     k = s.n_features
     if k >= values.shape[1]:
         return np.arange(values.shape[1])

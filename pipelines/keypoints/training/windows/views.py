@@ -27,14 +27,15 @@ from .fitting import TrainingSettings
 
 #: Pyramid levels per octave, in training and in the trained detectors. A choice.
 SCALES_PER_OCTAVE = 4
-#: In place of a keypoint, the centre of a face: the mean of its annotated anchors.
+#: Name used in place of a keypoint for the centre of a face: the mean of its annotated anchors.
 FACE = "face"
-# reference lengths around the centre without negatives if a keypoint is not annotated. A choice
+# radius in reference lengths around the centre without negatives if a keypoint is not annotated. A
+# choice
 _UNKNOWN_DISTANCE = 2.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether to mirror it
+NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether it is mirrored
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Return which points (n, 2) lie outside all boxes and far enough from the keypoint of
-        every face, in reference lengths and in image pixels."""
+        """Return a mask of the points (n, 2) that lie outside all boxes and far enough from the
+        keypoint of every face, in reference lengths and in image pixels."""
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
         reach = (
@@ -169,8 +170,8 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
 
 @dataclass(frozen=True)
 class Split:
-    """Photographs and views for fitting and for calibration; photographs without faces are
-    fitted."""
+    """Photographs and views for fitting and for calibration; photographs without faces are used for
+    fitting."""
 
     fitted: list[AnnotatedImage]
     calibration: list[AnnotatedImage]
@@ -184,9 +185,10 @@ def split_views(
     share: float,
     further: Callable[[list[AnnotatedImage]], list[AnnotatedImage]] = lambda images: [],
 ) -> Split:
-    """Split photographs into fitted and held-out ones; those without faces are fitted.
+    """Split photographs into those for fitting and held-out ones; those without faces are used for
+    fitting.
 
-    ``further`` makes additional images from the photographs of either part.
+    ``further`` creates additional images from the photographs of either part.
     """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
@@ -196,8 +198,8 @@ def split_views(
             "held out"
         )
     schema = images[0].schema
-    # thresholds are set on photographs: the hardest synthetic images would need thresholds that
-    # pass ten times as many windows
+    # Thresholds are set on photographs: the hardest synthetic images would need thresholds that
+    # accept ten times as many windows.
     held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
     fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
     # The index of a view is part of the window keys, so views are sorted by name.
@@ -210,7 +212,7 @@ def split_views(
 
 
 def since(start: float) -> str:
-    """Return the time since ``start`` (of `time.monotonic`) in words."""
+    """Return the time since ``start`` (from `time.monotonic`) as text."""
     return f"{time.monotonic() - start:.1f} s"
 
 
@@ -312,7 +314,7 @@ def sample_view(
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Positives of one view, and negatives drawn uniformly from all or some windows of its pyramid.
+    """Return positives of one view, and negatives drawn uniformly from its pyramid.
 
     Parameters
     ----------
@@ -321,14 +323,14 @@ def sample_view(
     keypoint : str
         The keypoint to train.
     settings : TrainingSettings
-        Positions of positives and negatives; the random seed.
+        Settings of the positions of positives and negatives, and the random seed.
     n_random : int
-        Negatives to draw; those too close to a keypoint are dropped, not replaced.
+        Number of negatives to draw; those too close to a keypoint are dropped, not replaced.
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Takes the levels and returns for each the pixels (n, 2) of the candidate negatives; all by
-        default.
+        Function that takes the levels and returns for each the pixels (n, 2) of the candidate
+        negatives; by default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)

@@ -41,6 +41,8 @@ def predict_table(
     wanted = kept.columns if kept.encoding is None else kept.encoding.sources
     lines: list[str] = []
     X = read_rows(table, wanted, sep, encoding, lines, decimal_comma=not thousands)[0]
+    if not len(X):
+        raise ValueError(f"{table}: contains no rows")
     try:
         for column in (
             kept.encoding.columns if kept.encoding is not None and not allow_empty else ()

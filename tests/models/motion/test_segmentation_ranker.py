@@ -14,7 +14,7 @@ from annealed.models.motion.candidate_set import (
 )
 from annealed.models.motion.ranker import SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
-from annealed.models.weights import path_of
+from annealed.models.weights import FOLDER
 from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.io import TrackSequence
@@ -196,7 +196,7 @@ def test_tracks_that_say_nothing_are_said():
     ],
 )
 def test_senseless_settings_are_refused_when_read(tmp_path, change):
-    arrays, header = read_model(path_of("motion"), "segmentation ranker")
+    arrays, header = read_model(FOLDER / "motion.safetensors", "segmentation ranker")
     change(header)
     write_model(tmp_path / "m.safetensors", "segmentation ranker", arrays, header)
     with pytest.raises(ValueError, match=r"m\.safetensors: damaged") as error:

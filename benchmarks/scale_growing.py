@@ -1,4 +1,4 @@
-"""Stability of the selected columns if the first out-of-core steps read a growing sample of the
+"""Stability of the selected columns when the first out-of-core steps read a growing sample of the
 rows.
 
     python benchmarks/scale_growing.py --runs 10
@@ -30,7 +30,7 @@ SHARES = {
 
 
 class Growing(BlockDesign):
-    """Patches of a design: shares of the rows by number of the step."""
+    """Patches of a design: shares of the rows by step."""
 
     shares: tuple = ()
     step = 0
@@ -77,7 +77,7 @@ class Growing(BlockDesign):
 
 
 def made(design, seed):
-    """Columns, target and true columns."""
+    """Return columns, target and true columns."""
     rng = np.random.default_rng(seed)
     if design == "autoregressive 0.9, noise":
         X = rng.standard_normal((N, M)).astype(np.float32)

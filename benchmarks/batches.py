@@ -22,7 +22,7 @@ from common import new_parser, print_head, print_line
 
 
 def batches(rows: int, columns: int, size: int, n_batches: int) -> list[tuple]:
-    """Yield batches of float32 rows and their targets."""
+    """Return batches of float32 rows and their targets."""
     rng = np.random.default_rng(0)
     coef = rng.standard_normal(size)
     made = []

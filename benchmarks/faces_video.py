@@ -30,7 +30,7 @@ NEAR = (
 
 
 def movement(image, n_frames, rng):
-    """Return transforms (2, 3) from the photograph to the frames: a face of 60 to 110 pixels
+    """Yield transforms (2, 3) from the photograph to the frames: a face of 60 to 110 pixels
     between the eyes sways about the middle."""
     middle = image.instances[0, :6].mean(axis=0)
     scale = rng.uniform(60, 110) / float(image.reference_length[0])

@@ -73,7 +73,7 @@ METHODS = {"annealed": annealed, "LassoNet": lassonet, "all": lambda X, y, _: np
 
 
 def splits(data, name, count):
-    """Return standardised training and test parts."""
+    """Yield standardised training and test parts."""
     if name == "usps":
         table = np.load(data / "usps" / "usps_zip.npz")
         parts = [(table["X_train"], table["digit_train"], table["X_test"], table["digit_test"])]

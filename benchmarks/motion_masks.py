@@ -34,7 +34,7 @@ def texture(rng, height, width):
 
 
 def scene(seed):
-    """Return frames, and masks of the moving objects."""
+    """Yield frames, and masks of the moving objects."""
     rng = np.random.default_rng(seed)
     background, drift = texture(rng, 420, 520), rng.uniform(-1, 1, 2)
     things = []

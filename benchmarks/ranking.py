@@ -47,7 +47,7 @@ def _best(models, valid):
 
 
 def _fsa_rankers(train, valid):
-    """FSARanker with several responses, penalties and sizes."""
+    """Yield FSARanker with several responses, penalties and sizes."""
     responses = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
     for response, shrinkage in product(responses, (1e-4, 1e-3, 1e-2)):
         path = FSAPath(
@@ -59,13 +59,13 @@ def _fsa_rankers(train, valid):
 
 
 def _ridge_rankers(train, valid):
-    """Ridge regression of the grades with several penalties."""
+    """Yield ridge regression of the grades with several penalties."""
     for alpha in (0.1, 1, 10, 100, 1000):
         yield make_pipeline(StandardScaler(), Ridge(alpha)).fit(train.X, train.grade)
 
 
 def _lightgbm_rankers(train, valid):
-    """LightGBM's ranker with several numbers of leaves."""
+    """Yield LightGBM's ranker with several numbers of leaves."""
     from lightgbm import LGBMRanker, early_stopping, log_evaluation
 
     parts = []

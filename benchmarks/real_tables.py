@@ -300,7 +300,7 @@ def read(data, name):
 
 
 def folds(name, X, y, repeat):
-    """Return standardised training and test parts; missing values are replaced by the training
+    """Yield standardised training and test parts; missing values are replaced by the training
     mean."""
     splitter = (StratifiedKFold if name in CLASSES else KFold)(5, shuffle=True, random_state=repeat)
     for train, test in splitter.split(X, y):
@@ -317,7 +317,7 @@ def error(name, truth, predicted, train):
 
 
 def cells(sizes, methods):
-    """Yield (method, k) in the order in which they are run; k is "own" or "all" where it is not
+    """Return (method, k) in the order in which they are run; k is "own" or "all" where it is not
     given."""
     result = [(m, k) for k in sizes for m in AT_SIZES]
     result += [(m, "own") for m in OWN_SIZE] + [(m, "all") for m in ALL_COLUMNS]

@@ -23,7 +23,7 @@ COMMAND = (sys.executable, "-m", "annealed.pipelines.cli", "select")
 
 
 def write_tables(folder: Path, n_columns: int) -> list[Path]:
-    """Write the same table as CSV and as Parquet."""
+    """Write the same table as CSV and as Parquet; return the paths."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N_ROWS, n_columns)).round(5)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_columns)])

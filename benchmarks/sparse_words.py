@@ -60,7 +60,7 @@ def made(n: int, n_words: int, n_true: int, strength: float, seed: int) -> Table
 
 
 def once(X: sp.csr_array, y: np.ndarray, X_before: sp.csr_array | None = None) -> Table:
-    """Return a mask of the documents that do not occur earlier."""
+    """Return the documents that do not occur earlier, with their labels."""
     seen = set() if X_before is None else {_words(X_before, i) for i in range(X_before.shape[0])}
     rows = []
     for i in range(X.shape[0]):

@@ -17,6 +17,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/reference",
             "docs/keypoints",
             "docs/motion",
+            "docs/moving_camera",
             "docs/pets",
             "docs/sensors",
             "docs/scale",

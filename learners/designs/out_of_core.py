@@ -145,7 +145,7 @@ class BlockDesign(OutOfCoreDesign):
     Parameters
     ----------
     source : Source
-        All columns of a file; its ``memory_limit`` and ``subsample`` hold.
+        All columns of a file; its ``memory_limit`` and ``subsample`` apply.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     random_state : int, RandomState or None, default None
@@ -331,16 +331,17 @@ class BlockDesign(OutOfCoreDesign):
 
 
 class PiecewiseBlockDesign(BlockDesign):
-    """Piecewise-linear responses to the columns of a file, encoded as they are read; they stay in
-    memory as one-byte codes.
+    """Piecewise-linear responses to the columns of a file; the columns are encoded as they are read
+    and kept in memory as one-byte codes.
 
-    One additional read computes the knots: from the columns' ranges, or from whole columns for
-    quantiles (a row-major file is then read once per block of columns that fits).
+    The knots take one additional pass over the file: they are computed from the columns' ranges or,
+    for quantiles, from whole columns (a row-major file is then read once per block of columns that
+    fits in memory).
 
     Parameters
     ----------
     source : Source
-        All columns of a file; its ``memory_limit`` and ``subsample`` hold.
+        All columns of a file; its ``memory_limit`` and ``subsample`` apply.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear

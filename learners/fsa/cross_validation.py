@@ -153,7 +153,9 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
         if offset is not None and self.scoring is not None:
-            raise ValueError(f"scoring={self.scoring!r} uses no offset; expected scoring=None")
+            raise ValueError(
+                f"scoring={self.scoring!r} does not support an offset; expected scoring=None"
+            )
         of_rows = {"sample_weight": sample_weight, "offset": offset}
         of_rows = {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
         score, predicted = self._score_of(problem, X, y, of_rows)

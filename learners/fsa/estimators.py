@@ -379,7 +379,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
         * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
         * "flipped_logistic": logistic, robust to a small fraction of wrong labels; probabilities
-          are limited to 0.02 and 0.98. :class:`FSAClassifierCV` calibrates them;
+          are limited to the range [0.02, 0.98]. :class:`FSAClassifierCV` calibrates them;
         * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
         * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
         * "multinomial": cross entropy of softmax scores;
@@ -402,8 +402,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Schedule of the number of features after each step.
 
         * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear". All
-          use mu = 100 and 100 steps; with several classes and at least 400 rows mu = 20 and 200
-          steps, with bounds or monotone responses mu = 20 and 500 steps;
+          use mu = 100 and 100 steps; with several classes and at least 400 rows, mu = 20 and 200
+          steps; with bounds or monotone responses, mu = 20 and 500 steps;
         * ``Schedule("inverse", mu=..., n_steps=...)``: a larger mu drops features sooner;
         * a function of (n_features, k, n_steps) that returns non-increasing numbers of features,
           ending with k.
@@ -414,7 +414,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     momentum : float or "auto", default "auto"
         Fraction of the previous step that is added to each step, in [0, 1). "auto" is 0.
     refinement : "auto", None or Refinement, default "auto"
-        Steps after annealing. None means none, as in the paper's algorithm. "auto" is
+        Steps after annealing. None: no further steps, as in Algorithm 1 of [1]_. "auto" is
         ``Refinement()``: feature exchanges if there are enough rows to distinguish supports, a
         longer search for noisy labels, and a final fit with an automatic ridge.
     fit_intercept : bool, default True

@@ -41,7 +41,7 @@ def solve(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> Solution:
-    """Solve for the single size in the settings.
+    """Solve the problem for the single size given in the settings.
 
     Parameters
     ----------
@@ -89,7 +89,8 @@ def solve_path(
     callbacks: Sequence[StepCallback] = (),
     early_stop: bool = False,
 ) -> list[Solution]:
-    """Solve for all ascending ``sizes`` in one annealing run; size 0 is the best constant.
+    """Solve the problem for all ``sizes``, in ascending order, in one annealing run; size 0 gives
+    the best constant.
 
     With ``early_stop`` the path ends once the size exceeds ten plus twice the size with the lowest
     information criterion so far.

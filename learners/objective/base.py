@@ -309,7 +309,7 @@ class Loss(BaseEstimator):
     # -- fixed step lengths ------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        """Return the loss, or approximation, that annealing minimises. See :class:`Loss`.
+        """Return the loss that annealing minimises, or its approximation. See :class:`Loss`.
 
         By default, a loss with unbounded curvature is replaced by parabolas for scores far from the
         best constant.

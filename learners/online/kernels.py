@@ -102,14 +102,14 @@ def stabilised_stage(
     last: int,
     count_all: bool,
 ) -> None:
-    """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on
-    the paths ``first`` to ``last - 1``.
+    """Run all or part of one stage of informative truncated bursts (Ma (thesis), Algorithms 3.2 and
+    3.3) on the paths ``first`` to ``last - 1``.
 
     Path m processes the rows ``orders[m]`` in order. After every ``burst`` rows each coefficient
     shrinks by ``gravity`` times the number of those rows in which its feature is non-zero. Without
     ``count_all``, rows where the loss has no slope do not count.
-    ``indices`` and ``seen`` are unsigned, which saves a test for negative indices. Which features
-    occur in a burst cannot be predicted, so no branch depends on it.
+    ``indices`` and ``seen`` are unsigned, which saves a test for negative indices. No branch
+    depends on which features occur in a burst, since the processor could not predict it.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

@@ -103,8 +103,9 @@ FEWER = 0.95  # drop features once the schedule keeps at most this fraction of t
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """Return the rate beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` if
-    all features are active, 0 if none is active.
+    """Return the rate beta of the next stage, eq. (3.14) with d and 1 - d exchanged, where d =
+    ``share`` is the fraction of active features: ``rejection`` if all features are active, 0 if
+    none is.
 
     Examples
     --------

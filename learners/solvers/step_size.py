@@ -20,8 +20,8 @@ SLACK = 1.1
 def largest_eigenvalue(
     design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10
 ) -> float:
-    """Estimate the largest eigenvalue of the weighted covariance of the standardised columns from
-    below, by power iteration.
+    """Estimate, from below, the largest eigenvalue of the weighted covariance of the standardised
+    columns by power iteration.
 
     Parameters
     ----------

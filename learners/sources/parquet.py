@@ -268,7 +268,8 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     except Exception as error:
         reason, columns = str(error).split(" in ")[0], ", ".join(table.schema.names[:20])
         raise ValueError(
-            f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of {columns}"
+            f"filters={filters!r}: {reason}; expected conditions such as [('year', '=', 2024)] "
+            f"on the columns {columns}"
         ) from None
     if not fragments:
         raise ValueError(f"filters={filters!r} leave no row of the table")

@@ -181,7 +181,8 @@ class Schema:
             or not {"category", "keypoints"} <= set(data)
         ):
             raise ValueError(
-                f"schema: expected category, keypoints and some of {', '.join(sorted(known))}"
+                "schema: expected category and keypoints, and optionally "
+                f"{', '.join(sorted(known - {'category', 'keypoints'}))}"
             )
         values = {name: value if name in flags else _frozen(value) for name, value in data.items()}
         if not isinstance(values["category"], str) or any(

@@ -192,7 +192,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of rows.
+        """Predict the target for each row of X.
 
         Parameters
         ----------

@@ -350,7 +350,8 @@ def run_detection(
         raise ValueError("--resume: expected photographs, and --out or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms, finished = keypoints.Forms(out, coco, crops, size, landmarks), None
-    forms.check([*images, model], options)
+    if out or coco or crops:
+        forms.check([*images, model], options)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if forms.files and source is not None:
             finished = keypoints.Finished(Path(folder) / "results", {})

@@ -342,8 +342,8 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> d
 
 
 def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
-    """Return the indices of the photographs by the median reference length of their faces and, with
-    a rigid model of the landmarks, by yaw and roll.
+    """Return the indices of the photographs, grouped by the median reference length of their faces
+    and, if a rigid model of the landmarks is given, by yaw and roll.
 
     Photographs without faces are in no subset; the pose is that of the first face.
     """

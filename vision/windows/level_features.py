@@ -471,8 +471,8 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
     """Compute the histogram of the cell and 1 / norm of the block at every pixel.
 
-    For each row, the last ``cell_side`` rows of every column are summed bin by bin, and then the
-    columns.
+    At each row, the preceding ``cell_side`` rows of every column are summed bin by bin; these sums
+    are then added over ``cell_side`` columns.
     """
     _, rows, stride = length.shape
     n_bins, cell_side, block, epsilon = (

@@ -36,8 +36,8 @@ class PatchDesign(Design):
     Parameters
     ----------
     patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). The
-        array is not copied.
+        Windows, each with a one-pixel margin (`annealed.vision.windows.patches.extract_patches`).
+        The array is not copied.
     sample_weight : (n,) array_like
         Weights that sum to one, for the means and scales of the columns.
     features : (m, 8) array_like of int, optional
@@ -45,7 +45,8 @@ class PatchDesign(Design):
     n_bins : int, default 6
         Number of bins B, from 1 to 126.
     low, bin_width : (m,) array_like, optional
-        Left border and width of each feature's bins; by default from `value_range` of the patches.
+        Left edge of the first bin and bin width for each feature; computed from the patches by
+        `value_range` by default.
 
     Attributes
     ----------

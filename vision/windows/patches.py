@@ -34,7 +34,7 @@ def extract_patches(
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(
-            f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)"
+            f"image has shape {image.shape} and dtype {image.dtype}; expected uint8 (H, W, 3)"
         )
     columns, rows = np.atleast_1d(np.asarray(xs)), np.atleast_1d(np.asarray(ys))
     if columns.ndim != 1 or columns.shape != rows.shape:

@@ -170,7 +170,7 @@ SCHEMA = 'category = "bar"\nkeypoints = ["left_end", "right_end", "middle"]\n'
         ('length = ["left_end"]', "expected two different keypoints"),
         ('length = ["left_end", "left_end"]', "expected two different keypoints"),
         ("upright = 3", "true or false"),
-        ('colour = "red"', "expected category, keypoints and some of"),
+        ('colour = "red"', "expected category and keypoints, and optionally"),
         ("mirror =", "Invalid value"),
     ],
 )

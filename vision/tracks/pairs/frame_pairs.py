@@ -38,7 +38,7 @@ class FramePair:
     is_long : bool
         Whether the gap is one of the two longest.
     points : ndarray of shape (n,), int
-        Columns of the tracks.
+        Indices of the points in the tracks.
     rows : ndarray of shape (n, 4)
         Coordinates x, y, x', y', centred in each frame and divided by the common ``scale``, so that
         distances in the two frames are comparable.

@@ -1,4 +1,5 @@
-"""LinearChainCRF at the size of Liu et al. (2014), and compared with crfsuite on the same columns.
+"""Time of LinearChainCRF at the size of Liu et al. (2014), and a comparison with crfsuite on the
+same columns.
 
 python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (python-crfsuite);
 seconds of processor time

@@ -117,7 +117,7 @@ def cuts(detector, images, pictures, path, n_persons=10, n_scenes=20, n_frames=1
     """Count the persons who follow each other in one place, before different backgrounds, and have
     a number of their own; and count the numbers."""
     rng, pasted = np.random.default_rng(0), []
-    for image in images:  # images whose face is detected with certainty
+    for image in images:  # images whose face is detected with high probability
         face = Pasted(image)
         found = detector.find(face.put(pictures[0], 320.0, 240.0), roll=0.0).instances
         if found and found[0].probability > 0.9:

@@ -1,10 +1,10 @@
 """Ablation of selection for face keypoints: annealing, random features and gradient histograms on
 the same windows.
 
-All models are fitted to the mined windows of the last round of one training, ``annealed faces train
---out MODEL``, then evaluated on the test photographs after the face cascade and the guide of MODEL:
-average precision at 5% and 10% of the inter-eye distance, and the difference from annealing with a
-95% interval from a paired bootstrap over photographs.
+All models are fitted to the mined windows of the last round of one training run, ``annealed faces
+train --out MODEL``, then evaluated on the test photographs after the face cascade and the guide of
+MODEL: average precision at 5% and 10% of the inter-eye distance, and the difference from annealing
+with a 95% interval from a paired bootstrap over photographs.
 
     python benchmarks/faces_selection.py --data DATA/faces --model MODEL --keypoint left_eye
 """

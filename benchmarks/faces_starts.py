@@ -33,7 +33,7 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-EXACT = 0.003  # IED, added to the distance of two answers before its logarithm
+EXACT = 0.003  # IED, added to the distance of the two results before taking the logarithm
 
 
 def refined(runs, regressor):

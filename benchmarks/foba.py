@@ -3,8 +3,8 @@ logistic loss, 1,000 columns.
 
     python benchmarks/foba.py --runs 5
 
-"independent" are normal columns with labels drawn from the logistic model with coefficients of
-random signs, the random designs of the paper's theory; "ar1" are the simulated data of the FSA
+The design "independent" has normal columns and labels drawn from the logistic model with
+coefficients of random signs, as in the paper's theory; "ar1" denotes the simulated data of the FSA
 papers (correlation 0.9 ** |i - j|, labels without noise). Both variants are run on the same rows
 with compiled code; times are medians of processor seconds. "equal" is the number of runs in which
 both choose the same support, "true" the number in which this is the true support. Set

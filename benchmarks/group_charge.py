@@ -1,9 +1,10 @@
 """Rate at which a noise category is selected before relevant columns, and at which a relevant
 category is selected.
 
-1,000 rows, three columns with a coefficient of 0.15, 20 columns and one category without effect, k
-= 3. Targets: numbers, two classes, three classes and counts. The charge for coefficients
-(docs/constraints.md) keeps the first rate low and the second high; ``--uncharged`` removes it.
+Each table has 1,000 rows, three columns with a coefficient of 0.15, and 20 columns and one category
+without effect; three columns are selected. Targets: numbers, two classes, three classes and counts.
+The charge for coefficients (docs/constraints.md) keeps the first rate low and the second high;
+``--uncharged`` removes it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ seconds of one core.
         [--train 120] [--test 60] [--test-seed 0] [--data DATA]
 
 Images and models are stored in FOLDER, so that a second run resumes. dlib's oversampling, tree
-depth and regularisation are chosen on a fifth of the training pictures. Where objects have mirror
+depth and regularisation are chosen on a fifth of the training images. Where objects have mirror
 pairs, both detectors also learn from mirrored copies. Heads require DATA, with pets/images and
 faces/background; `data/pet_heads.json` lists the photographs.
 """

@@ -1,18 +1,17 @@
 """LassoNet's protocol: selection of 50 columns, and the error of extremely randomised trees on
 them, compared with LassoNet itself.
 
-    python benchmarks/lassonet_protocol.py --data DIR [--tables usps warpAR10P] [--methods annealed
-    LassoNet all] [--splits 5]
-                                           [--path-multiplier 1.1]
+    python benchmarks/lassonet_protocol.py --data DIR [--tables usps warpAR10P]
+        [--methods annealed LassoNet all] [--splits 5] [--path-multiplier 1.1]
 
 I. Lemhadri, F. Ruan, L. Abraham, R. Tibshirani, "LassoNet: A neural network with feature sparsity",
 JMLR 22 (2021). DIR holds ``usps/usps_zip.npz``, which has its own test part, and
 ``tables/NAME.npz``, a fifth of which is held out, ``--splits`` times. LassoNet (the package
 ``lassonet``, with torch) has M = 10 and one hidden layer of a third of the columns, the narrowest
-that its authors try; it follows its path to the first model of at most 50 columns, and takes the 50
-that remained longest. Its penalty grows by ``--path-multiplier`` per step (the package's default of
-1.02 takes five times as many steps as 1.1). Standardised columns; processor seconds of the
-selection alone, one thread.
+that its authors try; it follows its path to the first model of at most 50 columns, and selects the
+50 columns that remained longest. Its penalty grows by ``--path-multiplier`` per step (the package's
+default of 1.02 takes five times as many steps as 1.1). Columns are standardised; times are
+processor seconds of the selection alone on one thread.
 """
 
 import contextlib

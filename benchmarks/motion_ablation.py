@@ -3,12 +3,13 @@ shipped motion ranking, and reliability of the probability of the number of moti
 
     python benchmarks/motion_ablation.py --data DATA/hopkins155 --cache FOLDER [--reliability]
 
-Some 15 minutes of processor time, most of it for the candidates and features, which FOLDER keeps;
---reliability takes 10 more. Printed: wrong tracks in percent, with the number of motions given, and
-the best candidate: on rendered streets (benchmarks/motion_videos.py, seeds 5 to 8), on driving
-scenes of kinds that no training uses, on synthetic perspective sequences, and on Hopkins155 (folds
-by video); with --reliability the number of motions in ten folds over all training sequences, by its
-probability.
+This takes about 15 minutes of processor time, mostly for the candidates and features, which are
+stored in FOLDER; --reliability takes 10 more. Prints the percentage of wrong tracks of the ranking,
+with the number of motions given, and of the best candidate: on rendered streets
+(benchmarks/motion_videos.py, seeds 5 to 8), on driving scenes of kinds that are not used in
+training, on synthetic perspective sequences, and on Hopkins155 (folds by video); with
+--reliability, also the accuracy of the number of motions by its probability, in ten folds over all
+training sequences.
 """
 
 import pickle

@@ -1,4 +1,4 @@
-"""Segment the first frames of real videos, to be judged by eye.
+"""Segment the first frames of real videos, for visual inspection.
 
     python benchmarks/motion_clips.py vtest.avi:100 carphone_pristine.mp4:120 tree.avi:100
         [--picture docs/images/motion_real.jpg]

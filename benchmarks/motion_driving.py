@@ -4,7 +4,7 @@ compared with the best candidate; or, with ``--folds``, error of the shipped rec
     python benchmarks/motion_driving.py [--scenes 40] [--model motion]      some minutes
     python benchmarks/motion_driving.py --folds 2 --data DATA/hopkins155    half an hour
 
-The number of motions is given. Lens, depth and errors of the kinds:
+The number of motions is given. Lens, depth and errors of the kinds are defined in
 annealed.pipelines.motion.driving.
 """
 

@@ -1,8 +1,9 @@
 """Real tables with many columns and few rows: error at equal numbers of columns and at the number
 chosen by each method, compared with other selectors.
 
-    python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10
-    50] [--methods ...] [--summary] python benchmarks/real_tables.py --data DIR --null 100
+    python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4]
+        [--sizes 20 10 50] [--methods ...] [--summary]
+    python benchmarks/real_tables.py --data DIR --null 100
 
 DIR holds ``NAME.npz`` with ``X`` and ``y``. Five stratified folds are repeated; every step,
 including standardisation, uses only the training part; classes with fewer than five rows are

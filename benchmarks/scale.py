@@ -5,11 +5,12 @@ cost model.
     python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
     python benchmarks/scale.py sizes FOLDER --layout columns --memory-limit 2GB
 
-PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of
-JSON: bytes read by system calls and from the disk (/proc/self/io; the file's pages are dropped
-before each pass), the model (moments + schedule + polishing), the largest anonymous memory
-(RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
-``sizes`` compares the choice of k among ten sizes by five folds with one fit of the chosen size.
+Data: equicorrelated columns, eq. (18) of Barbu et al. (2017), with labels from columns 10, 20, ...,
+10 k. ``fit`` prints one line of JSON: bytes read by system calls and from the disk (/proc/self/io;
+the file's pages are dropped before each pass), the model (moments + schedule + polishing), the peak
+of the anonymous memory (RssAnon), and the bandwidths of disk and memory, measured on the same
+machine in the same run. ``sizes`` compares the choice of k among ten sizes by five folds with one
+fit of the chosen size.
 """
 
 import json

@@ -3,11 +3,12 @@ rows.
 
     python benchmarks/scale_growing.py --runs 10
 
-20,000 x 2,000 numbers in a column-major file, a memory limit of a tenth of it, twenty true columns,
-three designs. The first read stays whole and the two steps after it read a quarter and a half of
-the rows; or the first two read a quarter each, with means and scales from the first quarter. Prints
-the number of runs with the same columns as a fit that reads all rows, the share of common columns,
-the share of true columns, and reads of the whole file.
+Data: 20,000 x 2,000 numbers in a column-major file with twenty true columns, in three designs; the
+memory limit is a tenth of the file. Either the first step reads all rows and the two steps after it
+read a quarter and a half of them, or the first two steps read a quarter each, with means and scales
+from the first quarter. Prints the number of runs that select the same columns as a fit that reads
+all rows, the share of common columns, the share of true columns, and the number of reads of the
+whole file.
 """
 
 import tempfile

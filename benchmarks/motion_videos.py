@@ -1,15 +1,15 @@
-"""Motion segmentation of rendered videos whose truth is known: a hand-held camera indoors, and a
+"""Motion segmentation of rendered videos with known ground truth: a hand-held camera indoors, and a
 camera that drives along a street or an avenue (examples/rendered_videos.py), tracked by our
 tracker.
 
     OMP_NUM_THREADS=1 python benchmarks/motion_videos.py [--kinds indoors driving avenue]
         [--seeds 5 6 7 8] [--model FILE] [--overlays FOLDER]
 
-The test seeds are 5 to 8; the smaller ones served for development. Nothing was developed on the
-avenue.
+The test seeds are 5 to 8; smaller seeds were used in development. The avenue was not used in
+development.
 
-A track is of the body that most of its frames show. Printed: wrong tracks in percent, with the
-number of motions given and chosen, and the share of the tracks that lie on moving bodies.
+A track belongs to the body that it shows in most of its frames. Prints the percentage of wrong
+tracks, with the number of motions given and chosen, and the share of the tracks on moving bodies.
 """
 
 import sys
@@ -28,7 +28,7 @@ from rendered_videos import SCENES, SIZE, render
 
 
 def truth_of(tracks, labels):
-    """The body (P,) that most frames of each track show."""
+    """Return the body (P,) that each track shows in most of its frames."""
     n_bodies, votes = labels.max() + 1, []
     for path in tracks.transpose(1, 0, 2):
         frames = np.flatnonzero(np.isfinite(path[:, 0]))
@@ -42,7 +42,7 @@ def truth_of(tracks, labels):
 
 
 def rendered_tracks(kind, seed):
-    """Tracks of a rendered video, and the body that each shows."""
+    """Return the tracks of a rendered video, and the body that each shows."""
     frames, labels = render(kind, seed)
     with tempfile.TemporaryDirectory() as folder:
         video = Path(folder) / "scene.avi"
@@ -52,7 +52,7 @@ def rendered_tracks(kind, seed):
 
 
 def main(argv=None):
-    """Print a line for each video, and the means."""
+    """Print a row for each video, and the means."""
     parser = new_parser(__doc__)
     parser.add_argument("--kinds", nargs="+", choices=SCENES, default=list(SCENES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[5, 6, 7, 8])

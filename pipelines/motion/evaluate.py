@@ -63,7 +63,7 @@ def evaluate(
         Number of random partitions of the videos into ten folds.
     choose : bool, default False
         Whether to choose FSA's features, response and number of features inside the training folds
-        as well, which is many times slower. Needs the family set "pairs".
+        as well, which is many times slower. This requires the family set "pairs".
     progress : function
         Function that wraps the iterable of steps, one for each partition of each method; called
         with the iterable and the number of steps.
@@ -246,8 +246,8 @@ def cross_validate(
         Candidates of each sequence, with known errors.
     fold : ndarray of shape (n_sequences,)
     fit : function
-        Takes training sets and returns a function that scores the candidates of each of several
-        sequences.
+        Function that takes training sets and returns a function that scores the candidates of each
+        of several sequences.
 
     Returns
     -------

@@ -99,7 +99,7 @@ class NeighbourFamily:
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
-        Numbers of nearest neighbours that each point is connected to; each number gives one
+        Numbers of nearest neighbours to which each point is connected; each number gives one
         candidate and is its "dimension".
     span : int, default 5
         Number of frames over which displacements are measured.

@@ -339,7 +339,7 @@ class WindowSearch:
     def _scored(
         self, levels: Sequence[Level], names: Sequence[str], mode: str
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Return the windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
+        """Yield the windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
             maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}

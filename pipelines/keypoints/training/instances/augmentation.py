@@ -79,7 +79,7 @@ class InstanceCopy(NamedTuple):
 def copies(
     images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]
 ) -> Iterator[InstanceCopy]:
-    """Return augmented copies of all faces with known points, photograph by photograph; ``seed`` is
+    """Yield augmented copies of all faces with known points, photograph by photograph; ``seed`` is
     the random seed.
     """
     for number, image in enumerate(images):

@@ -97,7 +97,7 @@ def calibrate(
 
     coarse = calibration.curve(place, NEAR)
     recall, threshold = coarse.at_precision(precision)
-    if recall < _MIN_RECALL:  # that precision is out of reach
+    if recall < _MIN_RECALL:  # the precision cannot be reached
         recall, threshold = coarse.at_balance()
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detections
 

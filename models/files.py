@@ -313,8 +313,8 @@ def check_settings(
             wanted = type(example[0] if several else example)
             right = type(entry) is wanted or (wanted is float and type(entry) is int)
             if not right or (wanted in (int, float) and not low <= entry <= high):
-                limits = f" from {low:g} to {high:g}" if wanted in (int, float) else ""
-                raise ValueError(f"{name}={value!r}: expected {wanted.__name__}{limits}")
+                bounds = f" from {low:g} to {high:g}" if wanted in (int, float) else ""
+                raise ValueError(f"{name}={value!r}: expected {wanted.__name__}{bounds}")
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
     }

@@ -100,7 +100,7 @@ def test_other_headers(tmp_path):
     with pytest.raises(ValueError, match="format version 99"):
         read_model(path, "thing")
     write_model(path, "another", {}, {})
-    with pytest.raises(ValueError, match="kind 'another', expected 'thing'"):
+    with pytest.raises(ValueError, match="kind 'another'; expected 'thing'"):
         read_model(path, "thing")
 
 

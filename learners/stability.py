@@ -55,8 +55,8 @@ class SelectionStability:
     Parameters
     ----------
     kappa : float
-        Mean agreement beyond chance over all pairs of repeats, Ma (thesis), eq. (3.34): 1 for equal
-        selections.
+        Mean agreement beyond chance over all pairs of repeats (Ma (thesis), eq. (3.34)); 1 if all
+        selections are identical.
     frequency : ndarray of shape (n_features,)
         Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)

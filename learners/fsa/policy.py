@@ -130,7 +130,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a fit of one size.
+    """Plan for a fit with a given number of features.
 
     Attributes
     ----------
@@ -149,20 +149,20 @@ class Plan:
     keeps_sparse : bool
         Whether Newton's method works on the stored sparse columns.
     raw_ridge : bool
-        Whether an automatic ridge acts in units of the raw columns, so that rare words do not
-        dominate.
+        Whether an automatic ridge penalty is applied in the units of the raw columns, so that
+        rarely non-zero columns (such as rare words in text) do not dominate.
     search : bool
-        Whether exchanges are followed by the longer search if labels look noisy.
+        Whether exchanges are followed by a longer search if the labels look noisy.
     checks_swaps : bool
         Whether exchanges may overfit and are compared with a fit that uses shrinkage instead.
     alternatives : bool
-        Whether alternatives of selected features are listed.
+        Whether alternatives to the selected features are listed.
     discriminant : bool
         Whether to average the scores with those of linear discriminant analysis.
     size_by : {"user", "criterion", "folds"}
         Method by which the size is chosen.
     treatment_by_folds : bool
-        Whether folds choose between exchanges and shrinkage.
+        Whether cross-validation chooses between exchanges and shrinkage.
     reasons : tuple of str
         Explanations of decisions that differ from the default.
     """
@@ -363,7 +363,7 @@ def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
 
 
 def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: float) -> bool:
-    """Return whether checked exchanges are a sufficient improvement on shrinkage without exchanges.
+    """Return whether the fit with exchanges improves sufficiently on the fit with shrinkage alone.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
     gain : float
         Decrease in deviance due to the exchanges.
     residual : float
-        Fraction of the targets' variance left by the shrunken fit.
+        Fraction of the targets' variance that the shrunken fit leaves unexplained.
     """
     price = support_price(size, facts.n_units)
     if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:

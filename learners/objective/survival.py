@@ -142,8 +142,8 @@ def survival_targets(y: Any) -> np.ndarray:
     ----------
     y : structured array of shape (n_samples,), or array or frame of shape (n_samples, 2)
         A structured array has one boolean field, True where the event was observed, and one field
-        of times, in any order, as in scikit-survival. Two columns are the time and the event (1
-        observed, 0 censored), as in R's ``Surv``.
+        of times, in any order, as in scikit-survival. If y has two columns, they are the time and
+        the event (1 if observed, 0 if censored), as in R's ``Surv``.
 
     Returns
     -------

@@ -69,8 +69,8 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """Base class of the online learners: labels, weights, one problem per class, prediction,
-    selection.
+    """Base class for online learners: handles labels, weights, one problem per class and
+    prediction.
 
     A learner defines ``_new_state``; ``_learn``, which processes rows with labels -1 and +1; and
     ``_weights``, which returns coefficients and intercept. With more than two classes there is one

@@ -381,9 +381,9 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     """Solve the reduced problem by smoothing coordinate descent: Algorithm 2, which calls
     Algorithm 3.
 
-    In the printed algorithm, q grows after every sweep, converged or not, and coordinate descent
-    reaches the kinks of the maximum too early. Here, q grows when the duality gap reaches the bound
-    ln(T) / q on the smoothing error (Proposition 2).
+    In the paper's algorithm, q grows after every sweep, whether or not it has converged, so
+    coordinate descent reaches the kinks of the maximum too early. Here, q grows when the duality
+    gap reaches the bound ln(T) / q on the smoothing error (Proposition 2).
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     Returns
     -------
     Reduced
-        Sweep with the smallest gap.
+        Solution from the sweep with the smallest duality gap.
     """
     Z, y, members, upper = problem.Z, problem.y, problem.members, problem.upper
     columns = [np.flatnonzero(cut) for cut in members]

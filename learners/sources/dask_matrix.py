@@ -33,8 +33,8 @@ class DaskMatrix(OutOfCoreMatrix):
     Raises
     ------
     ValueError
-        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
-        arrays that are not 2-D.
+        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
+        array is not 2-D.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     TypeError
         If X is of another type, or a sparse file.
     ValueError
-        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
-        arrays that are not 2-D.
+        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
+        array is not 2-D.
 
     Examples
     --------

@@ -95,10 +95,10 @@ class Moments:
         return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
 
     def equivalent_rows(self) -> np.ndarray:
-        """Construct rows of equal weight that have these moments: one more than the rank.
+        """Construct rank + 1 equally weighted rows that have these moments.
 
-        The squared loss of a linear model differs from that of the original rows by a constant
-        factor, so the fitted model is the same as well.
+        The squared loss of a linear model on these rows equals its loss on the original rows up to
+        a constant factor, so the fitted model is the same.
 
         Returns
         -------

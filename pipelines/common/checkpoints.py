@@ -203,7 +203,8 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
     tuples equal lists."""
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
-            f"{path}: made from other settings or data; expected the same ones, or another output"
+            f"{path}: created with different settings or data; expected the same ones, or another "
+            "output"
         )
 
 
@@ -211,7 +212,7 @@ def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
     """Return whether a part of a training exists: a model file with ``info["made_from"]``, or a
     part with ``made_from``.
 
-    A ValueError is raised if the file is damaged, or was made from other settings or data.
+    A ValueError is raised if the file is damaged, or was created with different settings or data.
     """
     if not path.is_file():
         return False

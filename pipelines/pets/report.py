@@ -149,8 +149,8 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
     """Draw the proportion of the first class minus that of the second in bins of a component
     (Figure 4.2).
 
-    ``values`` (n,) are the first principal component of the rows in the learnt subspace; ``labels``
-    holds the class of each row.
+    ``values`` (n,) holds the score of each row on the first principal component of the learnt
+    subspace; ``labels`` holds its class.
     """
     names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     edges = np.histogram_bin_edges(values, n_bins)

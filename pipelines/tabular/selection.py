@@ -40,7 +40,7 @@ def select_file(
     Returns
     -------
     Selection
-        Selection whose settings include the options.
+        Selected columns and fitted model, with the options of ``request`` recorded in ``settings``.
 
     Raises
     ------

@@ -238,7 +238,7 @@ class WordCounts(ImageRows):
         return np.tile(np.arange(n), len(views)), words, quarters
 
     def counts(self, image: Descriptors) -> np.ndarray:
-        """Count the words of one image, one bin after another.
+        """Count each word in one image, with the counts of the spatial bins concatenated.
 
         Parameters
         ----------

@@ -69,7 +69,10 @@ def formula_of(model: Any) -> Formula:
     kinds = {feature.column: feature.cell_kind for feature in used}
     styles = {feature.column: feature.style for feature in used}
     if mixed := [feature.column for feature in used if feature.cell_kind != kinds[feature.column]]:
-        raise ValueError(f"column {mixed[0]!r} is read as text and as numbers: cannot be exported")
+        raise ValueError(
+            f"column {mixed[0]!r} is read both as text and as numbers, so the model cannot be "
+            "exported"
+        )
     if kept.offset is not None:
         name, link = kept.offset
         cell, nan = ("cell", name, 0.0), float("nan")

@@ -699,8 +699,8 @@ def read_target(values: pd.Series) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the target contains dates, complex numbers or infinity, or numbers mixed with a few other
-        cells.
+        If the target contains dates, complex numbers or infinity, or is mostly numeric with a few
+        non-numeric cells.
     """
     if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype

@@ -277,7 +277,7 @@ def check_score(score: str | None, task: str) -> None:
     """
     known = [name for name, (of, _, _) in SCORES.items() if of == task]
     if score is not None and score not in known:
-        raise ValueError(f"--score {score}: expected one of {', '.join(known)} for a {task}")
+        raise ValueError(f"--score {score}: expected one of {', '.join(known)} for {task}")
 
 
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:

@@ -71,7 +71,7 @@ def test_places_where_no_file_can_be_written_are_refused_at_once(tmp_path):
 def test_other_settings_are_refused_also_after_a_trip_through_json(path):
     Checkpoint(path, SETTINGS)
     Checkpoint(path, SETTINGS)
-    with pytest.raises(ValueError, match="made from other settings or data"):
+    with pytest.raises(ValueError, match="created with different settings or data"):
         Checkpoint(path, {**SETTINGS, "table": "b"})
 
 
@@ -146,7 +146,7 @@ def test_parts_hold_arrays_and_are_used_for_the_same_settings_only(tmp_path):
         and arrays["keys"].tolist() == [0, 1, 2]
         and is_finished(path, SETTINGS)
     )
-    with pytest.raises(ValueError, match="made from other settings or data"):
+    with pytest.raises(ValueError, match="created with different settings or data"):
         is_finished(path, {})
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(ValueError, match="damaged"):

@@ -168,7 +168,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(folder, tmp_path, monkeypatch):
         and "an interrupted run; expected --resume to continue it" in refused.stderr
     )
     other = run(*base, stopped, "--resume", "--landmarks")
-    assert other.exit_code == 2 and "made from other settings or data" in other.stderr
+    assert other.exit_code == 2 and "created with different settings or data" in other.stderr
     again = run(*base, stopped, "--resume")
     assert (
         again.exit_code == whole.exit_code == 1

@@ -369,7 +369,7 @@ def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monk
     )
     other = run(*command, 1, "--resume")
     (tmp_path / "scene0.npz").replace(data / "scene0.npz")
-    assert other.exit_code == 2 and "made from other settings or data" in other.stderr
+    assert other.exit_code == 2 and "created with different settings or data" in other.stderr
 
 
 @pytest.fixture(scope="session")

@@ -409,7 +409,7 @@ def test_stdin_and_spreadsheets(folder):
             ("--score", "roc_auc"),
             (
                 "--score roc_auc: expected one of r2, d2, deviance, mean_absolute_error, "
-                "mean_squared_error for a regression"
+                "mean_squared_error for regression"
             ),
         ),
         (("--bounds", "a"), "--bounds a: expected COLUMN=LOW:HIGH"),

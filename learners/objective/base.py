@@ -27,7 +27,7 @@ def effective_rows(weight: np.ndarray) -> float:
 
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
     """Compute the penalty on each unit for having more coefficients than the smallest unit: the
-    expected decrease in the mean loss due to coefficients that have no effect.
+    expected decrease of the mean loss due to coefficients that have no effect.
 
     A single coefficient lowers the loss by ``dispersion / (2 n_rows)``; with several, each lowers
     it by more, as if there were fewer rows [1]_. Units of equal size have no penalty.

@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 from annealed.models import load_model
 from annealed.pipelines.common.video import write_video
+from annealed.pipelines.motion.drawing import draw_tracks
 from annealed.pipelines.motion.segment import segment_file
-from annealed.vision.tracks.drawing import draw_tracks
 from annealed.vision.tracks.video import read_frames
 from common import new_parser
 

@@ -16,7 +16,6 @@ from ...models.motion.dense_masks import background_of, label_maps, label_probab
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import SHIPPED_FAMILIES
 from ...vision.tracks.completion import thin_tracks
-from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
 from ...vision.tracks.pair_features import ALL_PARTS, Features, JoinedFeatures, PairFeatures
@@ -25,6 +24,7 @@ from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
 from .benchmark import shuffled_tracks
+from .drawing import COLOURS, draw_tracks, frames_on_black
 
 Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")

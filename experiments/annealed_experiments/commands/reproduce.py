@@ -67,9 +67,7 @@ def reproduce(
 
     \b
     Examples:
-      annealed reproduce --list
       annealed reproduce fsa-regression --runs 2 --json
-      annealed reproduce "benchmarks/foba.py --runs 3" --results experiments/results/foba.json
       annealed reproduce --check fsa-regression
     """
     from annealed.pipelines.common.outputs import check_outputs

@@ -14,6 +14,7 @@ from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark
+from annealed.pipelines.motion.drawing import COLOURS, draw_tracks
 from annealed.pipelines.motion.evaluate import (
     choose_in_training_folds,
     cross_validate,
@@ -24,7 +25,6 @@ from annealed.pipelines.motion.methods import GRID, PAPER
 from annealed.pipelines.motion.segment import FileSegmentation, segment_file, write_overlay
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
 from annealed.vision.images import read_image
-from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.tracker import Tracker

@@ -345,7 +345,7 @@ def test_an_empty_column_is_refused_unless_it_may_be(city_model):
     result, outcome = predict(city_model, "age,city\n,Rome\n,Oslo\n")
     assert result.exit_code == 2
     assert (
-        "column 'age' is empty in all 2 rows (--allow-empty predicts from the remaining columns)"
+        "column 'age' is empty in all 2 rows (--allow-empty predicts from the others)"
         in outcome["error"]
     )
     result, outcome = predict(city_model, "age,city\n,Rome\n,Oslo\n", "--allow-empty")

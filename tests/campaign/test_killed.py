@@ -121,7 +121,7 @@ COMMANDS = {
     "data convert": "usps IN/usps OUT/data",
 }
 _ONCE = ("data convert", "reproduce, pages")  # with a whole result there is nothing to write
-# Paths that are read, or, of the page of labels, tested below
+# Paths that are read; the label page (--label) is not interrupted here
 READ = {
     *("--data", "--background", "--schema", "--boxes", "--config", "--test", "--model", "--label"),
     *("model", "table", "images", "files", "source"),

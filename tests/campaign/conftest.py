@@ -25,7 +25,7 @@ def pytest_terminal_summary(terminalreporter):
         return
     rows = [[kind, str(n), str(bad)] for kind, n, bad in TALLY.rows()]
     rows.append(
-        ["all", *(str(sum(numbers)) for numbers in list(zip(*TALLY.rows(), strict=True))[1:])]
+        ["total", *(str(sum(numbers)) for numbers in list(zip(*TALLY.rows(), strict=True))[1:])]
     )
     seconds = time.monotonic() - TALLY.seconds["start"]
     terminalreporter.section("trials")

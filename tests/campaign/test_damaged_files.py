@@ -54,8 +54,8 @@ def test_damaged_models(tally, tmp_path, name):
         changed = damaged(data, rng)
         if changed != data:
             path.write_bytes(changed)
-            tally.attempt("model files, damaged", f"{name} {i}", must_fail, path)
-    tally.check("model files, damaged")
+            tally.attempt("damaged model files", f"{name} {i}", must_fail, path)
+    tally.check("damaged model files")
 
 
 @pytest.mark.parametrize("name", ["faces", "motion", "pets"])
@@ -90,9 +90,9 @@ def test_models_with_a_right_checksum_and_senseless_content(tally, tmp_path, nam
             continue
         write_model(path, kind, some, described)
         tally.attempt(
-            "model files, senseless content", f"{name} {i}", lambda: use(load_model(path)), path
+            "model files with invalid content", f"{name} {i}", lambda: use(load_model(path)), path
         )
-    tally.check("model files, senseless content")
+    tally.check("model files with invalid content")
 
 
 def image_bytes(kind, mode, **options):
@@ -263,6 +263,6 @@ def test_damaged_data_on_disk(tally, tmp_path):
 
         for i in range(140 if name == "a.npy" else 30 if "zarr" in name else 100):
             file.write_bytes(damaged(data, rng))
-            tally.attempt("data on disk", f"{name} {i}", fit, opened)
+            tally.attempt("data sets on disk", f"{name} {i}", fit, opened)
         file.write_bytes(data)
-    tally.check("data on disk")
+    tally.check("data sets on disk")

@@ -300,8 +300,8 @@ def test_full_disk(tally, trial, place):
             if str(trial.out) not in output and not re.search(r"/\S+: cannot be written", output)
             else unfinished(trial) + rest
         )
-        tally.note("disk full", f"{trial.name} {i} {size} of {largest}", failure)
-    tally.check("disk full")
+        tally.note("full disk", f"{trial.name} {i} {size} of {largest}", failure)
+    tally.check("full disk")
 
 
 def kill_and_resume(tally, kind, command, resumed, result, clear, n, seed):
@@ -467,5 +467,5 @@ def test_two_writers(tally, tmp_path):
             key["writer"] == str(writer) and value == {"x": [key["i"]] * 50} for key, value in cells
         )
         failure = None if code == 0 and whole == 200 else f"exit code {code}, {whole} of 200 cells"
-        tally.note("writers at a time", str(writer), failure)
-    tally.check("writers at a time")
+        tally.note("concurrent writers", str(writer), failure)
+    tally.check("concurrent writers")

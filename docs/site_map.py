@@ -91,7 +91,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/background": {
         "Papers": ["docs/papers", "docs/references"],
-        "Experiments": ["experiments/notebook/index"],
+        "Experiments": ["experiments/README", "experiments/notebook/index"],
     },
     "experiments/notebook/index": {
         None: [

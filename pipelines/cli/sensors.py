@@ -184,6 +184,8 @@ def evaluate(
       annealed sensors evaluate --data homes
       annealed sensors evaluate --data homes -k 8 --method FoBa --report report
     """
+    from joblib import hash as content_hash
+
     if resume and report is None:
         raise ValueError("--resume: requires --report, whose folder holds the finished folds")
     common.check_names("method", method, homes.METHODS)
@@ -202,8 +204,8 @@ def evaluate(
     made_from = {
         "work": "sensors evaluate",
         "home": data_of_home.name,
-        "minutes": len(minutes.times),
-        "sensors": list(minutes.sensors),
+        "folds": folds,
+        "data": content_hash(minutes),
     }
     cells = common.Checkpoint(report and report / ".annealed-finished", made_from, resume=resume)
     baselines = homes.evaluate_baselines(minutes, kinds, folds, cells)

@@ -223,6 +223,8 @@ def _d2(held: HeldOut) -> float:
 
 
 def _mean(values: np.ndarray, weight: np.ndarray | None) -> float:
+    if weight is not None and not weight.any():
+        raise ValueError("all rows of a fold have weight 0; expected positive weights in each fold")
     return float(np.average(values, weights=weight))
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import Any, Self
 
@@ -167,7 +168,11 @@ class ColumnEncoding:
     def _numbers(self, values: pd.Series) -> np.ndarray:
         if self.kind == RANK:
             return ranks(as_words(values), self.levels)
-        numbers = days(values, self.style) if self.kind == DATE else to_numbers(values)
+        numbers = (
+            days(values, self.style)
+            if self.kind == DATE
+            else to_numbers(values, self.style == THOUSANDS)
+        )
         return logarithm(numbers) if self.form == LOGARITHM else numbers
 
     def _known(self, words: np.ndarray) -> np.ndarray:
@@ -323,22 +328,22 @@ def number_blocks(
         yield part, frame[part].to_numpy(dtype=np.float64)
 
 
-def to_numbers(values: pd.Series) -> np.ndarray:
-    """Return a column as floats, including text with thousands separators (1,234); other text and
-    infinity are NaN."""
+def to_numbers(values: pd.Series, thousands: bool = True) -> np.ndarray:
+    """Return a column as floats, including text with thousands separators (1,234) unless these are
+    disabled; other text and infinity are NaN."""
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype
     ):
-        return _by_value(values, _numbers_of)
+        return _by_value(values, partial(_numbers_of, thousands=thousands))
     numbers = np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
 
 
-def _numbers_of(cells: np.ndarray) -> np.ndarray:
+def _numbers_of(cells: np.ndarray, thousands: bool) -> np.ndarray:
     plain = [
         cell.replace(",", "")
-        if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip())
+        if thousands and isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip())
         else cell
         for cell in cells
     ]

@@ -212,7 +212,8 @@ def main(argv=None):
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument(
         "--lmnn-python",
-        help="lmnn, tables: Python interpreter of an environment with metric-learn and scikit-learn < 1.6",
+        help="lmnn, tables: Python interpreter of an environment with metric-learn and "
+        "scikit-learn < 1.6",
     )
     parser.add_argument(
         "--seconds",

@@ -4,7 +4,7 @@ still or is held by hand; the tracks have errors and gaps like those of real tra
 Kinds differ in lens, depth, image size and errors; those of ``TEST_KINDS`` are for evaluation only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -77,19 +77,10 @@ TRAINING_KINDS = {
         0.0,
         "static",
     ),
-    "hand-held": DrivingKind(
-        (0.5, 1.0),
-        (1.33, 2.2),
-        (3.0, 60.0),
-        "walk",
-        (10, 60),
-        (1, 4),
-        (0.02, 0.3),
-        0.1,
-        0.0,
-        "hand-held",
-    ),
 }
+TRAINING_KINDS["hand-held"] = replace(
+    TRAINING_KINDS["static"], shares=(0.02, 0.3), camera="hand-held"
+)
 TEST_KINDS = {
     "wide": DrivingKind((0.4, 0.5), (2.4, 3.0), (3.0, 60.0), "walk"),
     "long": DrivingKind((1.0, 1.2), (1.33, 1.5), (8.0, 200.0), "mixed"),

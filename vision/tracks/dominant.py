@@ -34,7 +34,7 @@ _SHARES = (
 MEASURES = (
     *(f"{name}, {share}" for name in _DEVIATIONS for share in _SHARES),
     "spread of depth within motions",
-    "smallest depth gap of an obedient motion",
+    "smallest depth gap of a motion that follows the dominant one",
 )
 _MAX_CLUSTERS = 40  # of deviating points; additional clusters are tracking errors; a choice
 
@@ -229,9 +229,9 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
 def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np.ndarray:
     """Compute the ``MEASURES`` of segmentations.
 
-    The measures of a model from which too many points deviate are zero. An obedient motion is one
-    that is not the largest, but whose points follow the dominant motion: it may be an oncoming car,
-    or a piece of the static scene.
+    The measures of a model from which too many points deviate are zero. A motion that is not the
+    largest, but whose points follow the dominant motion, may be an oncoming car or a piece of the
+    static scene.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
     depth = np.where(known, dominant.depth, 0.0)
     members, rows = motions_of(segmentations)
     gaps = np.array([depth_gap(tracks, np.flatnonzero(one)) for one in members])
-    obeys = np.array([deviating[one].mean() < _MOVING for one in members])
+    follows = np.array([deviating[one].mean() < _MOVING for one in members])
     values = np.zeros((len(segmentations), len(MEASURES)))
     for row, motions in zip(values, rows):
         inside = members[motions]
@@ -268,6 +268,6 @@ def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np
         mean = inside @ depth / np.maximum(inside @ known.astype(float), 1.0)
         row[9] = np.abs(depth - mean @ inside)[known].mean() if known.any() else 0.0
         others = np.delete(motions, largest)
-        row[10] = min(gaps[others[obeys[others]]], default=0.0)
+        row[10] = min(gaps[others[follows[others]]], default=0.0)
     exist = [dominant.exists(model) for model in (*MODELS, MODELS[0])]
     return values * np.repeat(exist, (3, 3, 5))

@@ -112,7 +112,7 @@ def test_measures_prefer_the_truth(scene):
     assert behind[0] < behind[1]
     others = columns["outliers of the essential matrix, share of the others in other motions"]
     assert others[0] < others[2]
-    gap = columns["smallest depth gap of an obedient motion"]
+    gap = columns["smallest depth gap of a motion that follows the dominant one"]
     assert gap[0] > gap[2]
 
 

@@ -226,7 +226,7 @@ def test_save_and_load(tmp_path):
     [
         (lambda a, h: a.pop("b/lo"), "'b/lo' is missing"),
         (lambda a, h: a.update({"a/lo": a["a/lo"][:-1]}), "'a/lo' is float32"),
-        (lambda a, h: a.update({"a/features": a["a/features"] + 50}), "not a feature of a window"),
+        (lambda a, h: a.update({"a/features": a["a/features"] + 50}), "is not in this pool"),
         (lambda a, h: a.update({"a/step": -a["a/step"]}), "bins of a width above 0"),
         (
             lambda a, h: a.update({"a/coef": a["a/coef"] * np.float32(np.inf)}),

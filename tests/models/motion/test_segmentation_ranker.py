@@ -174,7 +174,9 @@ def test_tracks_that_say_nothing_are_said():
     tracks = np.random.default_rng(0).uniform(size=(6, 24, 2))
     for bad in (np.inf, -np.inf, 1e302):
         tracks[2, 3, 1] = bad
-        with pytest.raises(ValueError, match=r"point 3 of frame 2 lies at .*expected pixels"):
+        with pytest.raises(
+            ValueError, match=r"point 3 in frame 2 has the coordinates .*expected finite pixels"
+        ):
             model.segment(tracks, 2)
 
 

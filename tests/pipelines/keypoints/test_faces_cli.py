@@ -436,7 +436,7 @@ def test_bad_videos(folder, model, video):
     broken = folder / "broken.mp4"
     broken.write_bytes(b"no video")
     for arguments, message in (
-        ([broken], "cannot be opened as a video"),
+        ([broken], "cannot be read as a video"),
         ([folder / "none.mp4"], "no such file"),
         (["camera"], "expected the number of a camera"),
         (["camera", "x"], "expected the number of a camera"),
@@ -610,5 +610,5 @@ def test_a_hint_to_convert(folder, model, name):
     (folder / name).write_bytes(b"<svg/>")
     result = run("faces", "detect", folder / name, "--model", model)
     assert result.exit_code == 2 and result.stderr.endswith(
-        "not an image that can be read; convert it to PNG or JPEG\n"
+        "not a readable image; convert it to PNG or JPEG\n"
     )

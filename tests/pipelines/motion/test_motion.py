@@ -207,7 +207,7 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     assert result.exit_code == 1
     assert first == {
         "sequence": "one",
-        "error": f"{tmp_path / 'one.npz'}: tracks have 1 frame; motion needs at least 2",
+        "error": f"{tmp_path / 'one.npz'}: tracks have 1 frame; expected at least 2",
     }
     assert second["sequence"] == "scene0"
     assert len(result.stderr.splitlines()) == 1
@@ -218,11 +218,15 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     [
         ((10, 7, 2), "2", "7 points for 2 motions; expected at least 4 points per motion, 8"),
         ((10, 7, 2), "auto", "7 points for 2 motions"),
-        ((1, 20, 2), "auto", "1 frame; motion needs at least 2"),
+        ((1, 20, 2), "auto", "1 frame; expected at least 2"),
         ((10, 20, 2), "0", "--motions 0: expected at least 1"),
-        ((10, 20, 2), "21", "motions is 21; expected a number from 1 to the number of points, 20"),
+        (
+            (10, 20, 2),
+            "21",
+            "n_motions=21 is not valid; expected an integer from 1 to 20, the number of points",
+        ),
         ((10, 20, 2), "many", "--motions many: expected a number or auto"),
-        (None, "2", "20 of 20 points are never seen"),
+        (None, "2", "20 of 20 points are not visible in any frame"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, tracks, motions, message):
@@ -245,10 +249,13 @@ def test_other_bad_calls(data, tmp_path):
             ["segment", data / "scene0.npz", data / "scene1.npz", "--overlay", tmp_path / "o.mp4"],
             "--overlay: expected one FILE instead of 2",
         ),
-        (["evaluate", "--data", tmp_path], "t: has no labels"),
+        (["evaluate", "--data", tmp_path], "t: the sequence has no labels"),
         (["evaluate", "--data", data, "--partitions", "0"], "--partitions 0: expected at least 1"),
         (["evaluate", "--data", data, "--method", "svm"], "method 'svm' is unknown"),
-        (["train", "--data", tmp_path, "--out", tmp_path / "m.safetensors"], "t: has no labels"),
+        (
+            ["train", "--data", tmp_path, "--out", tmp_path / "m.safetensors"],
+            "t: the sequence has no labels",
+        ),
         (
             [
                 "train",

@@ -148,7 +148,7 @@ def test_one_damaged_photograph_is_named_and_skipped(folders, tmp_path):
     assert (
         len(result.stderr.splitlines()) == 2
         and "broken.jpg" in result.stderr
-        and "outside its image" in result.stderr
+        and "extends beyond its image" in result.stderr
     )
 
 

@@ -209,7 +209,7 @@ def test_what_the_detector_selected(client):
 @pytest.mark.parametrize(
     "kind, name, content, fields, status, message",
     [
-        ("faces", "a.jpg", b"text", {}, 400, "a.jpg: not an image that can be read"),
+        ("faces", "a.jpg", b"text", {}, 400, "a.jpg: not a readable image"),
         ("faces", "a.jpg", b"", {}, 400, "a.jpg: empty file"),
         ("faces", "a.png", png()[:200], {}, 400, "a.png: damaged"),
         ("faces", "a.png", png(), {"min_size": "big"}, 400, "min_size='big': expected a number"),
@@ -222,7 +222,7 @@ def test_what_the_detector_selected(client):
             "field 'colour' is unknown; expected one of keypoint",
         ),
         ("faces", "a.png", png(), {"keypoint": "knee"}, 400, "keypoint 'knee' is unknown"),
-        ("pets", "../../b.png", b"text", {}, 400, "b.png: not an image"),
+        ("pets", "../../b.png", b"text", {}, 400, "b.png: not a readable image"),
         (
             "pets",
             "a.png",
@@ -231,7 +231,7 @@ def test_what_the_detector_selected(client):
             400,
             "evidence='perhaps': expected true or false",
         ),
-        ("motion", "a.avi", b"text", {}, 400, "a.avi: cannot be opened as a video"),
+        ("motion", "a.avi", b"text", {}, 400, "a.avi: cannot be read as a video"),
         ("motion", "a.npz", b"text", {}, 400, "a.npz: not a readable npz file"),
         (
             "motion",

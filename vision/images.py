@@ -142,7 +142,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(f"{name}: damaged or unreadable image ({reason})") from None
+        raise ValueError(f"{name}: the image is damaged or unreadable ({reason})") from None
 
 
 def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:

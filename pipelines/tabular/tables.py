@@ -130,7 +130,7 @@ def read_rows(
     # the last columns of a sparse table may be 0 in all of its rows
     if len(present) < len(wanted) and not is_sparse:
         missing = next(name for name in wanted if name not in places)
-        raise ValueError(f"{path}: no column {missing!r}, which the model needs")
+        raise ValueError(f"{path}: no column {missing!r}, which the model requires")
     X, chosen = (
         np.zeros((len(matrix.y), len(wanted))),
         matrix.X[:, [places[wanted[i]] for i in present]],

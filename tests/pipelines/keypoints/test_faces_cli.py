@@ -244,8 +244,8 @@ def test_pictures_with_the_same_name(tmp_path):
         (("--min-size", "1"), "min_size=1"),
         (("--min-size", "nan"), "min_size=nan"),
         (("--max-size", "3"), "max_size=3"),
-        (("--assembly", "2d"), "assembly='2d': the model cannot assemble faces; expected 'none'"),
-        (("--assembly", "flat"), "assembly='flat': expected one of none, 2d, 3d"),
+        (("--assembly", "2d"), "assembly='2d' is not available for this model; expected 'none'"),
+        (("--assembly", "flat"), "assembly='flat' is unknown; expected one of none, 2d, 3d"),
         (("--min-probability", "0.5"), "min_probability=0.5: expected an assembly of faces"),
     ],
 )

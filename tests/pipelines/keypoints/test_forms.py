@@ -226,7 +226,10 @@ def test_a_video_is_a_table_of_frames(tmp_path):
     [
         (("--out", "t.xlsx"), "--out t.xlsx: expected a name that ends in .csv or .parquet"),
         (("--coco", "c.txt"), "--coco c.txt: expected a name that ends in .json"),
-        (("--crops", "crops", "--size", "4"), "size=4: expected a whole number from 8 to 4096"),
+        (
+            ("--crops", "crops", "--size", "4"),
+            "size=4 is not valid; expected an integer from 8 to 4096",
+        ),
         (("--resume",), "--resume: expected photographs, and --out or --coco"),
         (("--out", "t.csv", "--assembly", "none"), "expected an assembly, not 'none'"),
         (("--out", "no/t.csv"), "no/t.csv: cannot be written"),
@@ -298,7 +301,7 @@ def test_the_eyes_of_a_crop_lie_in_the_template(size, ied):
 
 def test_crops_that_make_no_sense():
     face = made_face([(3.0, 4.0), (3.0, 4.0)])
-    with pytest.raises(ValueError, match="expected two different eyes"):
+    with pytest.raises(ValueError, match="expected two eyes at different positions"):
         align_face(np.zeros((9, 9, 3), np.uint8), face)
     outside = align_face(
         np.full((9, 9, 3), 200, np.uint8), made_face([(900.0, 900.0), (860.0, 900.0)]), 32

@@ -505,7 +505,7 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     for arguments, message in (
         (("--out", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
         ((video, "--out", tmp_path / "t.csv"), "--out: expected one FILE instead of 2"),
-        (("--masks", video), "cannot create this folder"),
+        (("--masks", video), "the folder cannot be created"),
     ):
         refused = run("motion", "segment", video, *arguments)
         assert (

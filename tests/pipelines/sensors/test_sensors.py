@@ -212,7 +212,7 @@ def test_features_of_a_minute():
     alone, _ = minute_features(minutes.keep(["a"]), ("last",))
     # nothing of the other sensor is left
     assert np.flatnonzero(alone).tolist() == list(range(10, 200))
-    with pytest.raises(ValueError, match="features when: unknown"):
+    with pytest.raises(ValueError, match="features when are not valid"):
         minute_features(minutes, ("when",))
     with pytest.raises(ValueError, match="sensor 'c' is not in these data"):
         minutes.keep(["c"])
@@ -352,7 +352,7 @@ def test_train_predict_evaluate(flat, tmp_path):
         ),
         (
             ["train", "--features", "colour", "--out", "m.safetensors"],
-            "features colour: unknown; expected some of on, start",
+            "features colour are not valid; expected some of on, start",
         ),
         (
             ["train", "--method", "best", "-k", 2, "--out", "m.safetensors"],

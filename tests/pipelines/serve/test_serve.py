@@ -211,7 +211,7 @@ def test_what_the_detector_selected(client):
     [
         ("faces", "a.jpg", b"text", {}, 400, "a.jpg: not a readable image"),
         ("faces", "a.jpg", b"", {}, 400, "a.jpg: empty file"),
-        ("faces", "a.png", png()[:200], {}, 400, "a.png: damaged"),
+        ("faces", "a.png", png()[:200], {}, 400, "a.png: the image is damaged"),
         ("faces", "a.png", png(), {"min_size": "big"}, 400, "min_size='big': expected a number"),
         (
             "faces",

@@ -65,7 +65,7 @@ def test_a_folder_equals_the_table_in_memory(frame, folder, tmp_path, limit):
             "encoding of the columns decided on 1000 evenly spaced rows of 6000" in present["notes"]
         )
         assert any(
-            note.startswith("folds, stability and p-values on 10") for note in present["notes"]
+            note.startswith("folds, stability and p-values use 10") for note in present["notes"]
         )  # and 20 of each class
     else:
         assert {**present, "settings": None, "selected": None} == {
@@ -335,7 +335,10 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
             (folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"),
             "--dask tcp://127.0.0.1:9: no scheduler answers",
         ),
-        ((folder, "-k", 2, "--weight", "v", "--memory-limit", "100KB"), "no column 'v'"),
+        (
+            (folder, "-k", 2, "--weight", "v", "--memory-limit", "100KB"),
+            "column 'v' for --weight does not exist",
+        ),
     ):
         result = select(*arguments)
         assert (

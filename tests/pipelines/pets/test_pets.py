@@ -119,7 +119,7 @@ def test_bad_folders(folders, tmp_path):
     Image.fromarray(picture("ring", 0)).save(tmp_path / "one" / "cats" / "a.png")
     for data, what in (
         ("empty", "no photographs"),
-        ("one", "one class only"),
+        ("one", "only one class"),
         ("missing", "no such folder"),
     ):
         result = run("pets", "train", "--data", tmp_path / data, "--out", out)

@@ -132,7 +132,7 @@ def test_guess_task():
     "name, content, args, message",
     [
         ("gone.csv", None, ("--target", "y", "-k", 1), "gone.csv: no such file"),
-        ("t.xls", "x", ("--target", "y", "-k", 1), "expected a .csv"),
+        ("t.xls", "x", ("--target", "y", "-k", 1), "expected .csv"),
         ("t.csv", "a,y\n1,2\n", ("-k", 1), "the target is not set; expected --target COLUMN"),
         (
             "t.csv",
@@ -140,7 +140,12 @@ def test_guess_task():
             ("--target", "y", "-k", 1),
             "column 'y' for the target does not exist; the columns are a, b",
         ),
-        ("t.csv", "a,y\n1,2\n", ("--target", "y", "-k", 0), "-k 0: expected at least 1"),
+        (
+            "t.csv",
+            "a,y\n1,2\n",
+            ("--target", "y", "-k", 0),
+            "-k 0: expected a positive integer or auto",
+        ),
         (
             "t.csv",
             "a,y\nx,1\nx,0\n",
@@ -165,7 +170,7 @@ def test_guess_task():
             "t.npz",
             "hello",
             ("--target", "y", "-k", 1),
-            "includes the target; expected no --target y",
+            "includes the target; remove --target y",
         ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),
@@ -205,7 +210,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
     (tmp_path / "t.csv").mkdir()
     (tmp_path / "t.svm").touch()
     assert (
-        "t.csv: a folder, expected a table"
+        "t.csv: is a folder; expected a table"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
     assert "t.svm: contains no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr

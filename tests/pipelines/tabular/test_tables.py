@@ -233,7 +233,7 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
             ("--table", "x.xls"),
             "--table x.xls: expected a name that ends with .csv",
         ),
-        (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a number or auto"),
+        (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a positive integer or auto"),
         (
             rows("a,y,b", "1,2,3", "3,4,9"),
             ("-k", "auto"),
@@ -255,7 +255,7 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     X = np.random.default_rng(0).integers(-9, 9, (60, 3))
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))
-    message = "t.csv: rows end in a separator, unlike the header"
+    message = "t.csv: unlike the header, the rows end in a separator"
     options = ("--out", tmp_path / "m", "--table", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)

@@ -368,7 +368,7 @@ def test_nonsense_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             model.detect(IMAGE, **options)
-    with pytest.raises(ValueError, match="cannot assemble faces"):
+    with pytest.raises(ValueError, match="is not available for this model"):
         replace(model, finder=None).detect(IMAGE, assembly="2d")
 
 

@@ -1,7 +1,5 @@
 """Plots of schedules, paths, responses and losses; matplotlib is imported on first use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """FSA for classification and regression."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext

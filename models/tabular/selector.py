@@ -1,7 +1,5 @@
 """Selection of the columns of a data frame, as a scikit-learn estimator."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +32,7 @@ class _Parameters(SelectionParameters):
     n_features_to_select: int | str = field(default="auto", kw_only=False)
 
 
-def _predicts_classes(selector: TabularSelector) -> bool:
+def _predicts_classes(selector: "TabularSelector") -> bool:
     return getattr(selector, "task_", selector.task) != "regression"
 
 

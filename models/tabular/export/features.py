@@ -1,8 +1,6 @@
 """Inputs of a fitted model as functions of one table cell, through encodings and the steps of
 scikit-learn pipelines."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -74,7 +72,7 @@ class Feature:
             else self.kind
         )
 
-    def then(self, op: str, number: float) -> Feature:
+    def then(self, op: str, number: float) -> "Feature":
         """Return the feature after one more operation."""
         act = _ACTIONS[op]
         return replace(

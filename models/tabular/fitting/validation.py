@@ -1,8 +1,6 @@
 """Cross-validated scores of the selected columns, of all columns, of a baseline, and of each
 size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -167,7 +165,7 @@ class HeldOut:
         return cls(table.y, predicted, table.weight, classes, p, calibrated=False)
 
     @classmethod
-    def together(cls, parts: list[HeldOut]) -> HeldOut:
+    def together(cls, parts: "list[HeldOut]") -> "HeldOut":
         """Concatenate the rows of several folds."""
 
         def joined(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 MAX_MESSAGE = 300  # characters of an error line
@@ -48,6 +49,15 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
         raise ModuleNotFoundError(
             f"{what}: pip install '.[{extra}]' in the checkout of annealed", name=error.name
         ) from None
+
+
+@contextmanager
+def in_file(path: Path | str) -> Iterator[None]:
+    """Context manager that adds the file name to errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def plain(value: Any) -> Any:

@@ -3,8 +3,7 @@
 import csv
 import gzip
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
+from ...models.messages import in_file
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words
 from ...models.tabular.fitting.frames import (
     check_names,
@@ -94,15 +94,6 @@ def read_table(path: str | Path, request: Request) -> Table:
             sys.modules["pyarrow"].default_memory_pool().release_unused()
     with in_file(path):
         return usable(table)
-
-
-@contextmanager
-def in_file(path: Path | str) -> Iterator[None]:
-    """Context manager that adds the file name to errors."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def read_rows(

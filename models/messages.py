@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 MAX_MESSAGE = 300  # characters of an error line
@@ -52,12 +51,12 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
 
 
 @contextmanager
-def in_file(path: Path | str) -> Iterator[None]:
-    """Context manager that adds the file name to errors."""
+def naming(source: object) -> Iterator[None]:
+    """Context manager that starts the messages of errors with the name of a file or sequence."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{source}: {error}") from None
 
 
 def plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...models.messages import naming
 from ...models.motion.candidate_set import CandidateSet, candidate_sets
 from ...vision.tracks.candidates import ALL_FAMILIES, JOINED_FAMILIES, PAPER_FAMILIES
 from ...vision.tracks.features import PAPER_FEATURES, TRAJECTORY_FEATURES
@@ -137,14 +138,12 @@ def prepare(
     sets: dict[str, list[CandidateSet]] = {name: [] for name in family_sets}
     n_motions, seconds = [sequence.n_motions for sequence in sequences], []
     for number, sequence in enumerate(sequences):
-        try:
+        with naming(sequence.name):
             tracks, shuffled = shuffled_tracks(sequence, number)
             families = {name: FAMILY_SETS[name] for name in family_sets}
             made, took = timed(
                 candidate_sets, tracks, n_motions[number], families, features, shuffled
             )
-        except ValueError as error:
-            raise ValueError(f"{sequence.name}: {error}") from None
         for name in family_sets:
             sets[name].append(made[name])
         seconds.append(took)

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from ...models.files import replacing
-from ...models.messages import first_of
+from ...models.messages import first_of, naming
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
@@ -292,7 +292,7 @@ def train_ranker(
     seeds = [0] * len(sequences) + [int(one.name.rsplit("_", 1)[1]) for one in made]
     sets, mixed = [], []
     for number, sequence in enumerate(progress([*sequences, *made])):
-        try:
+        with naming(sequence.name):
             tracks, shuffled = shuffled_tracks(sequence, number)
             by_number = {}
             if seeds[number] % MIXED_STEP == 0:
@@ -300,8 +300,6 @@ def train_ranker(
                 mixed.append(joined(list(by_number.values())))
             k = sequence.n_motions
             sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
-        except ValueError as error:
-            raise ValueError(f"{sequence.name}: {error}") from None
     n = len(sequences)
     ranker.fit(
         sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT_OF_NUMBERS + mixed[n:], columns

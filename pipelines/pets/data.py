@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...models.messages import naming
 from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
 from ..common.file_map import FileMap, by_processes
@@ -42,10 +43,8 @@ class PetFile:
         """Read the photograph with its longer side resized to ``side``; a ValueError names the
         file."""
         photograph = Photograph(read_image(self.path), self.head)
-        try:
+        with naming(self.path):
             return photograph if side is None else photograph.resized(side)
-        except ValueError as error:
-            raise ValueError(f"{self.path}: {error}") from None
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
-from ...models.messages import in_file
+from ...models.messages import naming
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words
 from ...models.tabular.fitting.frames import (
     check_names,
@@ -82,17 +82,17 @@ def read_table(path: str | Path, request: Request) -> Table:
             option = option.replace("_", "-")
             raise ValueError(f"{path}: contains only numbers; expected no --{option} {name}")
         matrix = read_matrix(path)
-        with in_file(path):
+        with naming(path):
             table = _from_matrix(matrix, request)
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
-        with in_file(path):
+        with naming(path):
             table = table_from_frame(frame, request.target, request, notes)
         del frame
         if "pyarrow" in sys.modules:  # its pool holds as much memory as the table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
-    with in_file(path):
+    with naming(path):
         return usable(table)
 
 
@@ -140,7 +140,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     """
     notes: list[str] = []
     frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding, notes)
-    with in_file(path):
+    with naming(path):
         y = read_target(target_of(frame, request.target)) if y is None else y
         rows = rows_with_target(y, [])
         X = table.encoding.encode(frame.iloc[rows])

@@ -191,9 +191,8 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
                 name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))
             }
             imputed.append(replace(feature, **empty))
-    for i in step.indicator_.features_ if step.add_indicator else ():
-        imputed.append(replace(features[i], value=0.0, missing=1.0))
-    return imputed
+    indicated = step.indicator_.features_ if step.add_indicator else ()
+    return imputed + [replace(features[i], value=0.0, missing=1.0) for i in indicated]
 
 
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:

@@ -50,15 +50,6 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def naming(source: object) -> Iterator[None]:
-    """Context manager that starts the messages of errors with the name of a file or sequence."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
-
-
 def plain(value: Any) -> Any:
     """Convert a value to JSON types: arrays become lists; NaN and infinity, which JSON lacks,
     become None."""

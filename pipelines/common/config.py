@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...models.messages import naming
+from ..console import naming
 
 Settings = TypeVar("Settings")
 

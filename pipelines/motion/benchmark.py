@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...models.messages import naming
 from ...models.motion.candidate_set import CandidateSet, candidate_sets
 from ...vision.tracks.candidates import ALL_FAMILIES, JOINED_FAMILIES, PAPER_FAMILIES
 from ...vision.tracks.features import PAPER_FEATURES, TRAJECTORY_FEATURES
@@ -13,6 +12,7 @@ from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracks import Tracks
 from ..common.timing import timed
+from ..console import naming
 
 FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "pairs": ALL_FAMILIES}
 # The values of ``--pool``: sets of families, and features.

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from ...models.files import replacing
-from ...models.messages import first_of, naming
+from ...models.messages import first_of
 from ...models.motion.candidate_set import joined
 from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
 from ...models.motion.ranker import Segmentation, SegmentationRanker
@@ -23,6 +23,7 @@ from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
+from ..console import naming
 from .benchmark import shuffled_tracks
 from .drawing import COLOURS, draw_tracks, frames_on_black
 

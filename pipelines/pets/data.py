@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...models.messages import naming
 from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
 from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
+from ..console import naming
 
 BOX_COLUMNS = ("head_xmin", "head_ymin", "head_xmax", "head_ymax")
 SPECIES = {"1": "cat", "2": "dog"}  # third column of the official lists

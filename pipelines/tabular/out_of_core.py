@@ -12,10 +12,10 @@ import pandas as pd
 from ...learners.sources.files import anywhere
 from ...learners.sources.matrix import parse_bytes
 from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
-from ...models.messages import naming
 from ...models.tabular.encoding import TableEncoding
 from ...models.tabular.fitting.frames import table_from_frame, usable
 from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
+from ..console import naming
 from .request import Request
 
 _SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ...models.messages import naming
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
 from ...models.tabular.fitting.options import Note
 from ...models.tabular.model import TabularModel
+from ..console import naming
 from .tables import read_rows
 
 

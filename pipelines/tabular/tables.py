@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
-from ...models.messages import naming
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words
 from ...models.tabular.fitting.frames import (
     check_names,
@@ -25,6 +24,7 @@ from ...models.tabular.fitting.frames import (
     weights,
 )
 from ...models.tabular.fitting.table import Table, encode_matrix, is_precise, read_target
+from ..console import naming
 from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")

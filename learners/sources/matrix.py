@@ -81,7 +81,7 @@ def float_dtype(dtype: Any) -> np.dtype:
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "fiub":
-        raise ValueError(f"the matrix holds {dtype}; expected numbers")
+        raise ValueError(f"the matrix has dtype {dtype}; expected numbers")
     return (
         np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
     )

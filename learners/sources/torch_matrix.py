@@ -27,7 +27,7 @@ class TorchMatrix(OutOfCoreMatrix):
         import torch
 
         if X.ndim != 2:
-            raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
+            raise ValueError(f"X has shape {tuple(X.shape)}; expected two dimensions")
         if X.layout != torch.strided or X.is_complex():
             raise ValueError(
                 f"X is a {X.layout} tensor of {X.dtype}; expected a dense tensor of real numbers"

@@ -280,7 +280,8 @@ def test_a_url_and_its_partitions(frame, tmp_path):
     result = select("nowhere://big", *options)
     assert (
         result.exit_code == 2
-        and "nowhere://big: damaged or unreadable (Protocol not known: nowhere" in result.stderr
+        and "nowhere://big: the file is damaged or unreadable (Protocol not known: nowhere"
+        in result.stderr
     )
     result = select((tmp_path / "small").as_uri(), *options)
     assert (

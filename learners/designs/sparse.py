@@ -130,15 +130,15 @@ class SparseDesign(Design):
         return new
 
     def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
-        """Add the contribution of one row to each variance, so that rare columns do not dominate
-        frequent ones.
+        """Add the contribution of one row in ``n_rows`` to each variance, so that rare columns do
+        not dominate frequent ones.
 
         Parameters
         ----------
         sample_weight : ndarray of shape (n_samples,)
             Weights that sum to one.
         n_rows : float
-            Sum of the row weights.
+            Number of rows for which one is added.
         """
         weight = sample_weight[self.X.indices]
         one = weight @ self.X.data.astype(float) ** 2 / max(weight.sum(), 1e-300) / n_rows

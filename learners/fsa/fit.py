@@ -102,7 +102,7 @@ def solve_path(
         if not settings.standardize:
             design = unscaled(design, problem.X)
         elif isinstance(design, SparseDesign) and problem.facts.very_sparse:
-            design.damp(problem.sample_weight, min(problem.n_copies, MAX_DAMPING_ROWS))
+            design.damp(min(problem.n_copies, MAX_DAMPING_ROWS))
         if problem.allowed is not None:
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]

@@ -619,7 +619,7 @@ def test_a_word_of_one_row_is_not_louder_than_a_common_one():
     problem = FSAClassifier(20).encode(X, y)
     design = SparseDesign(problem.X, problem.sample_weight)
     before = design.inv.copy()
-    design.damp(problem.sample_weight, problem.n_copies)
+    design.damp(min(problem.n_copies, 1000))
     rows = np.bincount(X.indices, minlength=X.shape[1])
     assert problem.facts.very_sparse and np.all(design.inv <= before)
     assert np.all(design.inv[rows == 1] < 0.9 * before[rows == 1]) and np.all(

@@ -48,8 +48,8 @@ SLOW_MU, SLOW_STEPS, SLOW_STEPS_BOUNDED, MIN_ROWS_SLOW = 20.0, 200, 500, 400
 # Factor of the loss's default step with very sparse columns: tens of thousands of nearly
 # uncorrelated columns overshoot together; the data sets "choose" of benchmarks/sparse_words.py
 SPARSE_STEP = 1.0 / 30.0
-# Very sparse columns count as non-zero in one row more for each of so many rows: the same data
-# sets; 500 to 2,000 differ little. Without it, rare columns dominate frequent ones
+# One further row in this many counts as non-zero in each very sparse column, so that rare columns
+# do not dominate frequent ones: the same data sets; 500 to 2,000 differ little
 MAX_DAMPING_ROWS = 1000.0
 # Ridge at which the search begins for very sparse columns: the most frequent choice on the same
 # data sets, on which a search of all ridges chooses no other

@@ -101,7 +101,7 @@ def test_bad_batches_are_named():
         ),
         ([(X.astype(str), y)], "dtype <U.*; expected numbers"),
         ([(sp.csr_array(X), y)], "X of batch 0 of batches is a csr_array"),
-        ([(X, y), (X[:, :5], y)], "batch 1 of batches has columns 5; expected 60 as in the first"),
+        ([(X, y), (X[:, :5], y)], "batch 1 of batches has columns 5; expected 60, as in the first"),
         (
             [(frame, y[:10]), (frame[["a", "c", "b"]], y[:10])],
             "has columns .'a', 'c', 'b'.; expected .'a', 'b', 'c'., as in",

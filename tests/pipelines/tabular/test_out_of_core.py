@@ -315,7 +315,7 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     for arguments, message in (
         (
             (tmp_path / "empty", "-k", 2),
-            "a folder, expected a table in .parquet, or a folder of such files",
+            "is a folder; expected a table in .parquet, or a folder of such files",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"),

@@ -389,7 +389,7 @@ def test_save_and_load(tmp_path):
         ),
         ("faces/regression/mirror", lambda a: np.zeros_like(a), "expected pairs of points"),
         ("faces/shape/rigid", lambda a: a[:3], "faces/shape/rigid"),
-        ("faces/probabilities/face", lambda a: a * np.nan, "has a NaN"),
+        ("faces/probabilities/face", lambda a: a * np.nan, "contains NaN"),
     ):
         damaged = tmp_path / "damaged.safetensors"
         changed = dict(arrays) | {name: change(arrays[name])}

@@ -485,7 +485,8 @@ def _check_out_of_core(
 def reported_steps(
     reporter: Any, problem: FitProblem
 ) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Return functions to call after each step, one per callback of the estimator ``reporter``."""
+    """Return functions to call after each annealing step, one per callback of the estimator
+    ``reporter`` (scikit-learn 1.9 and later)."""
     data = {"estimator": reporter, "X": problem.X, "y": problem.y}
     context = reporter._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(**data)

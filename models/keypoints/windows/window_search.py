@@ -9,6 +9,7 @@ from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ....vision.windows.scan import scan_level, score_windows
+from .non_maximum_suppression import suppress_non_maxima
 from .window_models import (
     DEFAULT_REFERENCE_LENGTH,
     FaceCascade,
@@ -26,120 +27,6 @@ histograms."""
 _REQUESTS_AFTER_GRID = 4.0
 """Requests for histograms in the mode "regress", as a multiple of the grid points, because of the
 windows around them (measured)."""
-
-
-def suppress_non_maxima(
-    x: np.ndarray,
-    y: np.ndarray,
-    scale: np.ndarray,
-    score: np.ndarray,
-    localisation: Localisation,
-    reference_length: float,
-    radius: float = 0.3,
-    threshold: float = -np.inf,
-    max_detections: int = 200,
-) -> np.ndarray:
-    """Find the local maxima of scored windows over position and scale.
-
-    The best window is a detection; it suppresses the windows of ALL scales within the radius; the
-    best remaining one is the next detection, and so on. Positions are weighted means of the windows
-    around a maximum (see `Localisation`).
-
-    Parameters
-    ----------
-    x, y, scale, score : ndarray of shape (n,)
-        Pixels of windows in image coordinates, pixels of their level per image pixel, scores.
-    localisation : Localisation
-        Position of the keypoint relative to the windows.
-    reference_length : float
-        Reference length of an object in pixels of a level that the model was trained for.
-    radius : float, default 0.3
-        Radius of suppression, in units of ``reference_length`` on the level of the maximum.
-    threshold, max_detections : float and int, default -inf and 200
-        Minimum score, and maximum number of detections, best first.
-
-    Returns
-    -------
-    ndarray of shape (n_detections, 4)
-        x, y (image coordinates), score, scale; by falling score.
-    """
-    maxima = local_maxima(
-        x, y, scale, score, localisation, reference_length, radius, threshold, max_detections
-    )
-    return maxima.positions(localisation)
-
-
-@dataclass(frozen=True)
-class LocalMaxima:
-    """Local maxima of scored windows, best first, and the windows around each: which they are does
-    not depend on how positions are averaged.
-
-    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima; the m
-    windows around them have the maximum they belong to, positions in image coordinates, the
-    distance from it in units, and their score below its own.
-    """
-
-    score: np.ndarray
-    scale: np.ndarray
-    unit: np.ndarray
-    maximum: np.ndarray
-    xy: np.ndarray
-    square: np.ndarray
-    relative: np.ndarray
-
-    def positions(self, localisation: Localisation) -> np.ndarray:
-        """The maxima as :func:`suppress_non_maxima` returns them, for a radius of at most the one
-        they were searched with."""
-        c, n = localisation, len(self.score)
-        weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
-        total = np.bincount(self.maximum, weight, n)
-        x, y = (np.bincount(self.maximum, weight * axis, n) / total for axis in self.xy.T)
-        x += (c.offset_x + c.annotation_x) * self.unit
-        return np.stack([x, y + c.offset_y * self.unit, self.score, self.scale], axis=1)
-
-
-def local_maxima(
-    x: np.ndarray,
-    y: np.ndarray,
-    scale: np.ndarray,
-    score: np.ndarray,
-    localisation: Localisation,
-    reference_length: float,
-    radius: float = 0.3,
-    threshold: float = -np.inf,
-    max_detections: int = 200,
-) -> LocalMaxima:
-    """The local maxima, with the windows around each that lie within the radius, octaves and margin
-    of a localisation; parameters as in :func:`suppress_non_maxima`."""
-    # Ties: the coarser window first, then from the top left, independent of the input order.
-    order = np.lexsort((x, y, scale, -score))
-    x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
-    c, unit, octave = localisation, reference_length / scale, np.log2(scale)
-    falling, free = -score, np.flatnonzero(score >= threshold)
-    maxima: list[int] = []
-    around, squares = [np.empty(0, np.int64)], [np.empty(0)]
-    while len(maxima) < max_detections and len(free):
-        i = int(free[0])
-        # Windows before i score higher: those around a better maximum nearby cannot shift this one.
-        last = int(np.searchsorted(falling, falling[i] + c.margin, side="right"))
-        square = ((x[i:last] - x[i]) ** 2 + (y[i:last] - y[i]) ** 2) / unit[i] ** 2
-        near = np.flatnonzero(square <= c.radius**2)
-        near = near[abs(octave[i + near] - octave[i]) <= c.octaves]
-        maxima.append(i)
-        around.append(i + near)
-        squares.append(square[near])
-        free = free[(x[free] - x[i]) ** 2 + (y[free] - y[i]) ** 2 > (radius * unit[i]) ** 2]
-    windows, best = np.concatenate(around), np.array(maxima, np.int64)
-    of = np.repeat(np.arange(len(best)), [len(some) for some in around[1:]])
-    return LocalMaxima(
-        score[best],
-        scale[best],
-        unit[best],
-        of,
-        np.stack([x, y], axis=1)[windows],
-        np.concatenate(squares),
-        score[windows] - score[best][of],
-    )
 
 
 @dataclass(frozen=True)

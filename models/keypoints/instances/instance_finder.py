@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ....vision.pyramid import Level
-from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates
+from ..windows.object_search import SAME_OCTAVES, SAME_RADIUS
+from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates, Hypothesis
 from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
@@ -109,8 +110,8 @@ class Instance:
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
-        Sum of the excess of the detected keypoints' log-odds over the minimum, an input of its
-        probability.
+        Sum of the excess of the log-odds of the detected keypoints and of the whole object over
+        the minimum, an input of its probability.
     person : int or None, default None
         In a video, the number of the person: the same from frame to frame, from 1.
     appearance : ndarray of shape (n, 128) or None, default None
@@ -352,9 +353,11 @@ class InstanceFinder:
         instances: list[tuple[float, RefinedShape]] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
-        for hypothesis in self.assembler.assemble(
+        assembled = self.assembler.assemble(
             candidates, assembly or self.assembly, max_instances, min_support
-        ):
+        )
+        whole = self.assembler.whole_objects(maxima, reference_length)
+        for hypothesis in self.with_whole(assembled, whole, max_instances, min_support):
             if any(
                 is_same_instance(
                     hypothesis.points[:n], self._anchors_of(instance), instance.reference_length
@@ -384,6 +387,29 @@ class InstanceFinder:
             ],
             complete,
         )
+
+    def with_whole(
+        self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
+    ) -> list[Hypothesis]:
+        """The best n hypotheses, where whole objects add to the support of those in their place,
+        and start one each from the mean shape."""
+        if not len(whole.anchor):
+            return assembled
+        assembler, first = self.assembler, len(self.anchors)
+        strength = np.maximum(whole.log_odds - assembler.min_log_odds, 0.0)
+        mean = assembler.shape.mean_points
+        mean = mean - mean[:first].mean()
+        hypotheses = list(assembled)
+        for at, length in zip(whole.position, whole.reference_length.tolist()):
+            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, at + length * mean, length))
+        for i, made in enumerate(hypotheses):
+            away = abs(whole.position - made.points[:first].mean()) / made.reference_length
+            octaves = abs(np.log2(whole.reference_length / made.reference_length))
+            near = (away <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
+            support = made.score + float(strength[near].max(initial=0.0))
+            hypotheses[i] = replace(made, score=support)
+        hypotheses.sort(key=lambda made: -made.score)
+        return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""

@@ -17,12 +17,13 @@ def suppress_non_maxima(
     radius: float = 0.3,
     threshold: float = -np.inf,
     max_detections: int = 200,
+    octaves: float = np.inf,
 ) -> np.ndarray:
     """Find the local maxima of scored windows over position and scale.
 
-    The best window is a detection; it suppresses the windows of ALL scales within the radius; the
-    best remaining one is the next detection, and so on. Positions are weighted means of the windows
-    around a maximum (see `Localisation`).
+    The best window is a detection; it suppresses the windows within the radius, by default of ALL
+    scales; the best remaining one is the next detection, and so on. Positions are weighted means of
+    the windows around a maximum (see `Localisation`).
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ def suppress_non_maxima(
         Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
         Minimum score, and maximum number of detections, best first.
+    octaves : float, default inf
+        Windows further away in scale are not suppressed.
 
     Returns
     -------
@@ -43,7 +46,8 @@ def suppress_non_maxima(
         x, y (image coordinates), score, scale; by falling score.
     """
     maxima = local_maxima(
-        x, y, scale, score, localisation, reference_length, radius, threshold, max_detections
+        *(x, y, scale, score, localisation, reference_length, radius, threshold, max_detections),
+        octaves=octaves,
     )
     return maxima.positions(localisation)
 
@@ -87,6 +91,7 @@ def local_maxima(
     radius: float = 0.3,
     threshold: float = -np.inf,
     max_detections: int = 200,
+    octaves: float = np.inf,
 ) -> LocalMaxima:
     """The local maxima, with the windows around each that lie within the radius, octaves and margin
     of a localisation; parameters as in :func:`suppress_non_maxima`."""
@@ -107,7 +112,8 @@ def local_maxima(
         maxima.append(i)
         around.append(i + near)
         squares.append(square[near])
-        free = free[(x[free] - x[i]) ** 2 + (y[free] - y[i]) ** 2 > (radius * unit[i]) ** 2]
+        far = (x[free] - x[i]) ** 2 + (y[free] - y[i]) ** 2 > (radius * unit[i]) ** 2
+        free = free[far | (abs(octave[free] - octave[i]) > octaves)]
     windows, best = np.concatenate(around), np.array(maxima, np.int64)
     of = np.repeat(np.arange(len(best)), [len(some) for some in around[1:]])
     return LocalMaxima(

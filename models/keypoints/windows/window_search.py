@@ -10,8 +10,10 @@ from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ....vision.windows.scan import scan_level, score_windows
 from .non_maximum_suppression import suppress_non_maxima
+from .object_search import WHOLE, ObjectSearch
 from .window_models import (
     DEFAULT_REFERENCE_LENGTH,
+    STRIP_PIXELS,
     FaceCascade,
     Guide,
     KeypointModel,
@@ -19,10 +21,6 @@ from .window_models import (
     Mode,
     regions,
 )
-
-STRIP_PIXELS = 1 << 20
-"""Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
-histograms."""
 
 _REQUESTS_AFTER_GRID = 4.0
 """Requests for histograms in the mode "regress", as a multiple of the grid points, because of the
@@ -136,7 +134,8 @@ class WindowSearch:
             For each level: columns x, y (image pixels), scale and score of the windows that pass
             all rejection thresholds.
         """
-        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode)]
+        objects = self.objects(levels) if mode == Mode.PRUNE else None
+        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode, objects)]
 
     def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
         """Return the windows that the classifier scores in the mode "prune+regress".
@@ -153,10 +152,10 @@ class WindowSearch:
         list of ndarray of shape (n, 2), int
             For each level: their distinct pixels x, y.
         """
-        windows = []
+        windows, objects = [], self.objects(levels)
         for number in range(len(levels)):
-            places = [np.empty((0, 2), np.int64)]
-            for channels, corner, points in self._near_faces(levels, number, [keypoint], Buffers()):
+            places, near = [np.empty((0, 2), np.int64)], (levels, number, [keypoint], Buffers())
+            for channels, corner, points in self._near_faces(*near, objects):
                 x, y = self._guided(channels, keypoint, points[keypoint])
                 places.append(np.column_stack([x, y]) + corner)
             windows.append(np.unique(np.concatenate(places), axis=0))
@@ -171,7 +170,12 @@ class WindowSearch:
         )
 
     def _near_faces(
-        self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
+        self,
+        levels: Sequence[Level],
+        number: int,
+        names: Sequence[str],
+        buffers: Buffers,
+        objects: np.ndarray | None,
     ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
         """Tables of the parts of a level near faces, each part's first pixel x, y, and the grid
         points of some keypoints in it."""
@@ -181,9 +185,12 @@ class WindowSearch:
                 "the detector has no face cascade; "
                 "expected a detector trained with --mode prune+regress"
             )
-        centres = level.from_image(
-            self._face_centres(cascade.level(levels, number), cascade, buffers)
-        )
+        if objects is None:
+            centres = self._face_centres(cascade.level(levels, number), cascade, buffers)
+        else:  # those of this level and of its neighbours
+            octaves = abs(np.log2(objects[:, 3] / level.scale))
+            centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
+        centres = level.from_image(centres)
         if not len(centres):
             return
         shape = level.image.shape[:2]
@@ -220,8 +227,19 @@ class WindowSearch:
             centres.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
         return np.concatenate(centres)
 
+    def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
+        """Whole objects (n, 4) x, y, score, scale of a cascade of two nodes, or None."""
+        if self.face_cascade is None or self.face_cascade.second is None:
+            return None
+        detector = self.pool, self.reference_length, self.scales_per_octave
+        return ObjectSearch(self.face_cascade, *detector).find(levels)
+
     def _scored(
-        self, levels: Sequence[Level], names: Sequence[str], mode: str
+        self,
+        levels: Sequence[Level],
+        names: Sequence[str],
+        mode: str,
+        objects: np.ndarray | None,
     ) -> Iterator[dict[str, np.ndarray]]:
         """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
         buffers = Buffers()
@@ -240,7 +258,8 @@ class WindowSearch:
                 )
 
             if mode == Mode.PRUNE:
-                for channels, corner, points in self._near_faces(levels, number, names, buffers):
+                near = self._near_faces(levels, number, names, buffers, objects)
+                for channels, corner, points in near:
                     for name in names:
                         xy, score = self._score_guided(channels, name, points[name])
                         keep(name, xy + corner, score)
@@ -294,9 +313,10 @@ class WindowSearch:
         max_detections: int,
     ) -> dict[str, np.ndarray]:
         """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the
-        pyramid."""
-        scored = list(self._scored(levels, names, mode))
-        maxima = {}
+        pyramid, and whole objects (`WHOLE`) if the detector searches them."""
+        objects = self.objects(levels)
+        scored = list(self._scored(levels, names, mode, objects))
+        maxima = {} if objects is None else {WHOLE: objects}
         for name in names:
             x, y, scale, score = np.concatenate(
                 [np.empty((0, 4)), *(windows[name] for windows in scored)]

@@ -14,7 +14,7 @@ from typing import Any
 from ....models.files import check_writable, replacing
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.schema import Schema
-from ....models.keypoints.serialisation import read_guide, write_parts
+from ....models.keypoints.serialisation import read_cascade, read_guide, write_parts
 from ....models.keypoints.windows.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
@@ -37,6 +37,7 @@ from .windows.guided_search import (
     GuideSettings,
     train_guide,
 )
+from .windows.second_node import SecondNodeSettings, train_second_node
 from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
@@ -64,6 +65,8 @@ class DetectorSettings:
         Probabilities of a face and of its points.
     turned_heads : float, default 45.0
         Maximum yaw in degrees of rotated copies of heads with landmarks; 0: no copies.
+    second_node : SecondNodeSettings
+        The second node of the face cascade, for the local maxima of the first.
     """
 
     held_out: float = 0.1
@@ -75,6 +78,7 @@ class DetectorSettings:
     refinement: RegressionSettings = field(default_factory=RegressionSettings)
     probabilities: ProbabilitySettings = field(default_factory=ProbabilitySettings)
     turned_heads: float = 45.0
+    second_node: SecondNodeSettings = field(default_factory=SecondNodeSettings)
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
@@ -139,6 +143,22 @@ def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
     return replace(detector, face_cascade=cascade), _facts(trained)
 
 
+def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """Train the second node of the cascade, which decides about the local maxima of the first."""
+    path, made_from = job.checkpoint("second_node", FACE), job.made_from("second_node", FACE)
+    kept = read_part(path, "second node", made_from) if job.resume else None
+    if kept is not None:
+        job.say("second node: already done")
+        cascade = read_cascade(path, kept[0], kept[1]["face_cascade"], job.pool)
+        return replace(detector, face_cascade=cascade), kept[1]["scores"]
+    first, s = detector.face_cascade, job.settings
+    assert first is not None  # of the stage before
+    cascade, facts = train_second_node(first, s.scan.reference_length, s.second_node, job)
+    arrays, described = write_parts({}, {}, cascade, None)
+    write_part(path, "second node", arrays, made_from, scores=facts, **described)
+    return replace(detector, face_cascade=cascade), facts
+
+
 def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train the regressors that lead to the keypoints."""
     guides: dict[str, Guide] = {}
@@ -191,10 +211,14 @@ STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
     Mode.PRUNE: {
         "face_cascade": train_face_cascade,
+        "second_node": train_second,
         "guide": train_guides,
         "classifier": train_classifiers,
     },
 }
+
+#: Further stages of objects other than faces in the first mode: they are also searched whole.
+_OF_OBJECTS: dict[str, Stage] = {"face_cascade": train_face_cascade, "second_node": train_second}
 
 _WHOLE: dict[str, Callable] = {
     "assembly": train_assembly,
@@ -208,10 +232,15 @@ def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> d
     are included (for faces, only in the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
-    return STAGES[mode] | (
-        {name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()}
-        if whole
-        else {}
+    searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
+    return (
+        STAGES[mode]
+        | searched
+        | (
+            {name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()}
+            if whole
+            else {}
+        )
     )
 
 

@@ -1,0 +1,123 @@
+"""Search of whole objects by a cascade of two nodes, as the classifier c0 of Barbu et al. (2014),
+section 7.2.2.
+
+The first node scores a sparse grid of windows and passes nearly all objects; the second one decides
+about the local maxima of its score, with larger windows on a finer level.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....vision.pyramid import Level, nearest_pixel, shrink
+from ....vision.windows.feature_pool import FeaturePool
+from ....vision.windows.level_features import Buffers, level_channels
+from ....vision.windows.scan import scan_level, score_windows
+from .non_maximum_suppression import suppress_non_maxima
+from .window_models import STRIP_PIXELS, FaceCascade, Localisation, SecondNode, regions
+
+#: Key of whole objects among the local maxima of keypoints.
+WHOLE = "(object)"
+STEP = 2
+"""Every so many levels and rows are scanned by the first node. A choice."""
+#: Maxima within this many reference lengths and octaves of a better one are suppressed. Choices
+SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
+_AS_SCORED = Localisation(radius=0.0, octaves=0.0)
+_SHIFT = 2  # pixels of the second node's level between neighbouring windows. A choice
+
+
+@dataclass(frozen=True)
+class ObjectSearch:
+    """The search with a cascade; the other parameters are those of the detector."""
+
+    cascade: FaceCascade
+    pool: FeaturePool
+    reference_length: float
+    scales_per_octave: int
+
+    def find(self, levels: Sequence[Level]) -> np.ndarray:
+        """Objects (n, 4): x and y of the centre, score of the second node, and scale of the level
+        of their keypoints; best first."""
+        node = self.cascade.second
+        assert node is not None
+        rows = self.second_scores(self.first_maxima(levels), levels)
+        rows = rows[rows[:, 2] >= node.classifier.threshold]
+        rows[:, 3] /= self.cascade.coarser * node.finer
+        return _distinct(rows, self.reference_length)
+
+    def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
+        """Local maxima (n, 4) x, y, score, scale of the first node."""
+        cascade, buffers, found = self.cascade, Buffers(), [np.empty((0, 4))]
+        model = cascade.classifier.compiled(self.pool)
+        for number in range(0, len(levels), STEP):
+            coarse = cascade.level(levels, number)
+            height, width = coarse.image.shape[:2]
+            rows = max(1, STRIP_PIXELS // width)
+            for top in range(0, height, rows):
+                strip = top, min(height, top + rows)
+                channels = level_channels(coarse.image, self.pool, strip, 0, buffers)
+                scores = scan_level(channels, model, STEP)
+                ys, xs = np.nonzero(scores > -np.inf)
+                xy = coarse.to_image(np.column_stack([xs, ys + top]))
+                found.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
+        return _distinct(np.concatenate(found), self.reference_length * cascade.coarser)
+
+    def second_scores(self, maxima: np.ndarray, levels: Sequence[Level]) -> np.ndarray:
+        """The best window (n, 4), x, y, score and scale of its level, around each maximum (n, 4)
+        of the first node, for those that the second node does not reject.
+
+        These are its own window and four neighbours on its level, and one each on the levels above
+        and below.
+        """
+        node, buffers, chosen = self.cascade.second, Buffers(), [np.empty((0, 4))]
+        assert node is not None
+        around = _SHIFT * np.array([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]])
+        for scale in np.unique(maxima[:, 3]):
+            centres = maxima[maxima[:, 3] == scale, :2]
+            best = np.full((len(centres), 4), -np.inf)
+            for octaves in (0.0, -1 / self.scales_per_octave, 1 / self.scales_per_octave):
+                level = level_at(levels, scale * node.finer * 2.0**octaves)
+                if level is None or not len(centres):
+                    continue
+                shifts = around if octaves == 0 else around[:1]
+                at = nearest_pixel(level.from_image(centres))[:, None] + shifts
+                at = at.clip(0, np.array(level.image.shape[1::-1]) - 1).reshape(-1, 2)
+                score = scores_at(level, at, node, buffers).reshape(-1, len(shifts))
+                i = np.arange(len(at)).reshape(score.shape)[:, 0] + score.argmax(axis=1)
+                more = score.max(axis=1), np.full(len(i), level.scale)
+                rows = np.column_stack([level.to_image(at[i]), *more])
+                best = np.where(rows[:, 2:3] > best[:, 2:3], rows, best)
+                passed = best[:, 2] > -np.inf
+                centres, best = centres[passed], best[passed]
+            chosen.append(best)
+        return np.concatenate(chosen)
+
+
+def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
+    x, y, score, scale = rows.T
+    limits = SAME_RADIUS, -np.inf, max(len(rows), 1), SAME_OCTAVES
+    return suppress_non_maxima(x, y, scale, score, _AS_SCORED, reference_length, *limits)
+
+
+def scores_at(level: Level, at: np.ndarray, node: SecondNode, buffers: Buffers) -> np.ndarray:
+    """Scores (n,) of the windows of a node at pixels (n, 2) of a level; -inf where rejected."""
+    scores, pool = np.empty(len(at), np.float32), node.pool
+    model, shape = node.classifier.compiled(pool), level.image.shape[:2]
+    for rows, columns, members in regions(at, pool.window // 2 + 1, shape, STRIP_PIXELS):
+        channels = level_channels(level.image[rows, columns], pool, None, 0, buffers)
+        x, y = (at[members] - [columns.start, rows.start]).T
+        scores[members] = score_windows(channels, model, x, y)
+    return scores
+
+
+def level_at(levels: Sequence[Level], scale: float) -> Level | None:
+    """The level of a scale: one of some levels from large to small, or the nearest larger one made
+    smaller; None above the largest."""
+    larger = [level for level in levels if level.scale >= scale * (1 - 1e-6)]
+    if not larger:
+        return None
+    nearest = larger[-1]
+    return (
+        nearest if nearest.scale <= scale * (1 + 1e-6) else shrink(nearest, scale / nearest.scale)
+    )

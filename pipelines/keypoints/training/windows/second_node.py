@@ -1,0 +1,225 @@
+"""Trains the second node of the cascade of whole objects on the local maxima of the first one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from .....models.keypoints.windows.object_search import (
+    SAME_OCTAVES,
+    SAME_RADIUS,
+    ObjectSearch,
+    level_at,
+)
+from .....models.keypoints.windows.turned_photographs import DEFAULT_ROLL, evened
+from .....models.keypoints.windows.window_models import FaceCascade, SecondNode
+from .....vision.pyramid import Level, gaussian_pyramid, nearest_pixel
+from .....vision.windows.feature_pool import FeaturePool
+from .....vision.windows.patches import extract_patches
+from ...data import AnnotatedImage
+from ..synthetic_views import hard_augmentations, rolled
+from .cascade import rejection_thresholds, with_order
+from .classifier import TrainingJob
+from .fitting import WindowFitSettings, fit_rows
+from .views import FACE, SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive_windows
+
+# pixels of the first node's level: windows this near to the centre of an object show it. A choice:
+# a sparse grid and a local maximum miss the centre by as much
+_NEAR = 2.6
+_FINER = 2.0  # scale of the second node's level relative to the first one's
+_NEVER_FAR = 0.5  # reference lengths from an object within which there are no negatives. A choice
+_SHIFTS = 6  # windows per object besides the local maxima. A choice
+
+
+@dataclass(frozen=True)
+class SecondNodeSettings(WindowFitSettings):
+    """Settings of the cascade's second node; the others are those of `WindowFitSettings`.
+
+    Parameters
+    ----------
+    sides : tuple of int
+        Sides of the cells of its Haar features, in pixels of a window of 48 pixels.
+    share : float
+        Share of the held-out windows near an object that lies below each of the first node's
+        rejection thresholds.
+    per_view : int
+        Maximum number of negatives of one view: the highest local maxima.
+    reject : float
+        Share of the positives below one of its own rejection thresholds.
+    lost_fraction : float
+        Share of the held-out objects, among those that its rejection thresholds keep, that lie
+        below its threshold.
+    seed : int
+        Random seed.
+    """
+
+    n_features: int = 1000
+    sides: tuple[int, ...] = (4, 6, 8, 12, 16)
+    share: float = 0.1
+    per_view: int = 60
+    reject: float = 0.002
+    lost_fraction: float = 0.02
+    seed: int = 0
+
+
+class _Rows(NamedTuple):
+    """Windows of the second node, patches (n, 50, 50, 3), with and without an object."""
+
+    positives: np.ndarray
+    negatives: np.ndarray
+
+
+def varied_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
+    """The images, and one harder copy of each photograph of one object, of all kinds in turn."""
+    kinds = hard_augmentations(images, seed)
+    kinds.pop("three in one", None)
+    return [
+        *images,
+        *(view for i, kind in enumerate(kinds) for view in kinds[kind][i :: len(kinds)]),
+    ]
+
+
+def _pyramid(view: View, job: TrainingJob) -> list[Level]:
+    enlarged = job.settings.scan.enlarged
+    return gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=enlarged)
+
+
+def first_thresholds(
+    cascade: FaceCascade,
+    reference_length: float,
+    views: Sequence[NamedView],
+    share: float,
+    job: TrainingJob,
+) -> FaceCascade:
+    """The cascade with rejection thresholds of the first node for a sparse grid: quantiles of the
+    running sums of all windows near objects."""
+    middle = reference_length * cascade.coarser
+
+    def sample(item: NamedView) -> np.ndarray:
+        view = open_view(item[0], FACE, item[1])
+        low, high = middle / np.sqrt(2), middle * np.sqrt(2)
+        patches = [np.empty((0, *[job.pool.window + 2] * 2, 3), np.uint8)]
+        for level in _pyramid(view, job):
+            xy = positive_windows(level, view, (low, high), _NEAR)
+            patches.append(extract_patches(level.image, xy[:, 0], xy[:, 1], job.pool.window))
+        return np.concatenate(patches)
+
+    patches = np.concatenate(list(each(views, sample, job.n_jobs)))
+    return replace(
+        cascade, classifier=rejection_thresholds(cascade.classifier, job.pool, patches, share, 0.0)
+    )
+
+
+def _is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
+    """Which rows (n, 4) x, y, score, scale show which visible object: (n, n_objects)."""
+    distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
+    octaves = abs(np.log2(rows[:, 3:] * view.reference_length / reference_length))
+    return (
+        (distance <= SAME_RADIUS * view.reference_length) & (octaves <= SAME_OCTAVES) & view.visible
+    )
+
+
+def _windows(
+    job: TrainingJob,
+    search: ObjectSearch,
+    window: int,
+    settings: SecondNodeSettings,
+    item: tuple[int, NamedView],
+) -> _Rows:
+    """Local maxima of the first node in a view, and windows around its objects."""
+    number, (image, mirrored) = item
+    rng, view = np.random.default_rng([settings.seed, 60, number]), open_view(image, FACE, mirrored)
+    levels = _pyramid(view, job)
+    unit = search.reference_length * search.cascade.coarser
+    maxima = search.first_maxima(levels)
+    near = _is_near(view, maxima, unit).any(axis=1)
+    known = view.visible & np.isfinite(view.points).all(axis=1)
+    length = np.repeat(view.reference_length[known], _SHIFTS)
+    moved = (
+        view.points[known].repeat(_SHIFTS, axis=0)
+        + rng.uniform(-0.1, 0.1, (len(length), 2)) * length[:, None]
+    )
+    scale = 2.0 ** (
+        np.round(SCALES_PER_OCTAVE * (np.log2(unit / length) + rng.uniform(-0.2, 0.2, len(length))))
+        / SCALES_PER_OCTAVE
+    )
+    shown = np.concatenate([maxima[near][:, [0, 1, 3]], np.column_stack([moved, scale])])
+    far = maxima[view.is_background(maxima[:, :2], _NEVER_FAR)][: settings.per_view, [0, 1, 3]]
+    return _Rows(_cut(levels, shown, window), _cut(levels, far, window))
+
+
+def _cut(levels: Sequence[Level], rows: np.ndarray, window: int) -> np.ndarray:
+    """Windows on the second node's levels at rows (n, 3) x, y and scale of the first node's."""
+    patches = [np.empty((0, window + 2, window + 2, 3), np.uint8)]
+    for scale in np.unique(rows[:, 2]):
+        level = level_at(levels, scale * _FINER)
+        if level is not None:
+            at = nearest_pixel(level.from_image(rows[rows[:, 2] == scale, :2]))
+            patches.append(extract_patches(level.image, at[:, 0], at[:, 1], window))
+    return np.concatenate(patches)
+
+
+def train_second_node(
+    cascade: FaceCascade, reference_length: float, settings: SecondNodeSettings, job: TrainingJob
+) -> tuple[FaceCascade, dict[str, float]]:
+    """Set the thresholds of a cascade's first node for a sparse grid, and train its second node on
+    varied views; facts on the held-out ones."""
+    s, split, empty = settings, job.split, []
+    for image, mirrored in split.views:
+        if not len(image.instances):
+            empty.append((image, mirrored))
+            if mirrored:
+                turned = rolled(image, DEFAULT_ROLL * (1 if len(empty) % 4 else -1))
+                empty += [(turned, False), (replace(image, view=evened), False)]
+    views = [
+        (image, i % 2 == 1 and True in image.schema.flips)
+        for i, image in enumerate(varied_views(split.fitted, s.seed))
+    ]
+    held_out = [(image, False) for image in split.calibration]
+    held_out += [
+        (view, False)
+        for kind in hard_augmentations(split.calibration, s.seed).values()
+        for view in kind
+    ]
+    cascade = first_thresholds(cascade, reference_length, held_out, s.share, job)
+    pool = FeaturePool(2 * job.pool.window, sides=s.sides)
+    search = ObjectSearch(cascade, job.pool, reference_length, SCALES_PER_OCTAVE)
+    cut = partial(_windows, job, search, pool.window, s)
+    parts = each(enumerate([*views, *empty]), cut, job.n_jobs)
+    rows = _Rows(*map(np.concatenate, zip(*parts)))
+    if not len(rows.positives) or not len(rows.negatives):
+        raise ValueError(
+            f"{len(rows.positives)} windows with an object and {len(rows.negatives)} others; "
+            "expected some of both to train the second node"
+        )
+    job.say(f"second node: {len(rows.positives)} positive, {len(rows.negatives)} negative windows")
+    y = np.repeat([1.0, -1.0], [len(part) for part in rows])
+    model = fit_rows(np.concatenate(rows), y, pool, s, [s.seed, 61])
+    model = with_order(model, pool, rows.positives, rows.negatives)
+    model = rejection_thresholds(model, pool, rows.positives, s.reject, 0.0)
+    cascade = replace(cascade, second=SecondNode(replace(model, threshold=-np.inf), pool, _FINER))
+    search = replace(search, cascade=cascade)
+
+    def best(item: NamedView) -> tuple[np.ndarray, np.ndarray]:
+        view = open_view(item[0], FACE, item[1])
+        rows = search.find(_pyramid(view, job))
+        near = _is_near(view, rows, reference_length)
+        scores = np.where(near, rows[:, 2:3], -np.inf).max(axis=0, initial=-np.inf)
+        far = view.is_background(rows[:, :2], _NEVER_FAR)
+        return scores[view.visible], rows[far, 2]
+
+    shown, false = map(np.concatenate, zip(*each(held_out, best, job.n_jobs)))
+    kept = shown[shown > -np.inf]
+    threshold = float(np.quantile(kept, s.lost_fraction, method="lower")) if len(kept) else 0.0
+    facts = {
+        "objects": len(shown),
+        "passed": len(kept),
+        "detected": int((shown >= threshold).sum()),
+        "false_per_view": float((false >= threshold).sum()) / len(held_out),
+        "threshold": threshold,
+    }
+    job.say("second node: " + ", ".join(f"{name} {value:g}" for name, value in facts.items()))
+    node = SecondNode(replace(model, threshold=threshold), pool, _FINER)
+    return replace(cascade, second=node), facts

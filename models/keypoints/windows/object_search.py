@@ -19,8 +19,6 @@ from .window_models import STRIP_PIXELS, FaceCascade, Localisation, SecondNode, 
 
 #: Key of whole objects among the local maxima of keypoints.
 WHOLE = "(object)"
-STEP = 2
-"""Every so many levels and rows are scanned by the first node. A choice."""
 #: Maxima within this many reference lengths and octaves of a better one are suppressed. Choices
 SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
 _AS_SCORED = Localisation(radius=0.0, octaves=0.0)
@@ -29,12 +27,14 @@ _SHIFT = 2  # pixels of the second node's level between neighbouring windows. A 
 
 @dataclass(frozen=True)
 class ObjectSearch:
-    """The search with a cascade; the other parameters are those of the detector."""
+    """The search with a cascade, whose first node scans every ``step``-th level and row; the other
+    parameters are those of the detector."""
 
     cascade: FaceCascade
     pool: FeaturePool
     reference_length: float
     scales_per_octave: int
+    step: int = 2
 
     def find(self, levels: Sequence[Level]) -> np.ndarray:
         """Objects (n, 4): x and y of the centre, score of the second node, and scale of the level
@@ -50,14 +50,14 @@ class ObjectSearch:
         """Local maxima (n, 4) x, y, score, scale of the first node."""
         cascade, buffers, found = self.cascade, Buffers(), [np.empty((0, 4))]
         model = cascade.classifier.compiled(self.pool)
-        for number in range(0, len(levels), STEP):
+        for number in range(0, len(levels), self.step):
             coarse = cascade.level(levels, number)
             height, width = coarse.image.shape[:2]
             rows = max(1, STRIP_PIXELS // width)
             for top in range(0, height, rows):
                 strip = top, min(height, top + rows)
                 channels = level_channels(coarse.image, self.pool, strip, 0, buffers)
-                scores = scan_level(channels, model, STEP)
+                scores = scan_level(channels, model, self.step)
                 ys, xs = np.nonzero(scores > -np.inf)
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 found.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))

@@ -112,7 +112,7 @@ def first_thresholds(
     )
 
 
-def _is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
+def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
     """Which rows (n, 4) x, y, score, scale show which visible object: (n, n_objects)."""
     distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
     octaves = abs(np.log2(rows[:, 3:] * view.reference_length / reference_length))
@@ -134,7 +134,7 @@ def _windows(
     levels = _pyramid(view, job)
     unit = search.reference_length * search.cascade.coarser
     maxima = search.first_maxima(levels)
-    near = _is_near(view, maxima, unit).any(axis=1)
+    near = is_near(view, maxima, unit).any(axis=1)
     known = view.visible & np.isfinite(view.points).all(axis=1)
     length = np.repeat(view.reference_length[known], _SHIFTS)
     moved = (
@@ -205,7 +205,7 @@ def train_second_node(
     def best(item: NamedView) -> tuple[np.ndarray, np.ndarray]:
         view = open_view(item[0], FACE, item[1])
         rows = search.find(_pyramid(view, job))
-        near = _is_near(view, rows, reference_length)
+        near = is_near(view, rows, reference_length)
         scores = np.where(near, rows[:, 2:3], -np.inf).max(axis=0, initial=-np.inf)
         far = view.is_background(rows[:, :2], _NEVER_FAR)
         return scores[view.visible], rows[far, 2]

@@ -199,7 +199,7 @@ def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp
     )
     detector, facts = train_second(work, detector)
     # The dots differ from everything else: both nodes find nearly all, and little else.
-    assert facts["passed"] >= 0.9 * facts["objects"] and facts["false_per_view"] < 1
+    assert facts["passed"] >= 0.9 * facts["objects"] and facts["false_per_view"] < 2
     assert facts["detected"] >= 0.95 * facts["passed"]
     second = detector.face_cascade.second
     again, same = train_second(replace(work, resume=True), detector)

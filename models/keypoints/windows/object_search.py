@@ -22,7 +22,8 @@ WHOLE = "(object)"
 #: Maxima within this many reference lengths and octaves of a better one are suppressed. Choices
 SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
 _AS_SCORED = Localisation(radius=0.0, octaves=0.0)
-_SHIFT = 2  # pixels of the second node's level between neighbouring windows. A choice
+# of neighbouring windows, in pixels of the second node's level. A choice
+_SHIFTS = ((-2, 0), (2, 0), (0, -2), (0, 2))
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class ObjectSearch:
         """
         node, buffers, chosen = self.cascade.second, Buffers(), [np.empty((0, 4))]
         assert node is not None
-        around = _SHIFT * np.array([[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]])
         for scale in np.unique(maxima[:, 3]):
             centres = maxima[maxima[:, 3] == scale, :2]
             best = np.full((len(centres), 4), -np.inf)
@@ -80,13 +80,7 @@ class ObjectSearch:
                 level = level_at(levels, scale * node.finer * 2.0**octaves)
                 if level is None or not len(centres):
                     continue
-                shifts = around if octaves == 0 else around[:1]
-                at = nearest_pixel(level.from_image(centres))[:, None] + shifts
-                at = at.clip(0, np.array(level.image.shape[1::-1]) - 1).reshape(-1, 2)
-                score = scores_at(level, at, node, buffers).reshape(-1, len(shifts))
-                i = np.arange(len(at)).reshape(score.shape)[:, 0] + score.argmax(axis=1)
-                more = score.max(axis=1), np.full(len(i), level.scale)
-                rows = np.column_stack([level.to_image(at[i]), *more])
+                rows = _best_around(level, centres, node, () if octaves else _SHIFTS, buffers)
                 best = np.where(rows[:, 2:3] > best[:, 2:3], rows, best)
                 passed = best[:, 2] > -np.inf
                 centres, best = centres[passed], best[passed]
@@ -100,15 +94,31 @@ def _distinct(rows: np.ndarray, reference_length: float) -> np.ndarray:
     return suppress_non_maxima(x, y, scale, score, _AS_SCORED, reference_length, *limits)
 
 
-def scores_at(level: Level, at: np.ndarray, node: SecondNode, buffers: Buffers) -> np.ndarray:
-    """Scores (n,) of the windows of a node at pixels (n, 2) of a level; -inf where rejected."""
-    scores, pool = np.empty(len(at), np.float32), node.pool
-    model, shape = node.classifier.compiled(pool), level.image.shape[:2]
-    for rows, columns, members in regions(at, pool.window // 2 + 1, shape, STRIP_PIXELS):
+def _best_around(
+    level: Level,
+    centres: np.ndarray,
+    node: SecondNode,
+    shifts: Sequence[tuple[int, int]],
+    buffers: Buffers,
+) -> np.ndarray:
+    """The best windows (n, 4), x, y, score and scale, at points (n, 2) of the image, and at shifted
+    ones where the first is not rejected; the score is -inf elsewhere."""
+    pool, model = node.pool, node.classifier.compiled(node.pool)
+    shape = level.image.shape[:2]
+    last = np.array(shape[::-1]) - 1
+    at = nearest_pixel(level.from_image(centres)).clip(0, last)
+    best, score = at.copy(), np.full(len(at), -np.inf, np.float32)
+    margin = pool.window // 2 + 1 + (max(_SHIFTS)[0] if shifts else 0)
+    for rows, columns, members in regions(at, margin, shape, STRIP_PIXELS):
         channels = level_channels(level.image[rows, columns], pool, None, 0, buffers)
-        x, y = (at[members] - [columns.start, rows.start]).T
-        scores[members] = score_windows(channels, model, x, y)
-    return scores
+        for shift in ((0, 0), *shifts):
+            places = (at[members] + shift).clip(0, last)
+            x, y = (places - [columns.start, rows.start]).T
+            scores = score_windows(channels, model, x, y)
+            better = scores > score[members]
+            score[members[better]], best[members[better]] = scores[better], places[better]
+            members = members[score[members] > -np.inf]
+    return np.column_stack([level.to_image(best), score, np.full(len(at), level.scale)])
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:

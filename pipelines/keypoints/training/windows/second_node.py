@@ -20,7 +20,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patches import extract_patches
 from ...data import AnnotatedImage
 from ..synthetic_views import hard_augmentations, rolled
-from .cascade import rejection_thresholds, with_order
+from .cascade import cheapest_order, rejection_thresholds
 from .classifier import TrainingJob
 from .fitting import WindowFitSettings, fit_rows
 from .views import FACE, SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive_windows
@@ -30,6 +30,7 @@ from .views import FACE, SCALES_PER_OCTAVE, NamedView, View, each, open_view, po
 _NEAR = 2.6
 _FINER = 2.0  # scale of the second node's level relative to the first one's
 _NEVER_FAR = 0.5  # reference lengths from an object within which there are no negatives. A choice
+_ORDER_ROWS = 2000  # windows of each class from which the order of features is computed. A choice
 _SHIFTS = 6  # windows per object besides the local maxima. A choice
 
 
@@ -56,10 +57,10 @@ class SecondNodeSettings(WindowFitSettings):
     """
 
     n_features: int = 1000
-    sides: tuple[int, ...] = (4, 6, 8, 12, 16)
+    sides: tuple[int, ...] = (4, 8, 12, 16)
     share: float = 0.1
     per_view: int = 60
-    reject: float = 0.002
+    reject: float = 0.001
     lost_fraction: float = 0.02
     seed: int = 0
 
@@ -197,7 +198,9 @@ def train_second_node(
     job.say(f"second node: {len(rows.positives)} positive, {len(rows.negatives)} negative windows")
     y = np.repeat([1.0, -1.0], [len(part) for part in rows])
     model = fit_rows(np.concatenate(rows), y, pool, s, [s.seed, 61])
-    model = with_order(model, pool, rows.positives, rows.negatives)
+    some = [part[:: max(1, len(part) // _ORDER_ROWS)] for part in rows]
+    limits = partial(rejection_thresholds, pool=pool, positives=some[0], share=s.reject, margin=0.0)
+    model = cheapest_order(model, pool, *some, limits, 0.0)
     model = rejection_thresholds(model, pool, rows.positives, s.reject, 0.0)
     cascade = replace(cascade, second=SecondNode(replace(model, threshold=-np.inf), pool, _FINER))
     search = replace(search, cascade=cascade)

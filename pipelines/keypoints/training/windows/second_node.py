@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
 
 import numpy as np
 
@@ -23,10 +23,9 @@ from ..synthetic_views import hard_augmentations, rolled
 from .cascade import cheapest_order, rejection_thresholds
 from .classifier import TrainingJob
 from .fitting import WindowFitSettings, fit_rows
-from .views import FACE, SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive_windows
+from .views import FACE, SCALES_PER_OCTAVE, NamedView, View, each, open_view, sample_view
 
-# pixels of the first node's level: windows this near to the centre of an object show it. A choice:
-# a sparse grid and a local maximum miss the centre by as much
+# pixels of the first node's level: windows this near to the centre of an object show it. A choice
 _NEAR = 2.6
 _FINER = 2.0  # scale of the second node's level relative to the first one's
 _NEVER_FAR = 0.5  # reference lengths from an object within which there are no negatives. A choice
@@ -59,17 +58,10 @@ class SecondNodeSettings(WindowFitSettings):
     n_features: int = 1000
     sides: tuple[int, ...] = (4, 8, 12, 16)
     share: float = 0.1
-    per_view: int = 60
+    per_view: int = 30
     reject: float = 0.001
     lost_fraction: float = 0.02
     seed: int = 0
-
-
-class _Rows(NamedTuple):
-    """Windows of the second node, patches (n, 50, 50, 3), with and without an object."""
-
-    positives: np.ndarray
-    negatives: np.ndarray
 
 
 def varied_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
@@ -87,32 +79,6 @@ def _pyramid(view: View, job: TrainingJob) -> list[Level]:
     return gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=enlarged)
 
 
-def first_thresholds(
-    cascade: FaceCascade,
-    reference_length: float,
-    views: Sequence[NamedView],
-    share: float,
-    job: TrainingJob,
-) -> FaceCascade:
-    """The cascade with rejection thresholds of the first node for a sparse grid: quantiles of the
-    running sums of all windows near objects."""
-    middle = reference_length * cascade.coarser
-
-    def sample(item: NamedView) -> np.ndarray:
-        view = open_view(item[0], FACE, item[1])
-        low, high = middle / np.sqrt(2), middle * np.sqrt(2)
-        patches = [np.empty((0, *[job.pool.window + 2] * 2, 3), np.uint8)]
-        for level in _pyramid(view, job):
-            xy = positive_windows(level, view, (low, high), _NEAR)
-            patches.append(extract_patches(level.image, xy[:, 0], xy[:, 1], job.pool.window))
-        return np.concatenate(patches)
-
-    patches = np.concatenate(list(each(views, sample, job.n_jobs)))
-    return replace(
-        cascade, classifier=rejection_thresholds(cascade.classifier, job.pool, patches, share, 0.0)
-    )
-
-
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
     """Which rows (n, 4) x, y, score, scale show which visible object: (n, n_objects)."""
     distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
@@ -128,27 +94,21 @@ def _windows(
     window: int,
     settings: SecondNodeSettings,
     item: tuple[int, NamedView],
-) -> _Rows:
-    """Local maxima of the first node in a view, and windows around its objects."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Windows of the second node in a view, patches (n, 50, 50, 3): those of objects, at local
+    maxima of the first node and around the annotation, and those of other local maxima."""
     number, (image, mirrored) = item
     rng, view = np.random.default_rng([settings.seed, 60, number]), open_view(image, FACE, mirrored)
-    levels = _pyramid(view, job)
-    unit = search.reference_length * search.cascade.coarser
+    levels, unit = _pyramid(view, job), search.reference_length * search.cascade.coarser
     maxima = search.first_maxima(levels)
-    near = is_near(view, maxima, unit).any(axis=1)
-    known = view.visible & np.isfinite(view.points).all(axis=1)
-    length = np.repeat(view.reference_length[known], _SHIFTS)
-    moved = (
-        view.points[known].repeat(_SHIFTS, axis=0)
-        + rng.uniform(-0.1, 0.1, (len(length), 2)) * length[:, None]
-    )
-    scale = 2.0 ** (
-        np.round(SCALES_PER_OCTAVE * (np.log2(unit / length) + rng.uniform(-0.2, 0.2, len(length))))
-        / SCALES_PER_OCTAVE
-    )
-    shown = np.concatenate([maxima[near][:, [0, 1, 3]], np.column_stack([moved, scale])])
+    shown = [maxima[is_near(view, maxima, unit).any(axis=1)][:, [0, 1, 3]]]
+    for point, length in zip(view.points[view.visible], view.reference_length[view.visible]):
+        moved = point + length * rng.uniform(-0.1, 0.1, (_SHIFTS, 2))
+        octaves = np.log2(unit / length) + rng.uniform(-0.2, 0.2, _SHIFTS)
+        steps = np.round(SCALES_PER_OCTAVE * octaves) / SCALES_PER_OCTAVE
+        shown.append(np.column_stack([moved, 2.0**steps]))
     far = maxima[view.is_background(maxima[:, :2], _NEVER_FAR)][: settings.per_view, [0, 1, 3]]
-    return _Rows(_cut(levels, shown, window), _cut(levels, far, window))
+    return _cut(levels, np.concatenate(shown), window), _cut(levels, far, window)
 
 
 def _cut(levels: Sequence[Level], rows: np.ndarray, window: int) -> np.ndarray:
@@ -167,41 +127,42 @@ def train_second_node(
 ) -> tuple[FaceCascade, dict[str, float]]:
     """Set the thresholds of a cascade's first node for a sparse grid, and train its second node on
     varied views; facts on the held-out ones."""
-    s, split, empty = settings, job.split, []
-    for image, mirrored in split.views:
-        if not len(image.instances):
-            empty.append((image, mirrored))
-            if mirrored:
-                turned = rolled(image, DEFAULT_ROLL * (1 if len(empty) % 4 else -1))
-                empty += [(turned, False), (replace(image, view=evened), False)]
+    s, split, window = settings, job.split, job.pool.window
+    empty = [view for view in split.views if not len(view[0].instances)]
+    turned = [(rolled(view[0], DEFAULT_ROLL * (-1) ** i), False) for i, view in enumerate(empty)]
+    light = [(replace(image, view=evened), False) for image, mirrored in empty if not mirrored]
+    flips = split.fitted[0].schema.flips
     views = [
-        (image, i % 2 == 1 and True in image.schema.flips)
-        for i, image in enumerate(varied_views(split.fitted, s.seed))
+        (image, flips[i % len(flips)]) for i, image in enumerate(varied_views(split.fitted, s.seed))
     ]
-    held_out = [(image, False) for image in split.calibration]
-    held_out += [
-        (view, False)
-        for kind in hard_augmentations(split.calibration, s.seed).values()
-        for view in kind
-    ]
-    cascade = first_thresholds(cascade, reference_length, held_out, s.share, job)
-    pool = FeaturePool(2 * job.pool.window, sides=s.sides)
+    kinds = hard_augmentations(split.calibration, s.seed).values()
+    held_out = [(image, False) for image in [*split.calibration, *chain(*kinds)]]
+
+    # thresholds of the first node: quantiles over all windows that show an object
+    near = replace(job.settings.face_cascade, positive_radius=_NEAR)
+    shown = each(
+        held_out, lambda view: sample_view(*view, 0, FACE, near, 0, window)[0].patches, job.n_jobs
+    )
+    patches = np.concatenate(list(shown))
+    first = rejection_thresholds(cascade.classifier, job.pool, patches, s.share, 0.0)
+    cascade, pool = replace(cascade, classifier=first), FeaturePool(2 * window, sides=s.sides)
     search = ObjectSearch(cascade, job.pool, reference_length, SCALES_PER_OCTAVE)
+
     cut = partial(_windows, job, search, pool.window, s)
-    parts = each(enumerate([*views, *empty]), cut, job.n_jobs)
-    rows = _Rows(*map(np.concatenate, zip(*parts)))
-    if not len(rows.positives) or not len(rows.negatives):
+    parts = each(enumerate([*views, *empty, *turned, *light]), cut, job.n_jobs)
+    rows = [np.concatenate(part) for part in zip(*parts)]
+    if not len(rows[0]) or not len(rows[1]):
         raise ValueError(
-            f"{len(rows.positives)} windows with an object and {len(rows.negatives)} others; "
+            f"{len(rows[0])} windows with an object and {len(rows[1])} others; "
             "expected some of both to train the second node"
         )
-    job.say(f"second node: {len(rows.positives)} positive, {len(rows.negatives)} negative windows")
+    job.say(f"second node: {len(rows[0])} positive, {len(rows[1])} negative windows")
     y = np.repeat([1.0, -1.0], [len(part) for part in rows])
     model = fit_rows(np.concatenate(rows), y, pool, s, [s.seed, 61])
     some = [part[:: max(1, len(part) // _ORDER_ROWS)] for part in rows]
-    limits = partial(rejection_thresholds, pool=pool, positives=some[0], share=s.reject, margin=0.0)
-    model = cheapest_order(model, pool, *some, limits, 0.0)
-    model = rejection_thresholds(model, pool, rows.positives, s.reject, 0.0)
+    limits = partial(rejection_thresholds, pool=pool, share=s.reject, margin=0.0)
+    model = cheapest_order(model, pool, *some, partial(limits, positives=some[0]), 0.0)
+    model = limits(model, positives=rows[0])
     cascade = replace(cascade, second=SecondNode(replace(model, threshold=-np.inf), pool, _FINER))
     search = replace(search, cascade=cascade)
 
@@ -213,16 +174,16 @@ def train_second_node(
         far = view.is_background(rows[:, :2], _NEVER_FAR)
         return scores[view.visible], rows[far, 2]
 
-    shown, false = map(np.concatenate, zip(*each(held_out, best, job.n_jobs)))
-    kept = shown[shown > -np.inf]
-    threshold = float(np.quantile(kept, s.lost_fraction, method="lower")) if len(kept) else 0.0
+    shown, false = (np.concatenate(part) for part in zip(*each(held_out, best, job.n_jobs)))
+    passed = shown[shown > -np.inf]
+    threshold = np.quantile(passed, s.lost_fraction, method="lower") if len(passed) else 0.0
     facts = {
         "objects": len(shown),
-        "passed": len(kept),
+        "passed": len(passed),
         "detected": int((shown >= threshold).sum()),
         "false_per_view": float((false >= threshold).sum()) / len(held_out),
-        "threshold": threshold,
+        "threshold": float(threshold),
     }
     job.say("second node: " + ", ".join(f"{name} {value:g}" for name, value in facts.items()))
-    node = SecondNode(replace(model, threshold=threshold), pool, _FINER)
+    node = SecondNode(replace(model, threshold=facts["threshold"]), pool, _FINER)
     return replace(cascade, second=node), facts

@@ -118,14 +118,17 @@ class Decisions:
         probabilities = ProbabilitySettings(
             n_features=min(300, n_objects), photographs=200, by_anchors=True
         )
-        n_whole = {"n_features": min(self.n_features, 150), "rounds": min(self.rounds, 2)}
+        n_whole: dict[str, Any] = {
+            "n_features": min(self.n_features, 150),
+            "rounds": min(self.rounds, 2),
+        }
         whole = TrainingSettings(**sizes, **n_whole, lost_fraction=0.01, **_range(self.extent))
-        n_second = {"n_features": min(self.n_features, 400), "first_rows": sizes["first_rows"]}
+        n_second: dict[str, Any] = {"n_features": min(self.n_features, 400), "sides": (6, 12)}
         return _settings(
             scan,
             0.2 if n_objects < 600 else 0.1,
             face_cascade=whole,
-            second_node=SecondNodeSettings(**n_second),
+            second_node=SecondNodeSettings(first_rows=8_000, **n_second),
             refinement=refinement,
             probabilities=probabilities,
         )

@@ -60,7 +60,7 @@ class SecondNodeSettings(WindowFitSettings):
     share: float = 0.1
     per_view: int = 30
     reject: float = 0.001
-    lost_fraction: float = 0.02
+    lost_fraction: float = 0.01
     seed: int = 0
 
 

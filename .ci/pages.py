@@ -146,13 +146,15 @@ def section(name: str, command) -> str:
     )
     lines = [f"{'#' * name.count(' ')}# {name}", "", text, ""]
     if not hasattr(command, "commands"):
-        arguments = [argument(p) for p in command.params if p.param_type_name == "argument"]
+        params = [p for p in command.params if not getattr(p, "hidden", False)]
+        params.sort(key=lambda p: p.param_type_name != "argument")
+        arguments = [argument(p) for p in params if p.param_type_name == "argument"]
         lines += [
             f"    {' '.join([name, *arguments])} [OPTIONS]",
             "",
             "| | |",
             "|---|---|",
-            *map(row, command.params),
+            *map(row, params),
             "",
         ]
     return "\n".join([*lines, written(name)]).rstrip() + "\n"

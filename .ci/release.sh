@@ -12,7 +12,9 @@ set -- $PYTHONS
 "$1" -m venv $OUT/build
 $OUT/build/bin/pip install --quiet build twine uv
 UV=$OUT/build/bin/uv  # makes environments in seconds
-$OUT/build/bin/python -m build --quiet
+mkdir $OUT/source && git archive HEAD | tar -x -C $OUT/source
+"$1" .ci/readme.py $OUT/source
+$OUT/build/bin/python -m build --quiet --outdir dist $OUT/source
 $OUT/build/bin/twine check --strict dist/*
 WHEEL=$(realpath dist/*.whl) SDIST=$(realpath dist/*.tar.gz)
 $OUT/build/bin/python .ci/contents.py "$WHEEL" "$SDIST"

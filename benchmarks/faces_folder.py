@@ -76,22 +76,22 @@ def main(argv=None):
             Path(name) / "stopped",
         )
         write_copies(images, folder, args.photographs)
-        run(folder / "0" / "00000.jpg", "--table", Path(name) / "warm.csv")
+        run(folder / "0" / "00000.jpg", "--out", Path(name) / "warm.csv")
         for ending in (".csv", ".parquet"):
-            one = run(folder, "--table", whole.with_suffix(ending))
+            one = run(folder, "--out", whole.with_suffix(ending))
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             table = stopped.with_suffix(ending)
             for _ in range(2):
-                run(folder, "--table", table, "--resume", seconds=one / 3)
+                run(folder, "--out", table, "--resume", seconds=one / 3)
             n_finished = sum(1 for _ in table.with_name(table.name + ".unfinished").open()) - 1
-            run(folder, "--table", table, "--resume")
+            run(folder, "--out", table, "--resume")
             same = table.read_bytes() == whole.with_suffix(ending).read_bytes()
             print(
                 f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; "
                 f"killed with {n_finished} finished; the same bytes: {same}",
                 flush=True,
             )
-        both = run(folder, "--table", Path(name) / "two.csv", "--jobs", 2)
+        both = run(folder, "--out", Path(name) / "two.csv", "--jobs", 2)
         print(
             f"{args.photographs / one:.1f} photographs a second, with --jobs 2 "
             f"{args.photographs / both:.1f}: {one / both:.2f} times"

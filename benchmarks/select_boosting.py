@@ -94,7 +94,7 @@ def main(argv=None):
                     "10",
                     "--response",
                     response,
-                    "--save",
+                    "--out",
                     model,
                     "--quiet",
                 ]

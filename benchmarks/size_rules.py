@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners.model_selection.size import choose_size
-from annealed.pipelines.tabular import selection
-from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.validation import Validation
+from annealed.models.tabular.fitting import selection
+from annealed.models.tabular.fitting.options import Request
+from annealed.models.tabular.fitting.validation import Validation
+from annealed.pipelines.tabular.selection import select_file
 from common import new_parser, print_head, print_line
 
 RULES = ("explained", "best", "one_se")
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             target = "target" if path.suffix == ".csv" else None
             table = path.stem
             runs = [
-                selection.select_file(path, Request(target=target, k="auto", seed=seed)).validation
+                select_file(path, Request(target=target, k="auto", seed=seed)).validation
                 for seed in range(args.seeds)
             ]
             for rule in RULES:

@@ -45,11 +45,21 @@ def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
         variable.reset(token)
 
 
-def problem_size(n_values: float) -> AbstractContextManager[None]:
-    """Context in which code is chosen for a problem of ``n_values`` values. A fit thus keeps its
-    choice while its features are dropped.
+@contextmanager
+def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None]:
+    """Context of one computation on ``n_values`` values, such as a fit.
+
+    Code is chosen by this size, and keeps to it while features are dropped. Compiled loops use
+    ``n_threads`` threads (None: the limit outside), BLAS uses one: more would change the rounding
+    with their number, and they spin while they wait, so that a fit takes ten times as long where
+    other processes use the cores (benchmarks/busy_cores.py).
     """
-    return _inside(_size, n_values)
+    with (
+        _inside(_size, n_values),
+        _inside(_limit, n_threads or _limit.get()),
+        _blas.one_thread(),
+    ):
+        yield
 
 
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
@@ -355,11 +365,20 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process."""
+    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process
+    by its affinity and the quota of its container.
+    """
     requested = os.environ.get("NUMBA_NUM_THREADS", "")
     if requested.isdigit() and int(requested) > 0:
         return int(requested)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _processors()
+
+
+@functools.cache
+def _processors() -> int:
+    import joblib
+
+    return int(joblib.cpu_count())
 
 
 def thread_limit() -> int:
@@ -367,9 +386,40 @@ def thread_limit() -> int:
     return _limit.get() or all_threads()
 
 
-def threads(limit: int) -> AbstractContextManager[None]:
-    """Context in which the compiled loops of this thread use ``limit`` threads."""
-    return _inside(_limit, limit)
+class _Blas:
+    """Limits the BLAS libraries to one thread. Their setting is one for the whole process: of
+    nested or concurrent computations, the first one sets it and the last one restores it.
+    """
+
+    active = 0
+    limiter: Any = None
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Context in which BLAS uses one thread."""
+        with _lock:
+            self.active += 1
+            if self.active == 1:
+                self.limiter = _libraries().limit(limits=1, user_api="blas")
+        try:
+            yield
+        finally:
+            with _lock:
+                self.active -= 1
+                if self.active == 0:
+                    self.limiter.restore_original_limits()
+
+
+_blas = _Blas()
+
+
+@functools.cache
+def _libraries() -> Any:
+    """The loaded BLAS libraries: that of NumPy and that of SciPy."""
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
@@ -410,6 +460,7 @@ def _after_fork() -> None:
     """Reset threads and locks in a forked child, which has none of its parent's threads."""
     global _lock
     _lock = threading.RLock()
+    _blas.active = 0
     _workers.cache_clear()
     _watch.depth = 0
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from .messages import short
+from .messages import plain, short
 from .weights import FOLDER
 
 FORMAT = "annealed model"
@@ -78,6 +78,29 @@ def check_writable(path: Path) -> None:
         )
     if path.is_dir():
         raise ValueError(f"{path}: a folder, expected a file name")
+
+
+def make_folder(path: Path | None) -> None:
+    """Create a folder and its parents if missing; None: nothing."""
+    try:
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{path}: cannot create this folder ({error.strerror})") from None
+
+
+def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
+    """Write the text files of a report by name into a folder, created if missing; other values
+    become JSON."""
+    make_folder(folder)
+    for name, content in texts.items():
+        text = (
+            content
+            if isinstance(content, str)
+            else json.dumps(plain(content), allow_nan=False, indent=1)
+        )
+        with replacing(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 def write_model(
@@ -155,7 +178,7 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
         or len(recorded) != len(_NO_DIGEST)
         or _digest(path, recorded) != recorded
     ):
-        raise ValueError(f"{path}: damaged (its checksum does not fit its content)")
+        raise ValueError(f"{path}: damaged (the checksum does not match the content)")
     return data, header
 
 

@@ -1,7 +1,8 @@
-"""One-line messages."""
+"""One-line messages, and values as text and in the types of JSON."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 MAX_MESSAGE = 300  # characters of an error line
 
@@ -47,3 +48,24 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
         raise ModuleNotFoundError(
             f"{what}: pip install '.[{extra}]' in the checkout of annealed", name=error.name
         ) from None
+
+
+def plain(value: Any) -> Any:
+    """Return a value in the types of JSON: arrays become lists; NaN and infinity, which JSON lacks,
+    become None."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not (abs(value) < float("inf")):
+        return None
+    return value
+
+
+def text(value: Any) -> str:
+    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.3f}"
+    return "-" if value is None else str(value)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -15,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..models.messages import short
+from ..models.messages import plain, short, text
 
 USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
 SOME_FAILED = 1  # exit code of a command with several inputs
@@ -227,20 +228,6 @@ def print_json(record: Any) -> None:
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
-def plain(value: Any) -> Any:
-    """Return a value in the types of JSON: arrays become lists; NaN and infinity, which JSON lacks,
-    become None."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not (abs(value) < float("inf")):
-        return None
-    return value
-
-
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table on the terminal: numbers right-aligned, cells formatted by :func:`text`."""
     from rich.console import Console
@@ -271,13 +258,6 @@ def print_answer(
     print_table(title, heads, [[row.get(column) for column in columns] for row in rows])
 
 
-def text(value: Any) -> str:
-    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.3f}"
-    return "-" if value is None else str(value)
-
-
 def markdown_table(
     columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text
 ) -> str:
@@ -306,6 +286,19 @@ def log(message: str, quiet: bool) -> None:
     """Print one line about the state of long work on stderr, unless ``quiet``."""
     if not quiet:
         typer.echo(message, err=True)
+
+
+def temporary_folder(context: typer.Context) -> Path:
+    """Create a temporary folder, which exists until the command ends."""
+    return Path(context.with_resource(tempfile.TemporaryDirectory()))
+
+
+def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
+    """Return the value of an option that was given by its former name, with a warning."""
+    if new is not None:
+        raise ValueError(f"{name} {old}: the former name of {option}; expected only one of them")
+    print_error(f"{name} is now {option}; {name} will be removed in 0.4")
+    return old
 
 
 def number_or_auto(option: str, text: str) -> int | None:

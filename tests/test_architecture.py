@@ -30,7 +30,7 @@ LEVELS = {
         {"point_histograms", "tracks", "windows", "words"},
     ],
     "models": [
-        {"messages", "weights"},
+        {"messages", "pages", "weights"},
         {"files"},
         {"keypoints.instances", "keypoints.windows"},
         {"images", "keypoints", "motion", "sensors", "tabular"},

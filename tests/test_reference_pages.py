@@ -27,6 +27,7 @@ def test_the_page_names_every_command_and_its_options():
         named = [
             option
             for parameter in command.params
+            if not getattr(parameter, "hidden", False)  # former names
             for option in (*parameter.opts, *parameter.secondary_opts)
         ]
         options = {option for option in named if option.startswith("-")}

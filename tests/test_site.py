@@ -63,6 +63,14 @@ def test_the_numbers_of_the_readme_stand_on_their_pages():
         )
 
 
+def test_the_readme_of_an_index_has_addresses_only():
+    with_addresses = runpy.run_path(str(ROOT / ".ci" / "readme.py"))["with_addresses"]
+    text = with_addresses((ROOT / "README.md").read_text(), "https://x.org/annealed", "1.2.3")
+    assert "<!--" not in text and not re.search(r"\]\((?!https?:|#)", text)
+    for place in ("blob/v1.2.3/LICENSE", "raw/v1.2.3/docs/astronaut.png"):
+        assert f"](https://x.org/annealed/{place})" in text
+
+
 def test_examples_have_a_heading():
     """A title, and a line of as many equals signs below it."""
     heads = [(example.name, *example.read_text().split("\n")[1:3]) for example in EXAMPLES]

@@ -14,7 +14,7 @@ LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The pixel that holds a point: coordinates (..., 2) rounded, halves upwards.
+    """The pixel that contains a point: coordinates (..., 2) rounded, halves upwards.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class AdditiveModel:
     Raises
     ------
     ValueError
-        If the shapes do not fit together.
+        If the shapes are inconsistent.
 
     References
     ----------
@@ -71,7 +71,7 @@ class AdditiveModel:
             raise ValueError(
                 f"{len(self.selected)} columns, knots {self.knots.shape}, responses "
                 f"{self.responses.shape}, missing {missing}: "
-                "the shapes do not fit together"
+                "the shapes are inconsistent"
             )
 
     @classmethod

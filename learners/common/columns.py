@@ -39,7 +39,7 @@ def included_and_excluded(
     both = np.flatnonzero(included & excluded)
     if len(both):
         name = str(both[0]) if names is None else repr(names[both[0]])
-        raise ValueError(f"column {name} is in include and in exclude; expected one of them")
+        raise ValueError(f"column {name} is in include and in exclude; expected only one of them")
     if excluded.all():
         raise ValueError(f"exclude={exclude!r} leaves no column; expected at least one")
     return included, excluded

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..common.progress import progress_bar
 from ..common.validation import check_finite, resolve_n_features
-from ..compilation import n_values, problem_size, threads
+from ..compilation import n_values, problem_size
 from ..designs.base import Design, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
@@ -152,7 +152,7 @@ def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
     """Context of a fit: sets the threads, and locates non-finite values of X in errors."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
-        with threads(settings.n_threads), problem_size(n_values(problem.X) * width):
+        with problem_size(n_values(problem.X) * width, settings.n_threads):
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):

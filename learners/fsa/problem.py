@@ -246,7 +246,7 @@ def _signs(
     both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
     if len(both):
         name = int(both[0]) if names is None else names[both[0]]
-        raise ValueError(f"column {name!r} is in bounds and in monotone; expected one of them")
+        raise ValueError(f"column {name!r} is in bounds and in monotone; expected only one of them")
     return np.where(directions > 0, 0.0, lower), np.where(directions < 0, 0.0, upper)
 
 

@@ -141,7 +141,7 @@ class FSARanker(FSAEstimator):
         if not len(ij):
             raise ValueError(
                 f"no two items of a query differ in grade (n_samples={X.shape[0]}); "
-                "nothing can be learnt"
+                "expected at least one such pair"
             )
         weight = check_sample_weight(sample_weight, X.shape[0])
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]

@@ -206,7 +206,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 
 
 class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
-    """Regression on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
+    """Regressor on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
     Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
 

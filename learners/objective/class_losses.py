@@ -45,7 +45,7 @@ class MultinomialLoss(Loss):
 
 
 class VapnikLoss(Loss):
-    """Several classes on any binary loss.
+    """Multi-class loss built from any binary loss.
 
     The mean of ``base`` over the differences f_y - f_c to all other classes c.
     ``y`` is one-hot encoded. With two classes this is ``base`` of f_1 - f_0; with

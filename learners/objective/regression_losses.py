@@ -50,10 +50,12 @@ class PoissonLoss(Loss):
         values = np.asarray(y)
         if values.dtype.kind in "if" and (values < 0).any():
             raise ValueError(
-                f"y holds {np.nanmin(values):g}; expected counts, at least 0, for loss='poisson'"
+                f"y holds {np.nanmin(values):g}; expected non-negative counts for loss='poisson'"
             )
         if values.dtype.kind in "if" and values.size and not (values != 0).any():
-            raise ValueError("y is 0 everywhere; expected some counts above 0 for loss='poisson'")
+            raise ValueError(
+                "y is 0 everywhere; expected at least one positive count for loss='poisson'"
+            )
         return y
 
     def inverse_link(self, scores: np.ndarray) -> np.ndarray:
@@ -108,7 +110,7 @@ class _CappedPoissonLoss(PoissonLoss):
 
 
 class HuberLoss(Loss):
-    """Huber's loss of the residual u = f - y: outliers count little.
+    """Huber's loss of the residual u = f - y: outliers have little influence.
 
     u^2 / 2 up to ``delta``, delta |u| - delta^2 / 2 beyond.
 

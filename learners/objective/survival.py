@@ -168,14 +168,14 @@ def survival_targets(y: Any) -> np.ndarray:
     time, event = _times_and_events(y)
     if not np.isfinite(time).all() or (time < 0).any():
         bad = time[~(np.isfinite(time) & (time >= 0))][0]
-        raise ValueError(f"y holds the time {bad:g}; expected finite times, at least 0")
+        raise ValueError(f"y holds the time {bad:g}; expected finite, non-negative times")
     if not np.isin(event, (0, 1)).all():
         bad = event[~np.isin(event, (0, 1))][0]
         raise ValueError(
             f"y holds the event {bad:g}; expected 1 (observed) or 0 (censored) in its second column"
         )
     if not event.any():
-        raise ValueError("y holds no event: every time is censored; expected some that are not")
+        raise ValueError("y holds no event: every time is censored; expected at least one event")
     rank = np.unique(time, return_inverse=True)[1] + 1.0
     return np.where(event > 0, rank, -rank)
 

@@ -336,7 +336,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regression on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
+    """Regressor on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
 
     It minimises greedily over coefficients of at most k features (or groups)::
 

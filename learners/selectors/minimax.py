@@ -35,7 +35,7 @@ _AUTO_C = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
-    """Minimax sparse logistic regression on few features of two classes (Tan et al. (2013) [1]_).
+    """Minimax sparse logistic regression on few features, for two classes (Tan et al. (2013) [1]_).
 
     It minimises the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on sets d of
     ``r`` features::

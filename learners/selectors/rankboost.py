@@ -151,7 +151,7 @@ class RankBoost(BaseEstimator):
         if not len(strength):
             raise ValueError(
                 f"no two items of a query differ in grade (n_samples={len(X)}); "
-                "nothing can be learnt"
+                "expected at least one such pair"
             )
         self._boost(X, above, below, strength / strength.sum())
         importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
@@ -185,7 +185,7 @@ class RankBoost(BaseEstimator):
             if abs(r) >= 1.0 - 1e-9:
                 break
         if not rounds:
-            raise ValueError("no feature orders any pair; nothing can be learnt")
+            raise ValueError("no feature orders any pair; expected at least one that does")
         self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:

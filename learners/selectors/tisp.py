@@ -176,7 +176,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regression on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+    """Regressor on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k features::
 

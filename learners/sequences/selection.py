@@ -75,7 +75,8 @@ class SelectingCRF(SupportMixin, BaseCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardCRF(SelectingCRF):
-    """Random field on k columns or groups, by forward-backward search (Liu et al. (2014) [2]_).
+    """Conditional random field on k columns or groups, by forward-backward search (Liu et al.
+    (2014) [2]_).
 
     It minimises greedily over coefficients of at most k columns or groups (units)::
 
@@ -185,7 +186,8 @@ class ForwardBackwardCRF(SelectingCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSACRF(SelectingCRF):
-    """Random field on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
+    """Conditional random field on k columns or groups, selected by annealing (Barbu et al.
+    (2017) [2]_).
 
     It minimises over coefficients of at most k columns or groups (units)::
 

@@ -55,7 +55,7 @@ class BatchSource(Source):
         if 0 in self.shape:
             raise ValueError(
                 f"batches of {self.shape[0]} rows and {self.shape[1]} columns; "
-                "expected some of both"
+                "expected at least one of each"
             )
         self.dtype = self.stored = np.result_type(*kinds)
         self.target, self.weight = (*map(np.concatenate, zip(*rests)), None)[:2]

@@ -193,8 +193,8 @@ class Source(OutOfCoreMatrix):
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         raise TypeError(
-            f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read whole "
-            "here; expected an array"
+            f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read into "
+            "memory; expected an array"
         )
 
     def __getitem__(self, where: Any) -> Any:

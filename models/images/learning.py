@@ -24,7 +24,7 @@ ALL_COLUMNS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """Settings with which an :class:`ImageClassifier` learns from the columns.
+    """Training settings of an :class:`ImageClassifier`.
 
     Parameters
     ----------

@@ -316,7 +316,7 @@ class SegmentationRanker(ModelFile):
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if self.function is None:
-            raise ValueError("this ranker is not trained; there is nothing to save")
+            raise ValueError("this ranker is not trained; call fit before save")
         arrays: dict[str, np.ndarray] = {}
         chooser = None if self.chooser is None else self.chooser.function
         for name, function in (("ranking", self.function), ("chooser", chooser)):

@@ -139,7 +139,7 @@ class RankingFunction:
         if not (pairs[:, 2] != 0.5).any():
             raise ValueError(
                 "no sequence has two candidates with different errors; "
-                "there is nothing to learn from"
+                "expected at least one such sequence"
             )
         columns = np.arange(sets[0].features.shape[1]) if columns is None else columns
         k, rate = min(settings.n_features_to_select, len(columns)), settings.learning_rate

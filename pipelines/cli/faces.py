@@ -22,7 +22,7 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
 
     \b
     Examples:
-      annealed faces detect holiday --table faces.csv --crops crops
+      annealed faces detect holiday --out faces.csv --crops crops
       annealed faces detect clip.mp4 --landmarks --json --smooth off
     """
     keypoints.run_detection(request, "faces", as_json, quiet)

@@ -110,10 +110,16 @@ class Detection:
         Option(metavar="N", help="Number of parallel processes (0: one per core)."),
     ] = 1
     dask: Dask = None
-    table: Annotated[
+    out: Annotated[
         Path | None,
-        _OUTPUT(metavar="FILE", help="Table to write, .csv or .parquet, one row per object."),
+        _OUTPUT(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Table to write, .csv or .parquet, one row per object.",
+        ),
     ] = None
+    table: Annotated[Path | None, Option(hidden=True)] = None
     coco: Annotated[
         Path | None, _OUTPUT(metavar="FILE", help="COCO keypoint file to write, .json.")
     ] = None
@@ -263,9 +269,10 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     """
     from dataclasses import replace
 
+    from ...models.files import make_folder
     from ..common.config import check_names
     from ..common.file_map import resolve_jobs
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..keypoints.data import schema_of
     from ..keypoints.objects import check_number, read_objects
     from ..keypoints.report import REPORT_FILES, write_report
@@ -399,14 +406,17 @@ def run_detection(request: Detection, group: str, as_json: bool, quiet: bool) ->
     options = detector.resolve(DetectionOptions(request.keypoint or None, roll=roll, **given))
     if request.every < 1:
         raise ValueError(f"--every {request.every}: expected a whole number of at least 1")
-    if request.resume and (source is not None or not (request.table or request.coco)):
-        raise ValueError("--resume: expected photographs, and --table or --coco")
+    table = request.out
+    if request.table is not None:
+        table = console.renamed(request.table, "--table", table, "--out")
+    if request.resume and (source is not None or not (table or request.coco)):
+        raise ValueError("--resume: expected photographs, and --out or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms = finished = None
-    if request.table or request.coco or crops or request.size != Detection.size:
+    if table or request.coco or crops or request.size != Detection.size:
         from ..keypoints.forms import Finished, Forms
 
-        forms = Forms(request.table, request.coco, crops, request.size, request.landmarks)
+        forms = Forms(table, request.coco, crops, request.size, request.landmarks)
         forms.check([*images, model], options)
     output = _Output(
         forms, request.landmarks, options.assembly != "none", as_json, quiet, images, pictures
@@ -453,7 +463,8 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
     """The overlay images to write; checks their names, or that of the video, before any
     detection."""
-    from ..common.outputs import check_outputs, make_folder, overlay_paths
+    from ...models.files import make_folder
+    from ..common.outputs import check_outputs, overlay_paths
     from ..common.video import check_video_name
     from ..keypoints.detect import SAMPLE
     from ..keypoints.drawing import check_image_name
@@ -623,9 +634,10 @@ def run_evaluation(
     request: Evaluation, group: str, background: list[Path], as_json: bool, quiet: bool
 ) -> None:
     """Evaluate a model against annotations, print the result, and write a report."""
+    from ...models.files import make_folder
     from ...models.keypoints.detections import DetectionOptions
     from ..common.config import check_names
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..keypoints.data import read_annotations
     from ..keypoints.evaluate import COLUMNS, evaluate_detector
     from ..keypoints.faces import FACES

@@ -20,10 +20,12 @@ Data = Annotated[
 
 @command_of(app)
 def segment(
+    context: typer.Context,
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos."),
-    ],
+    ] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Use a sample video.")] = False,
     motions: Annotated[
         str, typer.Option(metavar="N", help="Number of motions, or auto: 2 to 5.")
     ] = "auto",
@@ -32,12 +34,16 @@ def segment(
         Path | None,
         typer.Option(metavar="FILE", help="Video to write with coloured tracks (one FILE only)."),
     ] = None,
-    tracks: Annotated[
+    out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only)."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only).",
         ),
     ] = None,
+    tracks: Annotated[Path | None, typer.Option(hidden=True)] = None,
     masks: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder for masks of moving pixels, named for COLMAP."),
@@ -56,34 +62,42 @@ def segment(
 
     \b
     Examples:
-      annealed motion segment tracks.npz --motions 3 --json
-      annealed motion segment walk.mp4 --tracks tracks.csv --masks masks --overlay coloured.mp4
+      annealed motion segment --sample --motions 3 --overlay motions.avi
+      annealed motion segment walk.mp4 --out tracks.csv --masks masks --overlay coloured.mp4
     """
     from functools import partial
 
+    from ...models.files import make_folder
     from ...vision.tracks.io import check_tracks_name
     from ..common.file_map import make_file_map, try_file
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
+    from ..common.samples import VIDEO, sample_file
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
+    if tracks is not None:
+        out = console.renamed(tracks, "--tracks", out, "--out")
+    if sample:
+        files = [sample_file(console.temporary_folder(context), VIDEO, files)]
+    if not files:
+        raise ValueError("no FILE: expected tracks or videos, or --sample")
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(
             f"{' '.join(map(str, files))}: a camera is not supported; expected files of "
             "tracks or videos"
         )
-    for option, out in (("overlay", overlay), ("tracks", tracks), ("masks", masks)):
-        if out is not None and len(files) > 1:
+    for option, path in (("overlay", overlay), ("out", out), ("masks", masks)):
+        if path is not None and len(files) > 1:
             raise ValueError(f"--{option}: expected one FILE instead of {len(files)}")
-        if out is not None and dask is not None:
+        if path is not None and dask is not None:
             raise ValueError(
-                f"--{option} {out}: not available with --dask; expected one of the two"
+                f"--{option} {path}: not available with --dask; expected only one of them"
             )
-    if tracks is not None:
-        check_tracks_name(tracks)
+    if out is not None:
+        check_tracks_name(out)
     if overlay is not None:
         check_video_name(overlay)
-    check_outputs([*files, model], [overlay, tracks])
+    check_outputs([*files, model], [overlay, out])
     make_folder(masks)
     number = console.number_or_auto("--motions", motions)
     ranker = console.load_model_of("segmentation ranker", model)
@@ -93,7 +107,7 @@ def segment(
         n_motions=number,
         overlay=overlay,
         outliers=outliers,
-        tracks_out=tracks,
+        tracks_out=out,
         masks=masks,
     )
     work = partial(try_file, segmented, plain=len(files) <= MAX_FEW)
@@ -222,9 +236,10 @@ def evaluate(
     """
     import numpy as np
 
+    from ...models.files import make_folder
     from ...vision.tracks.io import read_sequences
     from ..common.checkpoints import Checkpoint
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..motion import evaluate as protocol
     from ..motion.benchmark import POOLS, prepare
     from ..motion.methods import METHODS, check_methods, has_lightgbm

@@ -125,8 +125,9 @@ def classify(
     """
     from functools import partial
 
+    from ...models.files import make_folder
     from ..common.file_map import make_file_map, try_file
-    from ..common.outputs import check_outputs, make_folder, overlay_paths
+    from ..common.outputs import check_outputs, overlay_paths
     from ..pets.classify import classify_file
 
     pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
@@ -181,7 +182,8 @@ def evaluate(
       annealed pets evaluate --data photographs
       annealed pets evaluate --data photographs --model mine.safetensors --report report
     """
-    from ..common.outputs import check_outputs, make_folder
+    from ...models.files import make_folder
+    from ..common.outputs import check_outputs
     from ..pets.data import read_pets, usable
     from ..pets.evaluate import COLUMNS, evaluate_classifier
     from ..pets.report import REPORT_FILES, write_report

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...models.tabular.fitting.options import Encoding, Request, Separator
 from ..common.config import read_tables
-from ..console import log, one_line_errors, print_json, print_table, progress, with_options
-from ..tabular.request import Encoding, Request, Separator
+from ..console import (
+    log,
+    one_line_errors,
+    print_json,
+    print_table,
+    progress,
+    renamed,
+    temporary_folder,
+    with_options,
+)
 
 if TYPE_CHECKING:
-    from ..tabular.selection import Selection
+    from ...models.tabular.fitting.selection import Selection
 
 Table = Annotated[
     Path,
@@ -71,24 +78,27 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-@contextmanager
-def _on_disk(table: Any) -> Iterator[Any]:
-    """The table as a file: stdin, "-", is copied to a temporary one."""
-    if str(table) != "-":
-        yield table
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "stdin.csv"
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        yield path
+def _stdin_file(context: typer.Context) -> Path:
+    """Copy stdin to a temporary file."""
+    path = temporary_folder(context) / "stdin.csv"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
 
 
 @with_options(Request)
 def select(
     request: Request,
     context: typer.Context,
-    table: TableOrUrl,
+    table: TableOrUrl = None,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            rich_help_panel="Input",
+            help="Use a sample table, with --target diagnosis and -k auto by default.",
+        ),
+    ] = False,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -104,10 +114,12 @@ def select(
     ] = None,
     out: Annotated[
         Path | None,
-        _Output("--out", "-o", metavar="TABLE", help="Table of the selected columns to write."),
+        _Output("--out", "-o", metavar="FILE", help="Model file to write, for annealed predict."),
     ] = None,
-    save: Annotated[
-        Path | None, _Output(metavar="FILE", help="Model file to write, for annealed predict.")
+    save: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    columns: Annotated[
+        Path | None,
+        _Output("--table", metavar="FILE", help="Table of the selected columns to write."),
     ] = None,
     as_json: AsJson = False,
     quiet: Annotated[
@@ -118,33 +130,45 @@ def select(
 
     \b
     Examples:
-      annealed select table.csv --target price -k 5
-      annealed select table.parquet --target price -k auto --response piecewise --report report
+      annealed select --sample -k 5 --report report
+      annealed select table.csv --target price -k auto --report report --out model.safetensors
     """
+    from ..common.samples import TABLE, TARGET, sample_file
     from ..tabular.selection import select_file
+    from ..tabular.tables import FRAMES
 
+    if out is not None and out.name.lower().endswith((*FRAMES, ".npz")):
+        columns, out = renamed(out, "--out with the name of a table", columns, "--table"), None
+    if save is not None:
+        out = renamed(save, "--save", out, "--out")
+    if sample:
+        table = sample_file(temporary_folder(context), TABLE, table)
+        k = request.k or ("auto" if request.fdr is None else None)
+        request = replace(request, target=request.target or TARGET, k=k)
+    if table is None:
+        raise ValueError("no TABLE: expected a file, - for stdin, or --sample")
     request = replace(request, pvalues=report is not None)
-    if out and (request.memory_limit or isinstance(table, str) or table.is_dir()):
-        raise ValueError(f"--out {out}: not available for out-of-core tables; use --save")
-    if out or save or report:
+    if columns and (request.memory_limit or isinstance(table, str) or table.is_dir()):
+        raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")
+    if out or columns or report:
+        from ...models.tabular.report import REPORT_FILES, write_report
         from ..common.outputs import check_outputs
-        from ..tabular.report import REPORT_FILES, write_report
         from ..tabular.tables import check_out, write_columns
 
-        check_out(out, table)
-        check_outputs([table, request.test, config], [out], save, report, REPORT_FILES)
+        check_out("--table", columns, table)
+        check_outputs([table, request.test, config], [columns], out, report, REPORT_FILES)
 
     def bar(iterable: Iterable[Any], what: str) -> Iterable[Any]:
         return progress(iterable, quiet, what, wait=10.0)
 
-    with _on_disk(table) as path:
-        selection = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
-        if save is not None:
-            selection.to_model(request.target).save(save)
-        if out is not None:
-            write_columns(
-                path, out, selection.sources, request.target, request.sep, request.encoding
-            )
+    path = _stdin_file(context) if str(table) == "-" else table
+    selection = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
+    if out is not None:
+        selection.to_model(request.target).save(out)
+    if columns is not None:
+        write_columns(
+            path, columns, selection.sources, request.target, request.sep, request.encoding
+        )
     if report is not None:
         write_report(report, selection)
     if as_json:
@@ -155,7 +179,7 @@ def select(
 
 def _print_selection(selection: Selection, quiet: bool) -> None:
     """Print the selected columns and their cross-validated scores as tables."""
-    from ..tabular.selection import shown
+    from ...models.tabular.fitting.selection import shown
 
     heads = {
         "name": "column",
@@ -206,8 +230,9 @@ def _print_selection(selection: Selection, quiet: bool) -> None:
 
 
 def predict(
+    context: typer.Context,
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --save.")
+        Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --out.")
     ],
     table: Table,
     contributions: Annotated[
@@ -245,13 +270,13 @@ def predict(
     from ..tabular.prediction import predict_table
     from ..tabular.tables import check_out, write_frame
 
-    check_out(out, Path("table.csv"))
+    check_out("--out", out, Path("table.csv"))
     check_outputs([model, table], [out])
     notes: list[str] = []
-    with _on_disk(table) as path:
-        predictions = predict_table(
-            model, path, sep, encoding, notes.append, contributions, allow_empty
-        )
+    path = _stdin_file(context) if str(table) == "-" else table
+    predictions = predict_table(
+        model, path, sep, encoding, notes.append, contributions, allow_empty
+    )
     for line in notes:
         log(f"annealed: {line}", quiet=False)
     if out is not None:
@@ -270,7 +295,7 @@ def predict(
 
 def export(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --save.")
+        Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --out.")
     ],
     out: Annotated[
         Path,

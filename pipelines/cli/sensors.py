@@ -190,9 +190,10 @@ def evaluate(
       annealed sensors evaluate --data homes
       annealed sensors evaluate --data homes -k 8 --method FoBa --report report
     """
+    from ...models.files import make_folder
     from ..common.checkpoints import Checkpoint
     from ..common.config import check_names
-    from ..common.outputs import check_outputs, make_folder
+    from ..common.outputs import check_outputs
     from ..sensors.evaluate import (
         check_selection_kinds,
         evaluate_baselines,

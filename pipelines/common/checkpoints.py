@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,9 @@ class Checkpoint:
             self.path if self.path.exists() else self.path.parent, os.W_OK
         ):
             raise ValueError(f"{self.path}: expected a file that can be written")
-        self._header = _line({"format": FORMAT, "version": VERSION, "made_from": made_from or {}})
+        self._header = header_line(made_from or {})
         with open_locked(self.path) as file:
-            lines = self._whole_lines(file)
+            lines = list(whole_lines(self.path, file))
             if not resume and len(lines) > 1:
                 raise ValueError(
                     f"{self.path}: holds finished results; expected --resume, or another folder"
@@ -90,30 +90,8 @@ class Checkpoint:
                 file.seek(0)
                 file.write(self._header)
 
-    def _whole_lines(self, file: Any) -> list[bytes]:
-        """Read all lines of the file, and remove an incomplete last one."""
-        file.seek(0)
-        content = file.read()
-        if content and not content.startswith(_BEGINNING):
-            raise ValueError(
-                f"{self.path}: expected a checkpoint of this program, or no file of this name"
-            )
-        *lines, rest = content.split(b"\n")
-        if rest:
-            file.truncate(len(content) - len(rest))
-        file.seek(0, os.SEEK_END)
-        return lines
-
     def _read(self, lines: list[bytes], made_from: dict[str, Any]) -> None:
-        try:
-            header = json.loads(lines[0])
-        except ValueError:
-            raise ValueError(f"{self.path}: damaged (the first line is not a header)") from None
-        if header.get("version") != VERSION:
-            raise ValueError(
-                f"{self.path}: checkpoint of version {header.get('version')}, expected {VERSION}"
-            )
-        check_made_from(self.path, header.get("made_from"), made_from)
+        check_header(self.path, lines[0], made_from)
         for number, line in enumerate(lines[1:], 2):
             try:
                 key, value = json.loads(line)
@@ -148,7 +126,7 @@ class Checkpoint:
             if self.path is not None:
                 with open_locked(self.path) as file:
                     # another process may have died within a line, or the file may have been removed
-                    file.write(line if self._whole_lines(file) else self._header + line)
+                    file.write(line if list(whole_lines(self.path, file)) else self._header + line)
         return self._known[name]
 
 
@@ -158,6 +136,45 @@ def _name(key: dict[str, Any]) -> str:
 
 def _line(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, default=np.ndarray.tolist).encode() + b"\n"
+
+
+def header_line(made_from: dict[str, Any]) -> bytes:
+    """Return the first line of a file of finished pieces."""
+    return _line({"format": FORMAT, "version": VERSION, "made_from": made_from})
+
+
+def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
+    """Yield all lines of a file of finished pieces, and remove an incomplete last one.
+
+    Raises
+    ------
+    ValueError
+        If the file does not begin with a header.
+    """
+    file.seek(0)
+    for number, line in enumerate(file):
+        if number == 0 and not line.startswith(_BEGINNING[: len(line)]):
+            raise ValueError(
+                f"{path}: expected a checkpoint of this program, or no file of this name"
+            )
+        if not line.endswith(b"\n"):
+            file.truncate(file.tell() - len(line))
+            file.seek(0, os.SEEK_END)
+            return
+        yield line
+
+
+def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> None:
+    """Raise a ValueError unless a first line is the header of this format, settings and data."""
+    try:
+        header = json.loads(line)
+    except ValueError:
+        raise ValueError(f"{path}: damaged (the first line is not a header)") from None
+    if header.get("version") != VERSION:
+        raise ValueError(
+            f"{path}: checkpoint of version {header.get('version')}, expected {VERSION}"
+        )
+    check_made_from(path, header.get("made_from"), made_from)
 
 
 def open_locked(path: Path, wait: bool = True) -> Any:

@@ -132,7 +132,7 @@ def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Fil
     if dask is None:
         return by_processes(limit_jobs(jobs, n_items, quiet))
     if jobs != 1:
-        raise ValueError(f"--jobs {jobs}: not available with --dask; expected one of the two")
+        raise ValueError(f"--jobs {jobs}: not available with --dask; expected only one of them")
     return by_dask(dask)
 
 

@@ -4,12 +4,11 @@ program."""
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...models.files import check_writable, read_header, replacing
-from ..console import plain
 
 
 def check_outputs(
@@ -110,29 +109,6 @@ def _is_report(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(record, dict) and {"name", "settings", "rows"} <= set(record)
-
-
-def make_folder(path: Path | None) -> None:
-    """Create a folder and its parents if missing; None: nothing."""
-    try:
-        if path is not None:
-            path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot create this folder ({error.strerror})") from None
-
-
-def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the text files of a report by name into a folder, created if missing; other values
-    become JSON."""
-    make_folder(folder)
-    for name, content in texts.items():
-        text = (
-            content
-            if isinstance(content, str)
-            else json.dumps(plain(content), allow_nan=False, indent=1)
-        )
-        with replacing(folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
 
 
 def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:

@@ -57,7 +57,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
             for writer in writers:
                 writer.release()
         if not n_frames:
-            raise ValueError(f"{path}: no frame to write")
+            raise ValueError(f"{path}: no frames to write")
         if (n_read := _n_frames(temporary)) < n_frames:
             raise ValueError(
                 f"{path}: cannot be written ({n_read} of {n_frames} frames can be read "

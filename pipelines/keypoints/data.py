@@ -430,9 +430,9 @@ def _joined(images: list[Path]) -> list[list[Path]]:
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
-    """The COCO keypoint file of a folder, its content, and its categories with keypoints by id; a
-    ValueError names the file."""
-    files = sorted(folder.glob("*.json"))
+    """The COCO keypoint file of a folder, or a file itself, its content, and its categories with
+    keypoints by id; a ValueError names the file."""
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.json"))
     if (folder / "annotations.json") in files:
         files = [folder / "annotations.json"]
     if len(files) != 1:
@@ -460,6 +460,43 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
     return path, coco, categories
 
 
+def coco_objects(
+    path: Path, coco: dict[str, Any], names_of: dict[Any, list[str]]
+) -> dict[str, list[tuple[dict[str, list[float]], list[float] | None, bool]]]:
+    """The annotated objects of each file: points by name (x, y, visibility), the box (x, y, width,
+    height) if given, and whether it is a crowd.
+
+    ``names_of`` holds the keypoints of the wanted categories by id. A ValueError names the file.
+    """
+    try:
+        files = {image["id"]: image["file_name"] for image in coco["images"]}
+        objects: dict[str, list[Any]] = {name: [] for name in files.values()}
+        for a in coco["annotations"]:
+            if a["category_id"] not in names_of:
+                continue
+            where, names = f"annotation {a.get('id', '')}", names_of[a["category_id"]]
+            values = np.array(a.get("keypoints", []), float)
+            if (
+                len(values) not in (0, 3 * len(names))
+                or not np.isfinite(values).all()
+                or not np.isin(values[2::3], (0, 1, 2)).all()
+            ):
+                raise ValueError(
+                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 "
+                    "for each"
+                )
+            box = a.get("bbox") and np.array(a["bbox"], float).reshape(4).tolist()
+            if box and min(box[2:]) <= 0:
+                raise ValueError(f"{where}: bbox={a['bbox']}, expected a positive width and height")
+            points = dict(zip(names, values.reshape(-1, 3).tolist()))
+            objects[files[a["image_id"]]].append((points, box, bool(a.get("iscrowd"))))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
+        ) from None
+    return objects
+
+
 def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path, coco, categories = read_coco(folder)
     # Faces have the same unit of distance in all files; other objects are matched by name.
@@ -473,60 +510,27 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
             f"{path}: no category with the keypoints "
             f"{' and '.join(schema.length or schema.keypoints)}"
         )
-    try:
-        files_of = {image["id"]: folder / image["file_name"] for image in coco["images"]}
-        instances, boxes, ignore = ({key: list[Any]() for key in files_of} for _ in range(3))
-        for a in coco["annotations"]:
-            if a["category_id"] not in wanted:
-                continue
-            where, names = f"annotation {a.get('id', '')}", wanted[a["category_id"]]
-            values = np.array(a.get("keypoints", []), float)
-            if (
-                len(values) not in (0, 3 * len(names))
-                or not np.isfinite(values).all()
-                or not np.isin(values[2::3], (0, 1, 2)).all()
-            ):
-                raise ValueError(
-                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 "
-                    "for each"
-                )
-            point_of = dict(zip(names, values.reshape(-1, 3).tolist()))
+    images = []
+    for file, objects in coco_objects(path, coco, wanted).items():
+        size = _size(folder / file)
+        instances, boxes, ignore = (list[Any]() for _ in range(3))
+        for points, box, crowd in objects:
             named = {
                 name: (x, y, v >= 2)
-                for name, (x, y, v) in point_of.items()
+                for name, (x, y, v) in points.items()
                 if name in schema.keypoints and v > 0
             }
-            x, y, w, h = np.array(a.get("bbox", [np.nan] * 4), float).tolist()
-            box = [x, y, x + w, y + h]
-            if w <= 0 or h <= 0:
-                raise ValueError(f"{where}: bbox={a['bbox']}, expected a positive width and height")
+            x, y, w, h = box or [np.nan] * 4
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
-            if measured and not a.get("iscrowd"):
-                instances[a["image_id"]].append(named)
-                boxes[a["image_id"]].append(box)
+            if measured and not crowd:
+                for name, point in named.items():
+                    where = f"{path}: {schema.category} {len(instances)} of {Path(file).name}"
+                    _check_inside(where, name, point, size)
+                instances.append(named)
+                boxes.append([x, y, x + w, y + h])
             # an object without a unit of distance: predictions on it are ignored
-            elif "bbox" in a:
-                ignore[a["image_id"]].append(box)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
-        ) from None
-    for key, annotated in instances.items():
-        size = _size(files_of[key])
-        for i, named in enumerate(annotated):
-            for name, point in named.items():
-                _check_inside(
-                    f"{path}: {schema.category} {i} of {files_of[key].name}", name, point, size
-                )
-    known = all(np.isfinite(annotated).all() for annotated in boxes.values())
-    return [
-        _annotated_image(
-            files_of[key],
-            instances[key],
-            ignore[key],
-            schema,
-            (None,),
-            boxes[key] if known else None,
-        )
-        for key in files_of
-    ]
+            elif box:
+                ignore.append([x, y, x + w, y + h])
+        images.append(_annotated_image(folder / file, instances, ignore, schema, (None,), boxes))
+    known = all(np.isfinite(image.boxes).all() for image in images if image.boxes is not None)
+    return images if known else [replace(image, boxes=None) for image in images]

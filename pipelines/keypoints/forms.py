@@ -14,14 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...models.files import replacing
+from ...models.files import make_folder, replacing
 from ...models.keypoints.detections import DetectionOptions
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.face_alignment import align_face, check_size
 from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.schema import Schema
-from ..common.checkpoints import check_made_from, open_locked
-from ..common.outputs import check_outputs, make_folder
+from ..common.checkpoints import check_header, header_line, open_locked, whole_lines
+from ..common.outputs import check_outputs
 from .detect import FileDetections
 from .drawing import write_image
 
@@ -44,8 +44,6 @@ _FIRST = (
     "roll",
 )
 _BATCH = 2000  # rows that are held in memory at a time
-_FORMAT = "annealed faces, unfinished"
-_BEGINNING = json.dumps({"format": _FORMAT})[:-1].encode()
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
@@ -99,7 +97,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
     Returns
     -------
     pandas.DataFrame
-        The columns of ``annealed faces detect --table``: source, frame, time (seconds), person,
+        The columns of ``annealed faces detect --out``: source, frame, time (seconds), person,
         probability, box and keypoints (pixels), yaw, pitch and roll (radians).
 
     Examples
@@ -262,7 +260,7 @@ class Forms:
             If the package that writes .parquet is missing.
         """
         for name, path, endings in (
-            ("table", self.table, (".csv", ".parquet")),
+            ("out", self.table, (".csv", ".parquet")),
             ("coco", self.coco, (".json",)),
         ):
             if path is not None and path.suffix.lower() not in endings:
@@ -335,33 +333,21 @@ class Finished:
                 f"{self.path}: an interrupted run; expected --resume to continue it, or remove "
                 "the file"
             )
-        self.n = 0
         self._file = open_locked(self.path, wait=False)
         try:
-            header = self._file.readline()
-            if not header.startswith(_BEGINNING[: len(header)]):
-                raise ValueError(
-                    f"{self.path}: expected a file of an unfinished run, or no file of this name"
-                )
-            if not header.endswith(b"\n"):  # new, or truncated in the first line
-                self._file.truncate(0)
-                self._file.seek(0)
-                self._write({"format": _FORMAT, "made_from": made_from})
-                return
-            check_made_from(self.path, json.loads(header).get("made_from"), made_from)
-            whole = self._file.tell()
-            for line in self._file:
-                if not line.endswith(b"\n"):
-                    break
-                self.n, whole = self.n + 1, whole + len(line)
-            self._file.truncate(whole)
+            lines = whole_lines(self.path, self._file)
+            if (header := next(lines, None)) is None:
+                self._write(header_line(made_from))
+            else:
+                check_header(self.path, header, made_from)
+            self.n = sum(1 for _ in lines)
         except ValueError:
             self.close()
             raise
 
-    def _write(self, content: dict[str, Any]) -> None:
+    def _write(self, line: bytes) -> None:
         try:
-            self._file.write(json.dumps(content).encode() + b"\n")
+            self._file.write(line)
             self._file.flush()
         except OSError as error:
             raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
@@ -369,7 +355,7 @@ class Finished:
     def add(self, record: dict[str, Any]) -> None:
         """Append a record."""
         self._file.seek(0, os.SEEK_END)
-        self._write(record)
+        self._write(json.dumps(record).encode() + b"\n")
         self.n += 1
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from ...models.files import check_writable, replacing
 from ...models.keypoints.schema import Schema
 from ...vision.images import image_size
 from ..common.image_folders import list_images
-from .data import read_coco, schema_of
+from .data import coco_objects, read_coco, schema_of
 
 LABELS, PROPOSALS = "annotations.json", "proposals.json"
 _NOTHING: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
@@ -54,9 +54,7 @@ class LabelFolder:
         self.refresh()
         names = {path.name for path in self.images}
         proposed = (
-            json.loads((folder / PROPOSALS).read_text(encoding="utf-8"))
-            if (folder / PROPOSALS).is_file()
-            else self._coco
+            read_coco(folder / PROPOSALS)[1] if (folder / PROPOSALS).is_file() else self._coco
         )
         self.proposals = {
             Path(name).name: some
@@ -80,30 +78,17 @@ class LabelFolder:
 
     def _objects(self, coco: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Objects of the category by file name."""
-        try:
-            objects: dict[str, list] = {image["file_name"]: [] for image in coco["images"]}
-            names = {image["id"]: image["file_name"] for image in coco["images"]}
-            points = {
-                c["id"]: c["keypoints"]
-                for c in coco["categories"]
-                if c["name"] == self.schema.category
-            }
-            for a in coco["annotations"]:
-                if a["category_id"] in points and a.get("keypoints"):
-                    values = np.array(a["keypoints"], float).reshape(-1, 3).tolist()
-                    keypoints = {
-                        name: xyv
-                        for name, xyv in zip(points[a["category_id"]], values)
-                        if xyv[2] > 0
-                    }
-                    objects[names[a["image_id"]]].append(
-                        {"keypoints": keypoints, "bbox": a.get("bbox")}
-                    )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
-                f"{self.folder}: not a COCO keypoint file ({type(error).__name__}: {error})"
-            ) from None
-        return objects
+        names_of = {
+            c["id"]: c["keypoints"] for c in coco["categories"] if c["name"] == self.schema.category
+        }
+        return {
+            file: [
+                {"keypoints": {name: p for name, p in points.items() if p[2] > 0}, "bbox": box}
+                for points, box, _ in objects
+                if points
+            ]
+            for file, objects in coco_objects(self.folder, coco, names_of).items()
+        }
 
     def record(self) -> dict[str, Any]:
         """The schema, the labelled images, and the mean object, of size 1 around (0, 0)."""

@@ -11,15 +11,15 @@ import cv2
 import numpy as np
 
 from ... import __version__
+from ...models.files import write_texts
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.features import strongest_features
 from ...models.keypoints.instances.instance_finder import Instance
+from ...models.messages import plain, text
+from ...models.pages.charts import BLUE, GREY, ORANGE, Axes
+from ...models.pages.layout import html_page, small, table
 from ..common.data_urls import jpeg_url
-from ..common.outputs import write_texts
-from ..common.pages import html_page, small, table
-from ..console import plain, text
-from ..tabular.charts import BLUE, GREY, ORANGE, Axes
 from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .evaluate import COLUMNS, TOLERANCES, Evaluation

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ...models.files import write_texts
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
-from ..common.outputs import save_figure, write_texts
+from ..common.outputs import save_figure
 from ..console import markdown_table, print_table
 from .benchmark import Benchmark
 from .evaluate import N_FOLDS, Result

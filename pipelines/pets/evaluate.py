@@ -84,7 +84,9 @@ def evaluate_classifier(
     """
     train, test = divide(files)
     if not test:
-        raise ValueError("no photograph of the test split; expected some, or data without a split")
+        raise ValueError(
+            "no photograph of the test split; expected at least one, or data without a split"
+        )
     unknown = sorted({f.label for f in test} - set(model.classes))
     if unknown:
         raise ValueError(

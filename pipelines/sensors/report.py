@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ...models.files import write_texts
 from ...models.sensors.features import SensorMinutes
-from ..common.outputs import save_figure, write_texts
+from ..common.outputs import save_figure
 from ..console import markdown_table, print_table
 from .evaluate import Prediction
 

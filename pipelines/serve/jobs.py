@@ -20,11 +20,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ...models.messages import short
-from ..console import plain
+from ...models.messages import plain, short
+from ..common.samples import sample
 from .answers.fields import Fields
 from .answers.limits import LIMITS, MAX_WAITING, MEMORY, PREPARE_SECONDS, WAIT_SECONDS, RequestError
-from .answers.samples import sample
 from .uploads import Upload
 
 TABS = ("faces", "camera", "motion", "pets", "select")

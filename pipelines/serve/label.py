@@ -13,8 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ...models.messages import short
-from ..console import plain
+from ...models.messages import plain, short
 from ..keypoints.labelling import LabelFolder
 from .answers.limits import MIB, RequestError
 from .jobs import WorkerPool

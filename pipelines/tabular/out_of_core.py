@@ -14,8 +14,8 @@ from ...learners.sources.files import anywhere
 from ...learners.sources.matrix import parse_bytes
 from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
 from ...models.tabular.encoding import TableEncoding
-from .encoding import LARGE, MAX_ROWS, Table, is_precise
-from .request import Request
+from ...models.tabular.fitting.options import Request
+from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
 from .tables import table_from_frame, usable
 
 _SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice
@@ -165,7 +165,7 @@ def _frame(
             )
             start += n
     if not start:
-        raise ValueError(f"{path}: holds no row")
+        raise ValueError(f"{path}: contains no rows")
     frame = pa.concat_tables(tables).to_pandas()
     pa.default_memory_pool().release_unused()
     return frame

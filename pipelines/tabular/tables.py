@@ -14,7 +14,9 @@ import pandas as pd
 from ...models.files import replacing
 from ...models.messages import first_of, suggestion
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
-from .encoding import (
+from ...models.tabular.fitting.leaks import gap_leaks
+from ...models.tabular.fitting.options import Request
+from ...models.tabular.fitting.table import (
     KINDS,
     Table,
     encode_frame,
@@ -24,8 +26,6 @@ from .encoding import (
     read_target,
     skewed_columns,
 )
-from .leaks import gap_leaks
-from .request import Request
 
 Note = Callable[[str], object]  # receives a line to print
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
@@ -340,7 +340,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
 def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
-        raise ValueError(f"{path}: no row with a target")
+        raise ValueError(f"{path}: no rows with a target")
     if len(rows) < len(y):
         notes.append(f"{len(y) - len(rows)} rows dropped, their target is missing")
     return rows
@@ -664,7 +664,7 @@ def _read_svmlight(path: Path) -> Matrix:
     except (ValueError, OSError, OverflowError) as error:
         raise ValueError(f"{path}: not a readable svmlight file ({error})") from None
     if not X.shape[0]:
-        raise ValueError(f"{path}: holds no row")
+        raise ValueError(f"{path}: contains no rows")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
         raise ValueError(f"{path}: holds NaN or infinity, which a sparse table cannot have")
     table = Matrix(X.tocsr(), y, [str(j) for j in range(X.shape[1])])
@@ -714,8 +714,8 @@ def write_frame(frame: pd.DataFrame, out: Path) -> None:
             frame.to_csv(temporary, index=False, sep="\t" if out.suffix.lower() == ".tsv" else ",")
 
 
-def check_out(path: Path | None, source: Path) -> None:
-    """Check that a table can be written under a name.
+def check_out(option: str, path: Path | None, source: Path) -> None:
+    """Check that a table can be written under the name given by an option.
 
     Raises
     ------
@@ -724,7 +724,7 @@ def check_out(path: Path | None, source: Path) -> None:
     """
     endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):
-        raise ValueError(f"--out {path}: expected a name that ends with {', '.join(endings)}")
+        raise ValueError(f"{option} {path}: expected a name that ends with {', '.join(endings)}")
 
 
 def _free(name: str, names: Sequence[str]) -> str:

@@ -125,7 +125,7 @@ def test_a_read_only_container(tally, container):
             "y",
             "-k",
             "2",
-            "--save",
+            "--out",
             "m.safetensors",
             "--json",
         ),
@@ -150,7 +150,7 @@ def test_a_read_only_container(tally, container):
     # Where it may not write: one line, and nothing is left.
     for name, words in {
         "overlay": ("faces", "detect", "a.png", "--overlay", "/o.png"),
-        "model": ("select", "t.csv", "--target", "y", "-k", "2", "--save", "/m.safetensors"),
+        "model": ("select", "t.csv", "--target", "y", "-k", "2", "--out", "/m.safetensors"),
         "report": ("motion", "evaluate", "--data", ".", "--report", "/report"),
     }.items():
         done = run(*main, *words)

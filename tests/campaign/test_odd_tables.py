@@ -79,7 +79,7 @@ def test_changed_copies(tally, tmp_path):
             "2",
             "--exclude",
             "noise",
-            "--save",
+            "--out",
             model,
             "--json",
             *response,

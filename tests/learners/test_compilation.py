@@ -11,6 +11,7 @@ import annealed.learners as learners
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import threadpoolctl
 from annealed.learners import compilation
 from annealed.learners.designs import kernels
 from annealed.learners.objective import losses
@@ -338,6 +339,26 @@ def test_threads_change_nothing(compiled, response):
             NUMBA_NUM_THREADS=before
         )
     assert np.array_equal(one, three)
+
+
+def blas_threads():
+    """Threads of the loaded BLAS libraries."""
+    libraries = threadpoolctl.threadpool_info()
+    return {each["num_threads"] for each in libraries if each["user_api"] == "blas"}
+
+
+def test_blas_is_limited_in_a_fit_and_restored():
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        outside = blas_threads()
+        inside = []
+        X, f = table(50, 3)
+        with compilation.problem_size(10):
+            inside.append(blas_threads())
+            with compilation.problem_size(10, 2):  # of compiled loops
+                inside.append(blas_threads())
+        learners.FSAClassifier(2).fit(X, f > 0)
+        assert inside == [{1}, {1}]
+        assert blas_threads() == outside
 
 
 @pytest.mark.parametrize("small", [True, False])

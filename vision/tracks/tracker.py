@@ -12,7 +12,7 @@ from .video import read_frames
 
 @dataclass(frozen=True)
 class Tracker:
-    """Follow corners through a video by pyramidal Lucas-Kanade [1]_.
+    """Track corners through a video by pyramidal Lucas-Kanade [1]_.
 
     Each step is verified by tracking backwards [2]_.
 
@@ -100,7 +100,7 @@ class Tracker:
                 "motion needs at least 2"
             )
         if not n_points:
-            raise ValueError(f"{path}: no corner found to follow")
+            raise ValueError(f"{path}: no corner to track")
         tracks = np.full((len(rows), n_points, 2), np.nan)
         for t, (numbers, points) in enumerate(rows):
             tracks[t, numbers] = points

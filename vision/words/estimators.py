@@ -189,7 +189,7 @@ class VisualWords(_Transformer, WordCounts):
 
 
 class PetFeatures(_Transformer, PetColumns):
-    """Features of photographs.
+    """Features of photographs: visual words and colours.
 
     Visual words in five spatial bins, words of the head, and a joint colour histogram.
 
@@ -261,7 +261,9 @@ class PetFeatures(_Transformer, PetColumns):
         if self.heads:
             descriptors = (d for d in self.each(self.describe_head, X) if d is not None)
             if (first := next(descriptors, None)) is None:
-                raise ValueError("no photograph has a head box; expected some, or heads=False")
+                raise ValueError(
+                    "no photograph has a head box; expected at least one, or heads=False"
+                )
             head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
             self.head_words_ = head_words.fit(chain([first], descriptors))
         return self

@@ -113,8 +113,8 @@ def _draw(
     name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None
 ) -> None:
     """Draw the figure of a name, or all, reusing the cells of its table."""
+    from annealed.models.files import make_folder
     from annealed.pipelines.common.checkpoints import Checkpoint
-    from annealed.pipelines.common.outputs import make_folder
 
     from ..registry import draw
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from annealed.models.files import make_folder
 from annealed.pipelines.common.config import check_names
-from annealed.pipelines.common.outputs import make_folder
 
 
 @dataclass(frozen=True)

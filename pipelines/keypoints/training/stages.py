@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....models.files import check_writable, replacing
+from ....models.files import check_writable, make_folder, replacing
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.schema import Schema
 from ....models.keypoints.serialisation import read_cascade, read_guide, write_parts
@@ -19,7 +19,6 @@ from ....models.keypoints.windows.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
 from ...common.file_map import Jobs
-from ...common.outputs import make_folder
 from ...common.provenance import source_of_code
 from ..data import AnnotatedImage
 from ..faces import ANCHORS, FACES

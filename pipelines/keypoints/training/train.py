@@ -13,12 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....models.files import check_writable
+from ....models.files import check_writable, make_folder
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.windows.window_models import Localisation
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.file_map import Jobs
-from ...common.outputs import make_folder
 from ..data import AnnotatedImage
 from ..evaluate import evaluate_detector
 from ..objects import rotate_upright

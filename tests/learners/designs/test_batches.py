@@ -85,7 +85,7 @@ def test_bad_batches_are_named():
     X, y, weight = _data()
     frame = pd.DataFrame(X[:10, :3], columns=list("abc"))
     for made, message in (
-        ([], "batches of 0 rows and 0 columns; expected some of both"),
+        ([], "batches of 0 rows and 0 columns; expected at least one of each"),
         ([(X[:0], y[:0])], "batches of 0 rows and 60 columns"),
         ([X], "batch 0 of batches is a ndarray; expected"),
         (

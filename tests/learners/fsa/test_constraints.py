@@ -103,7 +103,7 @@ def test_names_masks_groups_and_paths():
         ({"monotone": [1, 0]}, "or one of .1, 0, -1 for each column"),
         (
             {"monotone": {3: 1}, "bounds": {3: (0, 1)}},
-            "column 3 is in bounds and in monotone; expected one of them",
+            "column 3 is in bounds and in monotone; expected only one of them",
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_columns_in_and_out_of_forward_backward(model):
     ):
         model(1, include=[1, 2]).fit(X, y)
     with pytest.raises(
-        ValueError, match="column 'c4' is in include and in exclude; expected one of them"
+        ValueError, match="column 'c4' is in include and in exclude; expected only one of them"
     ):
         model(3, include=["c4"], exclude=[4]).fit(X, y)
 

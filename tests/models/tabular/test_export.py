@@ -88,7 +88,7 @@ def numbers(fill):
 
 
 def encoded(estimator, target, *columns, fill=0.5):
-    """A model of a table, as ``annealed select --save`` stores it."""
+    """A model of a table, as ``annealed select --out`` stores it."""
     encoding = TableEncoding((*numbers(fill), *columns))
     return TabularModel.from_estimator(
         estimator.fit(encoding.encode(HOLES), TARGETS[target]), encoding

@@ -68,7 +68,7 @@ def test_select_groups_its_options_under_plain_metavars():
     titles = ("Target and task", "Columns", "Rows", "Certainty", "Input", "Output")
     places = [shown.index(f"\n{title}:\n") for title in ("Arguments", *titles)]
     assert places == sorted(places)
-    assert "--include COLUMN" in shown and "--config FILE" in shown and "-o, --out TABLE" in shown
+    assert "--include COLUMN" in shown and "--config FILE" in shown and "-o, --out FILE" in shown
     assert not {"<str>", "<path>", "<list[str]>", "<Any>", "{TABLE}"} & set(shown.split())
 
 

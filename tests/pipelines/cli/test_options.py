@@ -1,8 +1,11 @@
 """Options that a dataclass declares for a command, and for two groups of commands alike."""
 
+import json
 from dataclasses import dataclass
 from typing import Annotated
 
+import helpers
+import pandas as pd
 import pytest
 import typer
 from annealed.pipelines.cli.app import app
@@ -58,3 +61,38 @@ def test_keypoints_and_faces_have_the_same_options(name):
         for group in ("faces", "keypoints")
     )
     assert faces == keypoints
+
+
+def test_a_sample_table_is_selected_from_and_predicted(tmp_path):
+    model, table = tmp_path / "m.safetensors", tmp_path / "t.csv"
+    result = helpers.run("select", "--sample", "-k", 2, "-o", model, "--table", table, "--json")
+    record = json.loads(result.stdout)
+    assert record["settings"]["target"] == "diagnosis" and len(record["selected"]) == 2
+    result = helpers.run("predict", model, table, "--json")
+    assert json.loads(result.stdout)["rows"] == record["n_rows"] == 569
+    for given, message in (
+        ((), "no TABLE"),
+        (("--sample", table), "--sample: not available with a file"),
+    ):
+        result = helpers.run("select", *given)
+        assert result.exit_code == 2 and message in result.stderr
+
+
+def test_former_names_of_out_work_with_a_warning(tmp_path):
+    model, table = tmp_path / "m.safetensors", tmp_path / "t.csv"
+    result = helpers.run("select", "--sample", "-k", 2, "--save", model, "--out", table)
+    assert result.exit_code == 0 and "--save is now --out" in result.stderr
+    assert "is now --table" in result.stderr and len(pd.read_csv(table).columns) == 3
+    assert helpers.run("predict", model, table).exit_code == 0
+    both = ("select", "--sample", "--save", model, "--out", model)
+    result = helpers.run(*both)
+    assert result.exit_code == 2 and "the former name of --out" in result.stderr
+    faces = tmp_path / "faces.csv"
+    result = helpers.run("faces", "detect", "--table", faces, "--quiet")
+    assert "--table is now --out" in result.stderr and len(pd.read_csv(faces)) == 1
+    tracks = tmp_path / "tracks.csv"
+    command = ("motion", "segment", "--sample", "--motions", 3, "--json")
+    result = helpers.run(*command, "--tracks", tracks)
+    assert "--tracks is now --out" in result.stderr
+    labels = set(pd.read_csv(tracks).label)
+    assert labels == {-1, 0, 1, 2} and json.loads(result.stdout)["motions"] == 3

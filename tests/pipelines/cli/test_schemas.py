@@ -83,7 +83,7 @@ def table(tmp_path):
 
 def test_tables(table, tmp_path):
     model = tmp_path / "model.safetensors"
-    check("annealed select", table, "--target", "y", "-k", "2", "--save", model)
+    check("annealed select", table, "--target", "y", "-k", "2", "--out", model)
     check("annealed select", table, "--target", "y", "-k", "auto", "--response", "piecewise")
     check("annealed select", table, "--target", "y", "--fdr", "0.2", "--intervals")
     check("annealed select", table, "--target", "none", code=2)

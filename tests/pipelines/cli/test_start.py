@@ -91,7 +91,7 @@ def test_a_table(folder):
     np.savetxt(
         table, np.column_stack([rows, rows[:, 0] > 0]), delimiter=",", header="a,b,c,y", comments=""
     )
-    loaded, _ = modules("select", table, "--target", "y", "-k", 1, "--save", model, "--json")
+    loaded, _ = modules("select", table, "--target", "y", "-k", 1, "--out", model, "--json")
     assert not loaded & {"numba", "matplotlib", "torch", "cv2"}
     loaded, _ = modules("predict", model, table, "--json")
     assert not loaded & {"numba", "matplotlib", "torch", "cv2", "sklearn"}

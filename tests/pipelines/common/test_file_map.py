@@ -66,7 +66,7 @@ def whole(folder):
     """The answer and the table of this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        return answers(detect("--table", "whole.csv")), (folder / "whole.csv").read_bytes()
+        return answers(detect("--out", "whole.csv")), (folder / "whole.csv").read_bytes()
 
 
 def processes(cluster):
@@ -76,7 +76,7 @@ def processes(cluster):
 
 def test_photographs_on_a_cluster(cluster, folder, whole, monkeypatch):
     monkeypatch.chdir(folder)
-    files = ("--table", "dask.csv", "--coco", "dask.json", "--crops", "crops")
+    files = ("--out", "dask.csv", "--coco", "dask.json", "--crops", "crops")
     assert answers(detect("--dask", cluster.scheduler_address, *files)) == whole[0]
     assert (folder / "dask.csv").read_bytes() == whole[1]
     assert whole[0][0] == 1 and "bad.png" in whole[0][1] and "the first of 2 frames" in whole[0][1]
@@ -92,7 +92,7 @@ def test_a_killed_worker(cluster, folder, whole, monkeypatch):
             os.kill(victims[0], signal.SIGKILL)
 
     monkeypatch.setattr(forms.Finished, "add", killing)
-    result = detect("--dask", cluster.scheduler_address, "--table", "killed.csv")
+    result = detect("--dask", cluster.scheduler_address, "--out", "killed.csv")
     assert answers(result) == whole[0] and (folder / "killed.csv").read_bytes() == whole[1]
     assert victims[0] not in processes(cluster)
 
@@ -138,7 +138,7 @@ def test_a_scheduler_that_goes_away(folder, whole, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(forms.Finished, "add", killing)
-            stopped = detect("--dask", address, "--table", "stopped.csv")
+            stopped = detect("--dask", address, "--out", "stopped.csv")
     finally:
         for process in (scheduler, worker):
             process.kill()
@@ -149,7 +149,7 @@ def test_a_scheduler_that_goes_away(folder, whole, monkeypatch):
         in stopped.stderr.splitlines()[-1]
     )
     assert len((folder / "stopped.csv.unfinished").read_bytes().splitlines()) == 3
-    again = detect("--table", "stopped.csv", "--resume")
+    again = detect("--out", "stopped.csv", "--resume")
     assert answers(again)[2] == whole[0][2] and (folder / "stopped.csv").read_bytes() == whole[1]
 
 
@@ -186,8 +186,8 @@ def test_options_that_do_not_go_together(folder, monkeypatch):
         (("faces", "detect", "in", "--dask", "tcp://x:1", "--jobs", 2), "--jobs 2"),
         (("faces", "detect", "x.mp4", "--dask", "tcp://x:1"), "expected photographs"),
         (
-            ("motion", "segment", "x.mp4", "--dask", "tcp://x:1", "--tracks", "t.csv"),
-            "--tracks t.csv",
+            ("motion", "segment", "x.mp4", "--dask", "tcp://x:1", "--out", "t.csv"),
+            "--out t.csv",
         ),
     ):
         result = run(*arguments)

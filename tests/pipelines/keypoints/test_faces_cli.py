@@ -107,7 +107,7 @@ def test_points_in_boxes_of_known_faces(tmp_path):
     picture, boxes, table = tmp_path / "a.png", tmp_path / "boxes.csv", tmp_path / "t.csv"
     Image.fromarray(faces_detect.sample_photograph()).save(picture)
     boxes.write_text("image,x0,y0,x1,y1\na.png,180,87,271,178\na.png,20,300,90,370\n")
-    (record,) = lines(run("faces", "detect", picture, "--boxes", boxes, "--json", "--table", table))
+    (record,) = lines(run("faces", "detect", picture, "--boxes", boxes, "--json", "--out", table))
     first, second = (face["probability"] for face in record["faces"])
     assert first > 0.9 > 0.5 > second
     for text, message in (

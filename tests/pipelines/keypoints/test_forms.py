@@ -62,7 +62,7 @@ def test_table_json_and_coco_say_the_same(folder, tmp_path):
         "faces",
         "detect",
         folder,
-        "--table",
+        "--out",
         names[0],
         "--coco",
         names[2],
@@ -70,7 +70,7 @@ def test_table_json_and_coco_say_the_same(folder, tmp_path):
         tmp_path / "crops",
         *more,
     )
-    second = run("faces", "detect", folder, "--table", names[1], "--coco", names[3], *more)
+    second = run("faces", "detect", folder, "--out", names[1], "--coco", names[3], *more)
     assert first.exit_code == second.exit_code == 1  # one file is damaged, and said to be
     records = [json.loads(line) for line in first.stdout.splitlines()]
     assert [r["image"] for r in records] == [
@@ -138,7 +138,7 @@ class Killed(BaseException):
 
 
 def test_a_killed_run_goes_on_and_gives_the_same(folder, tmp_path, monkeypatch):
-    base = ("faces", "detect", folder, "--quiet", "--json", "--roll", 0, "--table")
+    base = ("faces", "detect", folder, "--quiet", "--json", "--roll", 0, "--out")
     monkeypatch.setattr(image_folders, "MAX_FEW", 2)  # the rest is few, the whole is not
     whole = run(*base, tmp_path / "whole.csv")
     keep, stopped = Finished.add, tmp_path / "stopped.csv"
@@ -195,7 +195,7 @@ def test_a_video_is_a_table_of_frames(tmp_path):
     face = sample_photograph()[40:230, 130:320]
     write_video(tmp_path / "clip.avi", (face for _ in range(4)), 10.0)
     more = (
-        "--table",
+        "--out",
         tmp_path / "t.csv",
         "--coco",
         tmp_path / "c.json",
@@ -217,21 +217,19 @@ def test_a_video_is_a_table_of_frames(tmp_path):
         f"{tmp_path / 'clip.avi'}#00000{i}" for i in (0, 2)
     ]
     assert len(list((tmp_path / "crops").iterdir())) == 2
-    refused = run(
-        "faces", "detect", tmp_path / "clip.avi", "--table", tmp_path / "t.csv", "--resume"
-    )
+    refused = run("faces", "detect", tmp_path / "clip.avi", "--out", tmp_path / "t.csv", "--resume")
     assert refused.exit_code == 2 and "--resume: expected photographs" in refused.stderr
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("--table", "t.xlsx"), "--table t.xlsx: expected a name that ends in .csv or .parquet"),
+        (("--out", "t.xlsx"), "--out t.xlsx: expected a name that ends in .csv or .parquet"),
         (("--coco", "c.txt"), "--coco c.txt: expected a name that ends in .json"),
         (("--crops", "crops", "--size", "4"), "size=4: expected a whole number from 8 to 4096"),
-        (("--resume",), "--resume: expected photographs, and --table or --coco"),
-        (("--table", "t.csv", "--assembly", "none"), "expected an assembly, not 'none'"),
-        (("--table", "no/t.csv"), "no/t.csv: cannot be written"),
+        (("--resume",), "--resume: expected photographs, and --out or --coco"),
+        (("--out", "t.csv", "--assembly", "none"), "expected an assembly, not 'none'"),
+        (("--out", "no/t.csv"), "no/t.csv: cannot be written"),
         (("no/*.jpg",), "no/*.jpg: no file matches this pattern"),
         (("empty",), "empty: no image in this folder"),
         (("-",), "-: expected a list of paths on stdin"),
@@ -346,9 +344,9 @@ def test_forms_of_made_records(tmp_path):
 
 def test_two_runs_do_not_share_an_output(folder, tmp_path):
     whole, shared = tmp_path / "whole.csv", tmp_path / "shared.csv"
-    assert run("faces", "detect", folder, "--quiet", "--roll", 0, "--table", whole).exit_code == 1
+    assert run("faces", "detect", folder, "--quiet", "--roll", 0, "--out", whole).exit_code == 1
     add, seconds = Finished.add, []
-    command = ("faces", "detect", folder, "--quiet", "--roll", 0, "--table", shared, "--resume")
+    command = ("faces", "detect", folder, "--quiet", "--roll", 0, "--out", shared, "--resume")
 
     def with_a_second_run(self, record):
         add(self, record)
@@ -377,7 +375,7 @@ def test_a_name_that_is_not_utf8(suffix, folder, tmp_path):
     out = tmp_path / f"t.{suffix}"
     assert (
         run(
-            "faces", "detect", tmp_path / "in", "--quiet", "--json", "--roll", 0, "--table", out
+            "faces", "detect", tmp_path / "in", "--quiet", "--json", "--roll", 0, "--out", out
         ).exit_code
         == 0
     )
@@ -390,10 +388,10 @@ def test_a_name_that_is_not_utf8(suffix, folder, tmp_path):
 def test_a_file_of_somebody_else_is_kept(content, folder, tmp_path):
     foreign = tmp_path / "t.csv.unfinished"
     foreign.write_bytes(content)
-    result = run("faces", "detect", folder, "--table", tmp_path / "t.csv", "--resume")
+    result = run("faces", "detect", folder, "--out", tmp_path / "t.csv", "--resume")
     assert (
         result.exit_code == 2
-        and "expected a file of an unfinished run" in result.stderr
+        and "expected a checkpoint of this program" in result.stderr
         and foreign.read_bytes() == content
     )
 
@@ -407,5 +405,5 @@ def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("annealed.pipelines.keypoints.video.detect_video", frames)
-    result = run("faces", "detect", *source, "--table", tmp_path / "t.csv")
+    result = run("faces", "detect", *source, "--out", tmp_path / "t.csv")
     assert result.exit_code == code and (tmp_path / "t.csv").exists() == (code == 0)

@@ -423,7 +423,7 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     frames = list(Scene().frames())[:12]
     write_video(video, frames, 10.0)
     more = (
-        "--tracks",
+        "--out",
         tmp_path / "t.npz",
         "--masks",
         masks,
@@ -457,8 +457,8 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     again = run("motion", "segment", tmp_path / "t.npz", "--masks", masks)
     assert again.exit_code == 2 and "masks need images; expected a video" in again.stderr
     for arguments, message in (
-        (("--tracks", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
-        ((video, "--tracks", tmp_path / "t.csv"), "--tracks: expected one FILE instead of 2"),
+        (("--out", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
+        ((video, "--out", tmp_path / "t.csv"), "--out: expected one FILE instead of 2"),
         (("--masks", video), "cannot create this folder"),
     ):
         refused = run("motion", "segment", video, *arguments)

@@ -117,7 +117,7 @@ def test_the_files_of_the_commands_come_on_request(client, tmp_path, monkeypatch
     archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(answer["files"].partition(",")[2])))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(image_folders, "MAX_FEW", -1)  # the same loops as the server's
-    options = ("--table", "t.csv", "--coco", "c.json", "--crops", "crops", "--landmarks")
+    options = ("--out", "t.csv", "--coco", "c.json", "--crops", "crops", "--landmarks")
     assert run("faces", "detect", "a.png", *options).exit_code == 0
     assert archive.namelist() == ["a_face1.png", "faces.csv", "faces.json"]
     for name, written in (

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
         "y",
         "-k",
         2,
-        "--save",
+        "--out",
         folder / "m.safetensors",
         "--report",
         folder / "report",

@@ -43,9 +43,9 @@ def test_weekends_are_found_and_predicted(tmp_path, style):
         tmp_path,
         frame,
         1,
-        "--save",
-        tmp_path / "m",
         "--out",
+        tmp_path / "m",
+        "--table",
         tmp_path / "o.csv",
         "--report",
         tmp_path,
@@ -98,7 +98,7 @@ def test_an_empty_date_in_new_rows_is_said(tmp_path):
     frame = pd.DataFrame(
         {"day": DAYS.strftime("%Y-%m-%d"), "y": 5.0 * (DAYS.month == 6) + 0.1 * NOISE}
     )
-    select(tmp_path, frame, 1, "--save", tmp_path / "m")
+    select(tmp_path, frame, 1, "--out", tmp_path / "m")
     result = predict(tmp_path, pd.DataFrame({"day": ["2024-06-01", None]}))
     assert (
         result["prediction"][0] > 4.5
@@ -125,7 +125,7 @@ def test_levels_in_an_order_are_ranks(tmp_path, levels):
     frame = pd.DataFrame(
         {"size": np.array(levels)[RANK], "x": NOISE, "y": 2.0 * RANK + 0.1 * NOISE}
     )
-    record, message = select(tmp_path, frame, 1, "--save", tmp_path / "m")
+    record, message = select(tmp_path, frame, 1, "--out", tmp_path / "m")
     (column,) = record["selected"]
     assert (column["name"], column["kind"], column["ranks"]) == ("size", "rank", list(levels))
     assert column["coefficient"] == pytest.approx(2, abs=0.05)
@@ -180,9 +180,9 @@ INCOME = np.exp(RNG.normal(7, 1.2, N)).round(2)
 def test_a_logarithm_is_taken_where_it_says_more(tmp_path):
     frame = pd.DataFrame({"income": INCOME, "x": NOISE, "y": 2.0 * np.log(INCOME) + 0.1 * NOISE})
     options = (
-        "--save",
-        tmp_path / "m",
         "--out",
+        tmp_path / "m",
+        "--table",
         tmp_path / "o.csv",
         "--report",
         tmp_path,

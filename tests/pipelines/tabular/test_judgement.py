@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from annealed.models.files import read_model, write_model
 from annealed.models.tabular.encoding import TableEncoding
-from annealed.pipelines.tabular.encoding import Table
-from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import guess_task
+from annealed.models.tabular.fitting.options import Request
+from annealed.models.tabular.fitting.selection import guess_task
+from annealed.models.tabular.fitting.table import Table
+from annealed.models.tabular.fitting.validation import HeldOut, folds, measures
 from annealed.pipelines.tabular.tables import read_table
-from annealed.pipelines.tabular.validation import HeldOut, folds, measures
 from helpers import run
 
 HEIGHT = list(range(58, 73))  # of women, and their weight: McNeil, Interactive Data Analysis, 1977
@@ -138,7 +138,7 @@ Y = PEOPLE / 1e5 + (DAYS - DAYS.min()).days.to_numpy() / 100
 
 def test_thousands_separators(tmp_path):
     table = pd.DataFrame({"people": [f"{p:,}" for p in PEOPLE], "x": X, "y": Y})
-    record, stderr = select(tmp_path, table, "y", 1, "--save", tmp_path / "m")
+    record, stderr = select(tmp_path, table, "y", 1, "--out", tmp_path / "m")
     assert names(record) == ["people"] and record["selected"][0]["kind"] == "number"
     assert (
         f"1 column of numbers with thousands separators, such as {PEOPLE[0]:,} (override: "
@@ -194,7 +194,7 @@ def test_decimal_commas_are_no_thousands(tmp_path):
 )
 def test_dates_in_two_orders(tmp_path, order, style):
     table = pd.DataFrame({"day": DAYS.strftime(style), "x": X, "y": Y - PEOPLE / 1e5})
-    record, stderr = select(tmp_path, table, "y", 1, "--save", tmp_path / "m")
+    record, stderr = select(tmp_path, table, "y", 1, "--out", tmp_path / "m")
     assert names(record) == ["day"] and record["selected"][0]["kind"] == "date"
     assert (
         f"1 column of dates such as {table['day'][0]}, read as {order} (override: --dates)"
@@ -291,7 +291,7 @@ def city_model(tmp_path, request):
     frame = pd.DataFrame(
         {"age": AGE, "city": CITY, "y": 0.1 * AGE + 3.0 * (CITY == "Oslo") - 2.0 * (CITY == "Bonn")}
     )
-    select(tmp_path, frame, "y", 2, "--save", tmp_path / "m", "--response", request.param)
+    select(tmp_path, frame, "y", 2, "--out", tmp_path / "m", "--response", request.param)
     return tmp_path / "m"
 
 
@@ -360,7 +360,7 @@ def test_an_empty_column_is_refused_unless_it_may_be(city_model):
 def test_rare_and_missing_levels_take_the_unknown(tmp_path):
     words = np.array(["a"] * 30 + ["b"] * 25 + ["c", "d", "e"] + [""] * 2)
     frame = pd.DataFrame({"word": words, "y": 2.0 * (words == "b") + 5.0 * (words == "")})
-    select(tmp_path, frame, "y", 1, "--save", tmp_path / "m")
+    select(tmp_path, frame, "y", 1, "--out", tmp_path / "m")
     _, result = predict(tmp_path / "m", "word,x\nc,1\nnew,1\n,1\n")
     assert result["prediction"][0] == result["prediction"][1] != result["prediction"][2]
     assert (

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from annealed.models.tabular.encoding import CATEGORY, ColumnEncoding, TableEncoding
-from annealed.pipelines.tabular import leaks as module
-from annealed.pipelines.tabular.encoding import Table
-from annealed.pipelines.tabular.leaks import leaks
+from annealed.models.tabular.fitting import leaks as module
+from annealed.models.tabular.fitting.leaks import leaks
+from annealed.models.tabular.fitting.table import Table
 from sklearn.tree import DecisionTreeClassifier
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from annealed.learners import Constraints, FSAClassifier, FSARegressor, ScoreCardClassifier
 from annealed.learners.objective.losses import get_loss
+from annealed.models.tabular.fitting.settings import _PARTS, NOT_SET, Request, _with_params
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.tabular import selection
-from annealed.pipelines.tabular.settings import _PARTS, NOT_SET, Request, _with_params
 from helpers import run
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -243,7 +243,7 @@ def test_a_test_file(folder):
         "ill",
         "--test",
         folder / "test.csv",
-        "--save",
+        "--out",
         folder / "m",
         "--score",
         "roc_auc",
@@ -375,12 +375,12 @@ def test_stdin_and_spreadsheets(folder):
     text = (folder / "numbers.csv").read_bytes()
     done = CliRunner().invoke(
         app,
-        ["select", "-", "--target", "y", "-k", "2", "--json", "--save", str(folder / "m")],
+        ["select", "-", "--target", "y", "-k", "2", "--json", "--out", str(folder / "m")],
         input=text,
     )
     assert done.exit_code == 0, done.output
     pd.read_csv(folder / "numbers.csv").to_excel(folder / "numbers.xlsx", index=False)
-    record = select(folder / "numbers.xlsx", "y", "--out", folder / "two.xlsx", k=2)
+    record = select(folder / "numbers.xlsx", "y", "--table", folder / "two.xlsx", k=2)
     assert names(record) == {c["name"] for c in json.loads(done.stdout)["selected"]} == {"a", "b"}
     assert set(pd.read_excel(folder / "two.xlsx").columns) == {"a", "b", "y"}
     rows = CliRunner().invoke(app, ["predict", str(folder / "m"), "-"], input=text)

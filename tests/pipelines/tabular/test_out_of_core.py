@@ -204,7 +204,7 @@ def test_a_model_and_a_report(frame, folder, tmp_path):
     frame.iloc[:100].to_parquet(tmp_path / "new.parquet")
     model, report = tmp_path / "m.safetensors", tmp_path / "report"
     result = select(
-        folder, "-k", "auto", "--memory-limit", "300KB", "--save", model, "--report", report
+        folder, "-k", "auto", "--memory-limit", "300KB", "--out", model, "--report", report
     )
     assert result.exit_code == 0 and (report / "select.html").exists()
     predicted = json.loads(run("predict", model, tmp_path / "new.parquet", "--json").stdout)
@@ -324,7 +324,7 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         ((folder, "-k", 2, "--card"), "--card: needs the table in memory"),
         ((folder, "--fdr", 0.1), "--fdr: needs the table in memory"),
         (
-            (folder, "-k", 2, "--out", tmp_path / "o.csv"),
+            (folder, "-k", 2, "--table", tmp_path / "o.csv"),
             "o.csv: not available for out-of-core tables",
         ),
         (

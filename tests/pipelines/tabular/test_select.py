@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import guess_task
+from annealed.models.tabular.fitting.options import Request
+from annealed.models.tabular.fitting.selection import guess_task
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
 from sklearn.datasets import dump_svmlight_file
@@ -147,7 +147,7 @@ def test_guess_task():
             ("--target", "y", "-k", 1),
             "no usable column (1 column dropped, constant",
         ),
-        ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no row with a target"),
+        ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no rows with a target"),
         ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "a single value ('b')"),
         (
             "t.csv",
@@ -208,7 +208,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
         "t.csv: a folder, expected a table"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
-    assert "t.svm: holds no row" in run("select", tmp_path / "t.svm", "-k", 1).stderr
+    assert "t.svm: contains no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr
 
 
 def test_more_than_there_are(tmp_path):
@@ -228,9 +228,9 @@ def noise(tmp_path, y):
 def test_noise_gives_no_column_but_all_files(tmp_path):
     y = np.where(np.random.default_rng(2).random(100) < 0.7, "yes", "no")
     files = [
-        "--out",
+        "--table",
         tmp_path / "out.csv",
-        "--save",
+        "--out",
         tmp_path / "m.safetensors",
         "--report",
         tmp_path / "report",
@@ -256,7 +256,7 @@ def test_noise_gives_no_column_of_curves(tmp_path):
         "--response",
         "piecewise",
         "--json",
-        "--save",
+        "--out",
         tmp_path / "m.safetensors",
     )
     record = json.loads(result.stdout)
@@ -369,7 +369,7 @@ def test_a_score_card(tmp_path):
     frame = carded(tmp_path)
     arguments = ("select", tmp_path / "t.csv", "--target", "ill", "-k", 4, "--card", "--quiet")
     result = run(
-        *arguments, "--json", "--report", tmp_path / "report", "--save", tmp_path / "m.safetensors"
+        *arguments, "--json", "--report", tmp_path / "report", "--out", tmp_path / "m.safetensors"
     )
     assert result.exit_code == 0, result.output
     card = json.loads(result.stdout)["card"]

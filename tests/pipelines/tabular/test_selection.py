@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 from annealed.learners.model_selection.size import beats_constant
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
-from annealed.pipelines.tabular import validation
-from annealed.pipelines.tabular.encoding import Table
-from annealed.pipelines.tabular.report import page
-from annealed.pipelines.tabular.request import Request
-from annealed.pipelines.tabular.selection import check_target, select_columns, select_file
-from annealed.pipelines.tabular.validation import HeldOut, errors, folds, measures
+from annealed.models.tabular.fitting import validation
+from annealed.models.tabular.fitting.options import Request
+from annealed.models.tabular.fitting.selection import check_target, select_columns
+from annealed.models.tabular.fitting.table import Table
+from annealed.models.tabular.fitting.validation import HeldOut, errors, folds, measures
+from annealed.models.tabular.report import page
+from annealed.pipelines.tabular.selection import select_file
 
 X = np.random.default_rng(0).standard_normal((200, 12))
 ENCODING = TableEncoding(tuple(ColumnEncoding(f"c{j}", fill=0.0) for j in range(12)))

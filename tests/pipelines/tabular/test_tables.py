@@ -9,10 +9,10 @@ import pytest
 from annealed.models import load_model
 from annealed.models.tabular import encoding
 from annealed.models.tabular.encoding import TableEncoding
-from annealed.pipelines.tabular import encoding as tables_encoding
+from annealed.models.tabular.fitting import table as tables_encoding
+from annealed.models.tabular.fitting.options import Request
+from annealed.models.tabular.fitting.table import Table
 from annealed.pipelines.tabular import tables
-from annealed.pipelines.tabular.encoding import Table
-from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
@@ -90,7 +90,7 @@ def test_what_becomes_of_each_column(path):
 def test_selected_with_score_report_table_and_model(path, tmp_path):
     folder = tmp_path / "report"
     saved, out = tmp_path / "m.safetensors", tmp_path / "chosen.tsv"
-    options = ("--report", folder, "--save", saved, "--out", out, "--exclude", "boarded", "--json")
+    options = ("--report", folder, "--out", saved, "--table", out, "--exclude", "boarded", "--json")
     result = run("select", path, "--target", "survived", "-k", 3, *options)
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
@@ -146,7 +146,7 @@ def test_piecewise_responses_keep_gaps(path, tmp_path):
 
 def test_unknown_levels_and_missing_columns_in_prediction(path, tmp_path):
     saved = tmp_path / "m.safetensors"
-    assert run("select", path, "--target", "survived", "-k", 3, "--save", saved).exit_code == 0
+    assert run("select", path, "--target", "survived", "-k", 3, "--out", saved).exit_code == 0
     frame = passengers().drop(columns="survived").head(5)
     frame.loc[0, "sex"] = "other"
     frame.loc[1, "age"] = np.nan
@@ -222,8 +222,8 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
         (rows("a,y,b", *NUMBERS), ("--encoding", "utf-99"), "expected a known --encoding"),
         (
             rows("a,y,b", *NUMBERS),
-            ("--out", "x.xls"),
-            "--out x.xls: expected a name that ends with .csv",
+            ("--table", "x.xls"),
+            "--table x.xls: expected a name that ends with .csv",
         ),
         (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a number or auto"),
         (
@@ -248,7 +248,7 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))
     message = "t.csv: rows end in a separator, unlike the header"
-    options = ("--save", tmp_path / "m", "--out", tmp_path / "o.csv", "--json")
+    options = ("--out", tmp_path / "m", "--table", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)
     assert {column["name"] for column in record["selected"]} == {"a", "b"} and record["scores"][
@@ -327,7 +327,7 @@ def test_columns_that_must_stay(path):
 
 def test_no_output_replaces_the_table(tmp_path):
     table = csv(tmp_path, rows("a,y,b", *NUMBERS))
-    for option in ("--out", "--save"):
+    for option in ("--table", "--out"):
         result = run("select", table, "--target", "y", "-k", 1, option, table)
         assert result.exit_code == 2 and "is an input of this command" in result.stderr
     result = run("predict", table, table)
@@ -353,7 +353,7 @@ def test_queries_of_svmlight_group_the_rows(tmp_path):
     assert len(np.unique(table.row_groups)) == 6 and "stay together" in table.notes[0]
     (tmp_path / "e.svm").write_text("")
     result = run("select", tmp_path / "e.svm", "-k", 1)
-    assert result.exit_code == 2 and "e.svm: holds no row" in result.stderr
+    assert result.exit_code == 2 and "e.svm: contains no rows" in result.stderr
 
 
 def test_matrix_model_predicts_npz_and_csv(tmp_path):
@@ -363,7 +363,7 @@ def test_matrix_model_predicts_npz_and_csv(tmp_path):
     y = np.nan_to_num(X[:, 2] - X[:, 5])
     np.savez(tmp_path / "t.npz", X=X, y=y, names=[f"g{j}" for j in range(9)])
     saved, out = tmp_path / "m.safetensors", tmp_path / "o.npz"
-    assert run("select", tmp_path / "t.npz", "-k", 2, "--save", saved, "--out", out).exit_code == 0
+    assert run("select", tmp_path / "t.npz", "-k", 2, "--out", saved, "--table", out).exit_code == 0
     pd.DataFrame(X, columns=[f"g{j}" for j in range(9)]).to_csv(tmp_path / "t.csv", index=False)
     answers = [
         json.loads(run("predict", saved, tmp_path / name, "--json").stdout)["prediction"]

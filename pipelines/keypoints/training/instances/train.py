@@ -103,7 +103,7 @@ def train_probabilities(
     true = [shape for shape in shapes if shape.is_face]
     if not true:
         raise ValueError(
-            "no face was detected in the held-out photographs; expected some to calibrate "
+            "no face was detected in the held-out photographs; expected at least one to calibrate "
             "probabilities"
         )
     # too few for that quantile: all are refined, which is slower

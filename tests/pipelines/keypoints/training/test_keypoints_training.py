@@ -160,7 +160,7 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
         tmp_path / "c.json",
     )
     folder_of(folder, 4, first=700)
-    files = ["--table", str(table), "--coco", str(coco), "--overlay", str(tmp_path / "drawn")]
+    files = ["--out", str(table), "--coco", str(coco), "--overlay", str(tmp_path / "drawn")]
     made = CliRunner().invoke(
         app, ["keypoints", "detect", str(folder), "--model", model, "--json", "--quiet", *files]
     )

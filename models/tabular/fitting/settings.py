@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...learners import (
+from ....learners import (
     Constraints,
     FSAClassifier,
     FSARegressor,
@@ -17,11 +17,11 @@ from ...learners import (
     Schedule,
     ScoreCardClassifier,
 )
-from ...learners.objective.losses import get_loss, losses_for
-from ...models.messages import suggestion
-from ...models.tabular.encoding import CATEGORY
-from .encoding import Table
-from .request import Request, parse_number
+from ....learners.objective.losses import get_loss, losses_for
+from ...messages import suggestion
+from ..encoding import CATEGORY
+from .options import Request, parse_number
+from .table import Table
 
 # parameters that --param does not accept, and why
 NOT_SET = {
@@ -96,7 +96,7 @@ def make_model(request: Request, table: Table, task: str, k: int) -> Any:
     for name in {given.rpartition("=")[0] for given in request.monotone} & {
         given.rpartition("=")[0] for given in request.bounds
     }:
-        raise ValueError(f"column {name!r} has --bounds and --monotone; expected one of the two")
+        raise ValueError(f"column {name!r} has --bounds and --monotone; expected only one of them")
     alone = units.max() + 1 == len(units)
     if not alone or wanted.any() or directions is not None or bounds is not None:
         constraints = Constraints(

@@ -266,16 +266,18 @@ class Request:
         for option, given in not_for_cards.items():
             if self.card and given:
                 raise ValueError(
-                    f"--card: {option} is not available for score cards; expected one of the two"
+                    f"--card: {option} is not available for score cards; expected only one of them"
                 )
         for option, given in tests.items():
             if given and self.weight is not None:
-                raise ValueError(f"{option}: not available with --weight; expected one of the two")
+                raise ValueError(
+                    f"{option}: not available with --weight; expected only one of them"
+                )
         if self.fdr is not None and not 0 < self.fdr < 1:
             raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
         if self.intervals and self.response != "linear":
             raise ValueError(
-                "--intervals: not available with --response piecewise; expected one of the two"
+                "--intervals: not available with --response piecewise; expected only one of them"
             )
         lists = {
             "--monotone": self.monotone,
@@ -296,7 +298,7 @@ class Request:
                     f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}"
                 )
         if self.row_groups is not None and self.time is not None:
-            raise ValueError("--time: not available with --row-groups; expected one of the two")
+            raise ValueError("--time: not available with --row-groups; expected only one of them")
 
     @property
     def needs_inference(self) -> bool:

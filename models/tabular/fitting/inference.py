@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ...learners import Constraints, FDRSelector, FSAInference, selection_pvalues
-from .encoding import Table
+from ....learners import Constraints, FDRSelector, FSAInference, selection_pvalues
+from .table import Table
 
 _FEW_VALUES = 10  # distinct values of a column below which a normal model of it is rough
 _SKEWED = 2.0  # absolute skewness above which a normal model is rough

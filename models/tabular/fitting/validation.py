@@ -12,12 +12,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, softmax
 
-from ...learners import FSAPath, ScoreCardClassifier
-from ...learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
-from ...models.tabular.encoding import CATEGORY, ColumnEncoding, TableEncoding
-from .encoding import Table
-from .request import Request
+from ....learners import FSAPath, ScoreCardClassifier
+from ....learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
+from ..encoding import CATEGORY, ColumnEncoding, TableEncoding
+from .options import Request
 from .settings import make_model
+from .table import Table
 
 N_FOLDS = 5
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals

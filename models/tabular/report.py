@@ -9,13 +9,13 @@ import numpy as np
 
 from ... import __version__
 from ...learners.common.additive import AdditiveModel
-from ...models.tabular.encoding import DATE
-from ..common.outputs import write_texts
-from ..common.pages import html_page, small, table
-from ..console import text
-from .charts import curve_chart, effect_chart, level_chart, score_chart, short
-from .encoding import by_reason
-from .selection import N_HALVES, Selection, shown
+from ..files import write_texts
+from ..messages import text
+from ..pages.charts import curve_chart, effect_chart, level_chart, score_chart, short
+from ..pages.layout import html_page, small, table
+from .encoding import DATE
+from .fitting.selection import N_HALVES, Selection, shown
+from .fitting.table import by_reason
 
 REPORT_FILES = ("select.json", "select.html")
 N_ROWS = 11  # explained rows: a choice

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from ...models.messages import first_of
-from .encoding import Table
+from ...messages import first_of
+from .table import Table
 
 _ALMOST = 0.999  # minimum share of the variance, or of the rows, of an almost perfect prediction
 _MIN_ROWS = 30  # with fewer rows a column may predict perfectly by chance

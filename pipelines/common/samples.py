@@ -1,41 +1,48 @@
-"""Samples for the page: photographs from scikit-image, a synthetic video, a table from
-scikit-learn."""
+"""Sample files: photographs from scikit-image, a synthetic video, a table from scikit-learn."""
 
+from __future__ import annotations
+
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import cv2
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from ....vision.images import read_image
-from ...common.video import write_video
-
-NAMES = ("astronaut.png", "cat.png", "moving.avi", "breast_cancer.csv")
+TABLE, TARGET, VIDEO = "breast_cancer.csv", "diagnosis", "moving.avi"
 _SIZE = (480, 320)  # width and height of the video
 _N_FRAMES = 40
 
 
 def sample(name: str) -> bytes:
-    """Return the content of a sample file.
-
-    Parameters
-    ----------
-    name : str
-        One of ``NAMES``.
-
-    Returns
-    -------
-    bytes
-    """
-    if name.endswith(".png"):
-        return _photograph({"cat.png": "chelsea.png"}.get(name, name)).read_bytes()
-    if name.endswith(".csv"):
-        return _table()
+    """Return the content of a sample file, see :func:`write_sample`."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / name
-        write_video(path, _scene(), 20.0)
+        write_sample(path)
         return path.read_bytes()
+
+
+def sample_file(folder: Path, name: str, given: object) -> Path:
+    """Write a sample to a folder for ``--sample``, which takes no file beside it."""
+    if given:
+        raise ValueError("--sample: not available with a file; expected only one of them")
+    path = folder / name
+    write_sample(path)
+    return path
+
+
+def write_sample(path: Path) -> None:
+    """Write a sample: ``astronaut.png``, ``cat.png``, ``moving.avi`` or ``breast_cancer.csv``."""
+    if path.name == TABLE:
+        path.write_bytes(_table())
+    elif path.name == VIDEO:
+        from .video import write_video
+
+        write_video(path, _scene(), 20.0)
+    else:
+        shutil.copyfile(_photograph({"cat.png": "chelsea.png"}.get(path.name, path.name)), path)
 
 
 def _photograph(name: str) -> Path:
@@ -50,12 +57,17 @@ def _table() -> bytes:
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer(as_frame=True)
-    frame = data.frame.assign(diagnosis=data.target_names[data.target]).drop(columns="target")
+    frame = data.frame.assign(**{TARGET: data.target_names[data.target]}).drop(columns="target")
     return frame.to_csv(index=False).encode()
 
 
 def _scene() -> Iterator[np.ndarray]:
     """Two photograph patches that rotate and move over a third, slowly moving one."""
+    import cv2
+    import numpy as np
+
+    from ...vision.images import read_image
+
     background = cv2.resize(read_image(_photograph("gravel.png")), (640, 460)) // 2 + 40
     coffee, cat = read_image(_photograph("coffee.png")), read_image(_photograph("chelsea.png"))
     pieces = [

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...learners.sources.matrix import Source
-from ...models.tabular.encoding import (
+from ....learners.sources.matrix import Source
+from ..encoding import (
     BLOCK,
     CATEGORY,
     DATE,
@@ -40,7 +40,7 @@ from ...models.tabular.encoding import (
     ranks,
     to_numbers,
 )
-from .request import Request
+from .options import Request
 
 MAX_MISSING = 0.5  # columns with a larger fraction of missing values are dropped
 # the most frequent levels of a category that get a column each: a choice

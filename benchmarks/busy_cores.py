@@ -1,0 +1,75 @@
+"""A fit while other processes use every core, with BLAS threads as the package sets them and with
+one BLAS thread for the whole process; and the same on a quiet machine.
+
+    python benchmarks/busy_cores.py [--rows 2000] [--columns 2000] [--runs 9] [--quiet]
+
+Milliseconds, medians. ``--quiet`` starts no other processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+from common import new_parser
+
+K = 10
+SPIN = "while True: pass"
+
+
+def measure(rows: int, columns: int, runs: int) -> dict[str, float]:
+    """Medians of the fit and of ten predictions, in milliseconds."""
+    from annealed import FSAClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, columns), dtype=np.float32)
+    y = X[:, :K].sum(axis=1) + rng.standard_normal(rows) > 0
+    model = FSAClassifier(K).fit(X, y)
+    seconds: dict[str, list[float]] = {"fit": [], "predict x 10": []}
+    for _ in range(runs):
+        start = time.perf_counter()
+        model.fit(X, y)
+        seconds["fit"].append(time.perf_counter() - start)
+        start = time.perf_counter()
+        for _ in range(10):
+            model.predict(X)
+        seconds["predict x 10"].append(time.perf_counter() - start)
+    return {name: 1e3 * statistics.median(values) for name, values in seconds.items()}
+
+
+def main() -> None:
+    parser = new_parser(__doc__)
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--columns", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--quiet", action="store_true", help="start no other processes")
+    parser.add_argument("--child", action="store_true", help="print one measurement")
+    args = parser.parse_args()
+    if args.child:
+        print(json.dumps(measure(args.rows, args.columns, args.runs)))
+        return
+    cores = 0 if args.quiet else os.cpu_count() or 1
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(cores)]
+    plain = {key: value for key, value in os.environ.items() if "NUM_THREADS" not in key}
+    try:
+        for repeat in range(2):
+            for name, extra in (("nothing set", {}), ("one thread", {"OPENBLAS_NUM_THREADS": "1"})):
+                command = [sys.executable, __file__, *sys.argv[1:], "--child"]
+                answer = subprocess.run(
+                    command, env=plain | extra, check=True, capture_output=True, text=True
+                )
+                medians = json.loads(answer.stdout)
+                cells = ", ".join(f"{key} {value:.1f} ms" for key, value in medians.items())
+                print(f"{name} ({repeat + 1}): {cells}", flush=True)
+    finally:
+        for other in others:
+            other.kill()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Layout and charts of HTML pages."""

@@ -1,0 +1,468 @@
+"""Selection of the columns of a table that predict its target."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ....learners import Constraints, ScoreCardClassifier, selection_stability
+from ....learners.common.additive import AdditiveModel
+from ....learners.sources.matrix import Source
+from ..encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
+from ..model import TabularModel
+from .options import Request
+from .settings import make_model, units_of
+from .table import Table
+from .validation import (
+    Progress,
+    Validation,
+    costs,
+    fitted,
+    folds,
+    interaction,
+    validate,
+)
+
+N_HALVES = 20  # random halves of the rows that measure the stability of a column
+# maximum size tried: choices that keep 10,000 rows of 200 columns below 10 s
+MAX_SIZES = {"linear": 50, "piecewise": 20}
+_MAX_ALTERNATIVES = 3
+_PLAIN = Request()
+MAX_CLASSES = 10  # maximum number of distinct whole numbers that are treated as classes
+
+
+@dataclass
+class Selection:
+    """The result of :func:`select_columns`.
+
+    Attributes
+    ----------
+    task : {"classification", "regression"}
+    table : Table
+    model : FSAClassifier, FSARegressor or ScoreCardClassifier
+        Fitted to all rows.
+    columns : list of dict
+        The selected columns by falling effect, none if a constant is as good: ``name``,
+        ``coefficient`` (None for response curves and score cards), ``effect`` (standard deviation
+        of its contribution to the score), ``stability`` (fraction of the halves that select it),
+        ``levels`` or ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a
+        report ``cost`` (:func:`.validation.costs`).
+    validation : Validation
+    kappa : float or None
+        Agreement of the halves, corrected for chance.
+    size_chosen : bool
+        Whether cross-validation chose the size.
+    certainty : dict
+        Statistical guarantees, see :mod:`.inference`.
+    interaction : dict or None
+        Strongest interaction, in a report only: see :func:`.validation.interaction`.
+    """
+
+    task: str
+    table: Table
+    model: Any
+    columns: list[dict[str, Any]]
+    validation: Validation
+    kappa: float | None
+    size_chosen: bool
+    settings: dict[str, Any] = field(default_factory=dict)
+    certainty: dict[str, Any] = field(default_factory=dict)
+    interaction: dict[str, Any] | None = None
+
+    @property
+    def sources(self) -> list[str]:
+        """Columns of the file that the selected ones are derived from, in their order."""
+        made_of = {column.name: column.source for column in self.table.encoding.columns}
+        return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
+
+    @property
+    def logarithms(self) -> list[str]:
+        """Columns that are replaced by their logarithms."""
+        return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
+
+    def to_model(self, target: str | None) -> TabularModel:
+        """Return the model for ``annealed predict``, with the target's name and the cross-validated
+        scores in its header."""
+        return TabularModel.from_estimator(
+            self.model,
+            self.table.encoding,
+            target=target,
+            n_rows=len(self.table.y),
+            scores=self.validation.scores,
+        )
+
+    @property
+    def card(self) -> dict[str, Any] | None:
+        """Rules with their points, and the probability and number of rows of each sum of points;
+        None without a card."""
+        if not isinstance(self.model, ScoreCardClassifier):
+            return None
+        encoding, model = self.table.encoding, self.model
+        places = zip(model.rule_columns_, model.rule_thresholds_, strict=True)
+        names = [
+            _rule(encoding.columns[encoding.groups[column]], encoding.labels[column], cut)
+            for column, cut in places
+        ]
+        totals = model.total_points(self.table.X)
+        return {
+            "class": model.classes_[1],
+            "rules": [
+                {"rule": name, "points": int(points)}
+                for name, points in zip(names, model.points_, strict=True)
+            ],
+            "risk": [
+                {"points": int(total), "probability": p, "rows": int((totals == total).sum())}
+                for total, p in model.risk_table_
+            ],
+        }
+
+    @property
+    def nothing(self) -> str:
+        """A line about a selection without columns: the rule that decided, and the best size."""
+        v = self.validation
+        if "fdr" in self.certainty:
+            return f"no column selected at a false discovery rate of {self.certainty['fdr']:.0%}"
+        line = (
+            "no column selected: no size predicts held-out rows better than a constant by one "
+            "standard error"
+        )
+        if v.best is None:
+            return line
+        k, measure, score = v.sizes[v.best], next(iter(v.scores["selected"])), v.path_scores[v.best]
+        return f"{line}; the best size has a cross-validated {measure} of {score:.3f}: -k {k}"
+
+    def record(self) -> dict[str, Any]:
+        """Return the selection for JSON."""
+        v = self.validation
+        sizes = zip(v.sizes, v.path_scores, v.path.T, v.losses.T)
+        path = [
+            {"columns": k, "score": float(s), "folds": f.tolist(), "loss": float(loss.mean())}
+            for k, s, f, loss in sizes
+        ]
+        by = "cross-validation" if self.size_chosen else self.certainty.get("chosen_by", "the user")
+        best = None if self.columns or v.best is None else path[v.best]
+        return {
+            "selected": self.columns,
+            "task": self.task,
+            "n_columns": len(self.columns),
+            "n_rows": len(self.table.y),
+            "chosen_by": by,
+            "scores": v.scores,
+            "best_size": best,
+            "size_chosen_in_folds": v.nested,
+            "path": path,
+            "errors": v.errors,
+            "stability": self.kappa,
+            "interaction": self.interaction,
+            "certainty": self.certainty,
+            **({"card": self.card} if self.card else {}),
+            "left_out": [
+                {"name": name, "reason": why} for name, why in self.table.left_out.items()
+            ],
+            "notes": self.table.notes,
+            "settings": self.settings,
+        }
+
+
+def guess_task(y: np.ndarray) -> str:
+    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
+    numbers, else "regression".
+
+    A target with more than two distinct numbers in more than half of the rows is never classes.
+
+    Examples
+    --------
+    >>> guess_task(np.array([0.0, 1.0, 1.0])), guess_task(np.array([0.5, 1.0, 1.0]))
+    ('classification', 'regression')
+    """
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    values = np.unique(y)
+    few = len(values) <= min(MAX_CLASSES, max(2, len(y) / 2))
+    return "classification" if few and (values == np.round(values)).all() else "regression"
+
+
+def task_note(y: np.ndarray, task: str) -> list[str]:
+    """Return a line about a debatable guess (:func:`guess_task`) for whole numbers."""
+    values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
+    if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
+        return []
+    if task == "classification":
+        return [
+            (
+                f"the {len(values)} distinct numbers of the target are treated as classes "
+                "(override: --task regression)"
+            )
+        ]
+    return [
+        (
+            f"{len(values)} distinct numbers in {len(y)} rows of the target are too many for "
+            "classes: regression"
+        )
+    ]
+
+
+def classes_of_one_row(y: np.ndarray) -> np.ndarray:
+    """Return the rows that are alone in their class; none if fewer than two classes would
+    remain."""
+    _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
+
+
+def check_target(y: np.ndarray, task: str) -> None:
+    """Check that a target fits the task.
+
+    Raises
+    ------
+    ValueError
+        For a regression of labels, classes that are fractional numbers or more than half as many as
+        rows, and a constant target.
+    """
+    if task == "regression" and y.dtype.kind not in "iuf":
+        raise ValueError(
+            f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression"
+        )
+    if task == "classification":
+        fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
+        if len(fractional):
+            raise ValueError(
+                f"the target holds numbers such as {fractional[0]:g}: expected labels for "
+                "--task classification"
+            )
+        n_classes = len(np.unique(y))
+        if n_classes > max(2, len(y) / 2):
+            otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
+            raise ValueError(
+                f"the target has {n_classes} distinct labels in {len(y)} rows: expected "
+                f"classes of several rows{otherwise}"
+            )
+    if len(np.unique(y)) < 2:
+        expected = "at least two classes" if task == "classification" else "distinct numbers"
+        raise ValueError(f"the target has a single value ({str(y[0])!r}); expected {expected}")
+
+
+def select_columns(
+    table: Table,
+    task: str,
+    k: int | None,
+    request: Request = _PLAIN,
+    progress: Progress = lambda iterable, what: iterable,
+    only: Sequence[str] | None = None,
+    sample: Table | None = None,
+    fit: Callable[[Any, int, Table], Any] = fitted,
+) -> Selection:
+    """Select k columns with FSA, or as many as cross-validation chooses.
+
+    Parameters
+    ----------
+    table : Table
+    task : {"classification", "regression"}
+    k : int or None
+        Number of columns; None: chosen by cross-validation.
+    request : Request
+        Other options.
+    progress : function
+        Wraps an iterable; called with it and a label.
+    only : sequence of str or None, default None
+        The columns of the model, k of them or none. Scores and stability are those of k columns
+        that are selected again.
+    sample : Table or None, default None
+        The rows that choose and score the size, and measure stability; None: all.
+    fit : function
+        Fits the final model; called with the estimator, the size and the table.
+
+    Raises
+    ------
+    ValueError
+        If ``include`` names more than k columns.
+    """
+    sample = table if sample is None else sample
+    units = units_of(table, request.group)
+    n_required = len(np.unique(units[table.columns_of(request.include)]))
+    if k is not None and n_required > k:
+        raise ValueError(f"-k {k}: --include names {n_required} columns; expected at most {k}")
+    model = make_model(request, table, task, k or max(n_required, 1))
+    if only is not None and not only:
+        return Selection(task, table, fit(model, 0, table), [], Validation(0), None, False)
+    splits = folds(sample, task, request.seed)
+    if k is None and not splits:
+        labels, counts = np.unique(sample.y, return_counts=True)
+        single = task == "classification" and len(sample.y) >= 4 and counts.min() == 1
+        few = (
+            f"one row of the class {labels[counts.argmin()]!s} is"
+            if single
+            else f"{len(sample.y)} rows are"
+        )
+        raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
+    validation = Validation(k or 1)
+    if splits:
+        sizes = (
+            np.array([k])
+            if request.card
+            else _sizes(int(units.max()) + 1, len(sample.y), k, request.response)
+        )
+        sizes = np.unique([*([0] if k is None else []), *np.maximum(sizes, max(n_required, 1))])
+        validation = validate(sample, task, model, k, sizes, splits, progress, request)
+    logs = table.better_logarithms(task)
+    table, sample = table.with_logarithms(logs), sample.with_logarithms(logs)
+    frequency, kappa = np.full(len(table.names), np.nan), None
+    if validation.size:
+        sized = clone(model).set_params(n_features_to_select=validation.size)
+        frequency, kappa = _stability(sized, sample, task, request.seed, progress)
+    if only is not None:
+        given = model.constraints or Constraints(units)
+        model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
+    model = fit(model, validation.size, table)
+    # out of core: effects and distributions are those of the sample rows
+    columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
+    selection = Selection(task, table, model, columns, validation, kappa, k is None)
+    if request.pvalues and splits and columns and not request.card:
+        names = [column["name"] for column in columns]
+        cost = costs(sample, task, request, names, splits, progress)
+        selection.columns = [column | {"cost": cost.get(column["name"])} for column in columns]
+        selection.interaction = interaction(sample, task, request, names, splits)
+    return selection
+
+
+def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
+    """Numbers of columns to try: each up to 8, then in geometric steps, to somewhat beyond k."""
+    n_max = min(
+        n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k)
+    )
+    sizes = [1]
+    while sizes[-1] < n_max:
+        sizes.append(min(n_max, max(sizes[-1] + 1, round(1.3 * sizes[-1]))))
+    return np.unique([*sizes, *([] if k is None else [min(k, n_columns)])])
+
+
+def _stability(
+    model: Any, table: Table, task: str, seed: int, progress: Progress
+) -> tuple[np.ndarray, float | None]:
+    """Fraction of random halves that select each column, and their agreement; NaN if the halves are
+    too small."""
+    y, n_columns = table.y, len(table.names)
+    if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
+        return np.full(n_columns, np.nan), None
+    list(progress([None], "random halves of the rows"))
+    stability = selection_stability(
+        model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed
+    )
+    first = np.unique(table.encoding.groups, return_index=True)[1]
+    return np.maximum.reduceat(stability.frequency, first), float(stability.kappa)
+
+
+def _describe(
+    table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
+) -> list[dict[str, Any]]:
+    """The selected columns by falling effect."""
+    additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
+    parts = additive.contributions(table.X)
+    columns = []
+    for number in np.unique(groups[additive.selected]):
+        members = np.flatnonzero(groups[additive.selected] == number)
+        encoding = table.encoding.columns[number]
+        added = parts[:, members].sum(axis=1)
+        effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
+        column = {
+            "name": encoding.name,
+            "coefficient": None,
+            "effect": effect,
+            "kind": encoding.kind,
+            **({"form": encoding.form} if encoding.form else {}),
+            "stability": None if np.isnan(frequency[number]) else float(frequency[number]),
+            **(
+                {}
+                if isinstance(model, ScoreCardClassifier)
+                else _shape(encoding, additive, members)
+            ),
+            **({"ranks": list(encoding.levels)} if encoding.kind == RANK else {}),
+            **(
+                {}
+                if encoding.kind == CATEGORY
+                else {"distribution": _distribution(table, int(number))}
+            ),
+            "alternatives": _alternatives(table, int(number), units, model),
+        }
+        columns.append(column)
+    return sorted(columns, key=lambda column: -column["effect"])
+
+
+def shown(column: dict[str, Any]) -> str:
+    """Return the name of a selected column, with its logarithm."""
+    return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
+
+
+def _distribution(table: Table, number: int) -> dict[str, Any]:
+    """Histogram and mean of the values of a column."""
+    values = table.X[:, np.flatnonzero(table.encoding.groups == number)]
+    values = (values.toarray() if hasattr(values, "toarray") else values).ravel()
+    values = values[~np.isnan(values)]
+    low, high = np.percentile(values, [1, 99])
+    counts, edges = np.histogram(values, 20, (low, high) if high > low else None)
+    return {
+        "from": float(edges[0]),
+        "to": float(edges[-1]),
+        "rows": counts.tolist(),
+        "mean": float(values.mean()),
+    }
+
+
+def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
+    """The text of a rule of a score card."""
+    if np.isnan(threshold):
+        return f"{label} is missing"
+    if column.kind == CATEGORY:
+        return label
+    words = {
+        DATE: lambda: str(np.datetime64(0, "D") + int(threshold)),
+        RANK: lambda: column.levels[int(np.ceil(threshold))],
+    }
+    return f"{label} >= {words.get(column.kind, lambda: format(threshold, '.10g'))()}"
+
+
+def _shape(
+    encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray
+) -> dict[str, Any]:
+    """The coefficient of a column (for several classes the norm), those of its levels, or its
+    response curve."""
+    table = additive.responses[members]
+    if encoding.kind == CATEGORY:
+        steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
+        levels = [
+            {"level": encoding.reference, "coefficient": [0.0] * table.shape[2]},
+            *(
+                {"level": level, "coefficient": step.tolist()}
+                for level, step in zip(encoding.levels, steps)
+            ),
+        ]
+        value = float(steps[0, 0]) if steps.shape == (1, 1) else float(np.sqrt((steps**2).sum()))
+        return {"coefficient": value, "levels": levels}
+    if additive.knots.shape[1]:
+        missing = additive.missing_responses
+        curve = {
+            "x": additive.knots[members[0]].tolist(),
+            "y": table[0].tolist(),
+            "missing": None if missing is None else missing[members[0]].tolist(),
+        }
+        return {"curve": curve}
+    coefficient = table[0, 0]
+    return {
+        "coefficient": float(coefficient[0])
+        if len(coefficient) == 1
+        else float(np.sqrt((coefficient**2).sum()))
+    }
+
+
+def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
+    """Columns that could replace a selected one, and the relative increase of the training loss."""
+    unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
+    alternatives = getattr(model, "alternatives_", {}).get(
+        int(np.flatnonzero(units == unit)[0]), []
+    )
+    names = table.encoding.groups
+    return [
+        {"name": table.names[names[j]], "cost": max(cost, 0.0)}
+        for j, cost in alternatives[:_MAX_ALTERNATIVES]
+    ]

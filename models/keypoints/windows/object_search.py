@@ -21,7 +21,7 @@ from .window_models import STRIP_PIXELS, FaceCascade, Localisation, SecondNode, 
 WHOLE = "(object)"
 #: Maxima within this many reference lengths and octaves of a better one are suppressed. Choices
 SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
-_AS_SCORED = Localisation(radius=0.0, octaves=0.0)
+_AS_SCORED = Localisation(radius=0.0, octaves=0.0, margin=0.0)
 # of neighbouring windows, in pixels of the second node's level. A choice
 _SHIFTS = ((-2, 0), (2, 0), (0, -2), (0, 2))
 
@@ -127,7 +127,5 @@ def level_at(levels: Sequence[Level], scale: float) -> Level | None:
     larger = [level for level in levels if level.scale >= scale * (1 - 1e-6)]
     if not larger:
         return None
-    nearest = larger[-1]
-    return (
-        nearest if nearest.scale <= scale * (1 + 1e-6) else shrink(nearest, scale / nearest.scale)
-    )
+    factor = scale / larger[-1].scale
+    return larger[-1] if factor > 1 - 1e-6 else shrink(larger[-1], factor)

@@ -143,11 +143,10 @@ def _occluded(
     extent = np.array([np.ptp(points.real), np.ptp(points.imag)])
     side = np.sqrt(rng.uniform(0.1, 0.4)) * extent
     left, top = np.maximum(low + rng.uniform(0, 1, 2) * (extent - side), 0).astype(int)
-    part = pixels.copy()[top:, left:][: int(side[1]) + 1, : int(side[0]) + 1]
     covered = pixels.copy()
+    part = covered[top:, left:][: int(side[1]) + 1, : int(side[0]) + 1]
     if part.size:
-        size = part.shape[1::-1]
-        covered[top : top + size[1], left : left + size[0]] = cv2.resize(other, size)
+        part[:] = cv2.resize(other, part.shape[1::-1])
     return covered
 
 

@@ -47,7 +47,7 @@ class SecondNodeSettings(WindowFitSettings):
     per_view : int
         Maximum number of negatives of one view: the highest local maxima.
     reject : float
-        Share of the positives below one of its own rejection thresholds.
+        Share of the held-out windows of objects below one of its own rejection thresholds.
     lost_fraction : float
         Share of the held-out objects, among those that its rejection thresholds keep, that lie
         below its threshold.
@@ -59,19 +59,15 @@ class SecondNodeSettings(WindowFitSettings):
     sides: tuple[int, ...] = (4, 8, 12, 16)
     share: float = 0.1
     per_view: int = 30
-    reject: float = 0.001
+    reject: float = 0.005
     lost_fraction: float = 0.01
     seed: int = 0
 
 
-def varied_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
-    """The images, and one harder copy of each photograph of one object, of all kinds in turn."""
+def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[list[AnnotatedImage]]:
+    """Harder copies of the photographs of one object, a list for each kind."""
     kinds = hard_augmentations(images, seed)
-    kinds.pop("three in one", None)
-    return [
-        *images,
-        *(view for i, kind in enumerate(kinds) for view in kinds[kind][i :: len(kinds)]),
-    ]
+    return [kinds[kind] for kind in kinds if kind != "three in one"]
 
 
 def _pyramid(view: View, job: TrainingJob) -> list[Level]:
@@ -131,11 +127,11 @@ def train_second_node(
     empty = [view for view in split.views if not len(view[0].instances)]
     turned = [(rolled(view[0], DEFAULT_ROLL * (-1) ** i), False) for i, view in enumerate(empty)]
     light = [(replace(image, view=evened), False) for image, mirrored in empty if not mirrored]
-    flips = split.fitted[0].schema.flips
-    views = [
-        (image, flips[i % len(flips)]) for i, image in enumerate(varied_views(split.fitted, s.seed))
-    ]
-    kinds = hard_augmentations(split.calibration, s.seed).values()
+    kinds, flips = hard_views(split.fitted, s.seed), split.fitted[0].schema.flips
+    # of each photograph one harder copy, of all kinds in turn
+    varied = [*split.fitted, *chain(*(kind[i :: len(kinds)] for i, kind in enumerate(kinds)))]
+    views = [(image, flips[i % len(flips)]) for i, image in enumerate(varied)]
+    kinds = hard_views(split.calibration, s.seed)
     held_out = [(image, False) for image in [*split.calibration, *chain(*kinds)]]
 
     # thresholds of the first node: quantiles over all windows that show an object
@@ -160,9 +156,10 @@ def train_second_node(
     y = np.repeat([1.0, -1.0], [len(part) for part in rows])
     model = fit_rows(np.concatenate(rows), y, pool, s, [s.seed, 61])
     some = [part[:: max(1, len(part) // _ORDER_ROWS)] for part in rows]
-    limits = partial(rejection_thresholds, pool=pool, share=s.reject, margin=0.0)
-    model = cheapest_order(model, pool, *some, partial(limits, positives=some[0]), 0.0)
-    model = limits(model, positives=rows[0])
+    unseen = each(enumerate(held_out), lambda view: cut(view)[0], job.n_jobs)
+    patches = np.concatenate(list(unseen))
+    limits = partial(rejection_thresholds, pool=pool, positives=patches, share=s.reject, margin=0.0)
+    model = cheapest_order(model, pool, *some, limits, 0.0)
     cascade = replace(cascade, second=SecondNode(replace(model, threshold=-np.inf), pool, _FINER))
     search = replace(search, cascade=cascade)
 

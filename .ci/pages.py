@@ -46,8 +46,9 @@ GROUPS = {
         ),
         "Losses and priors": (
             "Loss MarginLoss LogisticLoss LorenzLoss HuberisedHingeLoss ExponentialLoss "
-            "SquaredLoss HuberLoss QuantileLoss PoissonLoss CoxLoss MultinomialLoss VapnikLoss "
-            "PairwiseLogisticLoss ChainLoss Prior"
+            "SquaredLoss HuberLoss QuantileLoss PoissonLoss NegativeBinomialLoss GammaLoss "
+            "TweedieLoss CoxLoss MultinomialLoss VapnikLoss PairwiseLogisticLoss ChainLoss "
+            "Prior"
         ),
         "Other selectors": (
             "ForwardBackwardClassifier ForwardBackwardRegressor forward_backward_minimise "
@@ -78,7 +79,7 @@ GROUPS = {
     },
     "models": {
         "Model files": "load_model list_models resolve_model",
-        "Tables": "TabularModel explain Contributions export",
+        "Tables": "TabularSelector TabularModel explain Contributions export",
         "Keypoints": (
             "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel "
             "align_face OneEuroFilter"
@@ -94,6 +95,9 @@ PLOTS = {
     "plot_path": _GALLERY.format("coefficients along a path", "01_path"),
     "plot_responses": _GALLERY.format("response curves", "02_responses"),
     "plot_schedule": _GALLERY.format("features left after each step", "06_out_of_core"),
+    "plot_coefficients": "[coefficients of a model](responses.md#plots)",
+    "plot_scores": _GALLERY.format("scores by the number of columns", "15_data_frame"),
+    "plot_bars": _GALLERY.format("effects of columns", "15_data_frame"),
     "plot_loss": "[losses along the steps](responses.md)",
     "plot_inclusion": "[sparse Fourier features](kernels.md)",
     "plot_interactions": "[sparse Fourier features](kernels.md)",

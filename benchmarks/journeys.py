@@ -33,7 +33,7 @@ LIMITS: dict[str, dict[str, int]] = {
     "fit": {"modules": 20, "stays": 64, "entries": 5},
     "paper": {"modules": 14},
     "detect": {"modules": 28, "stays": 90},
-    "select": {"modules": 36, "stays": 141},
+    "select": {"modules": 39, "stays": 145},
     "segment": {"modules": 24, "stays": 84},
 }
 N_SHOWN = 4  # most entered modules to show

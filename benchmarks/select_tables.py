@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
-from annealed.models.messages import text
-from annealed.models.tabular.fitting.options import Request
 from annealed.models.tabular.fitting.selection import shown
+from annealed.pipelines.console import text
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 from common import new_parser, print_head, print_line
 

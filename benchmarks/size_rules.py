@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from annealed.learners.model_selection.size import choose_size
 from annealed.models.tabular.fitting import selection
-from annealed.models.tabular.fitting.options import Request
 from annealed.models.tabular.fitting.validation import Validation
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 from common import new_parser, print_head, print_line
 

@@ -32,7 +32,7 @@ from annealed.learners import (
     Prior,
     Refinement,
 )
-from annealed.models.tabular.fitting.options import Request
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 from common import new_parser
 

@@ -44,6 +44,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/tables": {
         None: [
+            "docs/data_frames",
             "docs/select_options",
             "docs/how_sure",
             "docs/score_cards",

@@ -18,6 +18,7 @@ from .objective.chain import ChainLoss
 from .objective.losses import (
     CoxLoss,
     ExponentialLoss,
+    GammaLoss,
     HuberisedHingeLoss,
     HuberLoss,
     LogisticLoss,
@@ -25,9 +26,11 @@ from .objective.losses import (
     Loss,
     MarginLoss,
     MultinomialLoss,
+    NegativeBinomialLoss,
     PoissonLoss,
     QuantileLoss,
     SquaredLoss,
+    TweedieLoss,
     VapnikLoss,
 )
 from .objective.pairwise import PairwiseLogisticLoss
@@ -66,6 +69,7 @@ __all__ = [
     "ForwardBackwardCRF",
     "ForwardBackwardClassifier",
     "ForwardBackwardRegressor",
+    "GammaLoss",
     "HuberLoss",
     "HuberisedHingeLoss",
     "LinearChainCRF",
@@ -76,6 +80,7 @@ __all__ = [
     "MarginLoss",
     "MinimaxSparseClassifier",
     "MultinomialLoss",
+    "NegativeBinomialLoss",
     "PairwiseLogisticLoss",
     "PiecewiseLinear",
     "PoissonLoss",
@@ -98,6 +103,7 @@ __all__ = [
     "TISPClassifier",
     "TISPRegressor",
     "TruncatedGradientClassifier",
+    "TweedieLoss",
     "VapnikLoss",
     "forward_backward_minimise",
     "on_dask",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,8 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         if n_kept[feature]:
             ax.plot(at, values[:, feature], color=_GREY, linewidth=0.6, zorder=1)
     for feature in named:
-        ax.plot(at, values[:, feature], label=_name(path, feature), zorder=2)
+        marker = "." if against == "size" else None  # visible also at a single size
+        ax.plot(at, values[:, feature], label=_name(path, feature), marker=marker, zorder=2)
     ax.axhline(0, color="0.5", linewidth=0.8, zorder=0)
     ax.set(xlabel=label, ylabel="standardised coefficient")
     if against == "size" and at[-1] > 50:
@@ -201,6 +202,94 @@ def plot_responses(
             loc="outside right upper",
         )
     return axes[: len(features)]
+
+
+def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> Any:
+    """Plot the standardised coefficients of the selected features, the strongest first.
+
+    Parameters
+    ----------
+    model : FSAClassifier, FSARegressor or FSARanker
+        Fitted. Features with several coefficients show the norm.
+    n_features : int, default 30
+        Maximum number of features shown.
+    ax : matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+    """
+    check_is_fitted(model, "support_")
+    values = _signed(model)
+    order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")[: model.support_.sum()]
+    order = order[:n_features]
+    names = [_name(model, feature) for feature in order]
+    return plot_bars(names, values[order], "standardised coefficient", ax=ax)
+
+
+def plot_bars(names: Sequence[str], values: Any, label: str, *, ax: Any = None) -> Any:
+    """Plot a horizontal bar for each name, the first on top.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the bars.
+    values : array of shape (n_names,)
+        Their lengths.
+    label : str
+        What the lengths are.
+    ax : matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+    """
+    ax = _axes(ax)
+    ax.barh(np.arange(len(names)), values)
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.invert_yaxis()
+    ax.axvline(0, color="0.5", linewidth=0.8)
+    ax.set_xlabel(label)
+    return ax
+
+
+def plot_scores(
+    sizes: Any, scores: Any, *, selected: int | None = None, label: str = "score", ax: Any = None
+) -> Any:
+    """Plot held-out scores against the number of features, with one standard error over the folds.
+
+    Parameters
+    ----------
+    sizes : array of shape (n_sizes,)
+        Numbers of features.
+    scores : array of shape (n_folds, n_sizes)
+        Score of each size in each fold.
+    selected : int or None, default None
+        Size to mark.
+    label : str, default "score"
+        Name of the score.
+    ax : matplotlib.axes.Axes or None, default None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+    """
+    ax, scores = _axes(ax), np.asarray(scores, np.float64)
+    error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else None
+    ax.errorbar(sizes, scores.mean(axis=0), error, marker=".", capsize=2)
+    if selected is not None:
+        ax.axvline(selected, color=_GREY, linestyle=":", label=f"selected: {selected}")
+        ax.legend(frameon=False)
+    ax.set(xlabel="number of features", ylabel=label)
+    if max(sizes) > 50:
+        ax.set_xscale("symlog")
+    return ax
 
 
 def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:

@@ -15,6 +15,7 @@ from .sensors.activity_model import ActivityModel
 from .tabular.explanation import Contributions, explain
 from .tabular.export.writers import export
 from .tabular.model import TabularModel
+from .tabular.selector import TabularSelector
 
 __all__ = [
     "ActivityModel",
@@ -31,6 +32,7 @@ __all__ = [
     "OneEuroFilter",
     "SegmentationRanker",
     "TabularModel",
+    "TabularSelector",
     "align_face",
     "explain",
     "export",

@@ -81,7 +81,7 @@ def check_writable(path: Path) -> None:
 
 
 def make_folder(path: Path | None) -> None:
-    """Create a folder and its parents if missing; None: nothing."""
+    """Create a folder and its parents if missing; None does nothing."""
     try:
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)

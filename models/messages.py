@@ -1,4 +1,4 @@
-"""One-line messages, and values as text and in the types of JSON."""
+"""One-line messages, and values in the types of JSON."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -62,10 +62,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not (abs(value) < float("inf")):
         return None
     return value
-
-
-def text(value: Any) -> str:
-    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.3f}"
-    return "-" if value is None else str(value)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..models.messages import plain, short, text
+from ..models.messages import plain, short
 
 USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
 SOME_FAILED = 1  # exit code of a command with several inputs
@@ -25,7 +25,7 @@ SOME_FAILED = 1  # exit code of a command with several inputs
 Model = Annotated[
     str, typer.Option(metavar="MODEL", help="Name of a shipped model, or a model file.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress progress output.")]
 Dask = Annotated[
     str | None,
@@ -127,12 +127,15 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
 def with_options(of: type, **defaults: Any) -> Callable:
     """Decorate a command whose first parameter is a dataclass: its fields become options.
 
-    Fields carry ``Annotated[..., typer.Option(...)]``; an option whose default is () is repeatable.
-    ``defaults`` replace those of the fields.
+    Fields carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata; an option
+    whose default is () is repeatable. ``defaults`` replace those of the fields.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     for entry in fields(of):
         hint, default = hints[entry.name], defaults.get(entry.name, entry.default)
+        if entry.metadata:  # of a lower layer
+            settings = dict(entry.metadata)
+            hint = Annotated[hint, typer.Option(*settings.pop("flags"), **settings)]
         if default == ():
             hint, default = Annotated[list[str] | None, *hint.__metadata__], None
         if hasattr(hint, "__metadata__"):
@@ -258,6 +261,13 @@ def print_answer(
     print_table(title, heads, [[row.get(column) for column in columns] for row in rows])
 
 
+def text(value: Any) -> str:
+    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.3f}"
+    return "-" if value is None else str(value)
+
+
 def markdown_table(
     columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text
 ) -> str:
@@ -288,9 +298,9 @@ def log(message: str, quiet: bool) -> None:
         typer.echo(message, err=True)
 
 
-def temporary_folder(context: typer.Context) -> Path:
-    """Create a temporary folder, which exists until the command ends."""
-    return Path(context.with_resource(tempfile.TemporaryDirectory()))
+def temporary_file(context: typer.Context, name: str) -> Path:
+    """Return the path of a temporary file, which is removed when the command ends."""
+    return Path(context.with_resource(tempfile.TemporaryDirectory())) / name
 
 
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:

@@ -21,9 +21,9 @@ LEVELS = {
         {"designs"},
         {"solvers"},
         {"common"},
-        {"model_selection"},
+        {"model_selection", "plots"},
         {"fsa", "kernel_machines", "metric_learning", "online", "selectors", "sequences"},
-        {"inference", "plots", "stability"},
+        {"inference", "stability"},
     ],
     "vision": [
         {"images", "pyramid", "tracks.pairs"},

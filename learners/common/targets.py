@@ -150,7 +150,9 @@ class SparseClassifierMixin(ClassifierMixin):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes one score, positive for ``classes_[1]``; else one for each class.
         """
-        scores = self._scores(X)
+        return self._of_classes(self._scores(X))
+
+    def _of_classes(self, scores: np.ndarray) -> np.ndarray:
         if len(self.classes_) > 2:
             return scores
         return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]

@@ -89,7 +89,17 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
     check_container("X", X)
     if not isinstance(y, str):
         check_container("y", y, numbers=options.get("y_numeric", False))
-    return validate_data(estimator, X, y, **options)
+    try:
+        return validate_data(estimator, X, y, **options)
+    except ValueError:
+        for name in getattr(X, "columns", ()):
+            text = next((cell for cell in X[name] if isinstance(cell, str)), None)
+            if text is not None:
+                raise ValueError(
+                    f"column {name!r} holds text ({text!r}); expected numbers: "
+                    "TabularSelector encodes text, dates and missing values"
+                ) from None
+        raise
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -288,6 +298,23 @@ def check_greedy(
 def _require(good: bool, name: str, value: Any, expected: str) -> None:
     if not good:
         raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
+
+
+def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:
+    """Offsets (n_samples, n_outputs) of the scores as float64.
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape, NaN or infinity.
+    """
+    values = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
+    if values.shape not in ((n_samples, n_outputs), (n_samples,) if n_outputs == 1 else ()):
+        raise ValueError(
+            f"offset has shape {values.shape}; "
+            f"expected {n_outputs} number{'s' * (n_outputs > 1)} for each of the {n_samples} rows"
+        )
+    return values.reshape(n_samples, n_outputs)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:

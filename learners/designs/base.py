@@ -100,7 +100,7 @@ def warn_if_constant(inv: np.ndarray) -> None:
 
 
 class NotFiniteError(ValueError):
-    """The data hold NaN or infinity, detected in the first read."""
+    """Raised if the first read of the data detects NaN or infinity."""
 
 
 def moments(

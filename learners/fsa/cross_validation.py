@@ -13,12 +13,13 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, rollback_on_error
 from ..model_selection.size import MIN_PROBABILITY, choose_size
+from ..plots import plot_scores
 from ..sources.matrix import OutOfCoreMatrix
 from ..types import ClassWeight
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
@@ -47,7 +48,9 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
     # Set by ``fit``, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, offset: Any = None
+    ) -> Self:
         """Choose the size, then select that many features on all rows and fit.
 
         Parameters
@@ -58,6 +61,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         groups : array of shape (n_samples,) or None, default None
             Group of each ROW, such as a patient: no group is split between the training and the
             test part of a fold. Passed to ``cv``; an integer ``cv`` makes group folds.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            Added to the scores; not with ``scoring``, whose scorers predict without one.
 
         Returns
         -------
@@ -73,7 +78,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
         with rollback_on_error(self):
             settings = self.fit_settings()
-            problem = self.encode(X, y, sample_weight=sample_weight)
+            problem = self.encode(X, y, sample_weight=sample_weight, offset=offset)
             if self.criterion == "ebic":
                 self.sizes_ = check_sizes(
                     self.sizes, problem.n_units, round(problem.n_rows), problem.n_included
@@ -88,13 +93,38 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             else:
                 labels = column_or_1d(y) if is_classifier(self) else np.asarray(y)
                 settings, how = (
-                    self._cross_validated(problem, settings, X, labels, sample_weight, groups),
+                    self._cross_validated(
+                        problem, settings, X, labels, sample_weight, groups, offset
+                    ),
                     "cross-validation",
                 )
             settings = replace(
                 settings, size=min(self.n_features_, problem.n_units), undecided=False
             )
             return self._solve(problem, settings, f"size {self.n_features_} by {how}: ")
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Plot the held-out scores against the number of features.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+
+        Raises
+        ------
+        ValueError
+            If ``criterion="ebic"``, which has no held-out scores.
+        """
+        check_is_fitted(self, "n_features_")
+        if self.criterion == "ebic":
+            raise ValueError("criterion='ebic' has no held-out scores; expected 'cv'")
+        return plot_scores(self.sizes_, self.cv_scores_, selected=self.n_features_, ax=ax)
 
     def _cross_validated(
         self,
@@ -104,6 +134,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         y: np.ndarray,
         sample_weight: Any,
         groups: Any,
+        offset: Any,
     ) -> FitSettings:
         """Set ``n_features_`` by cross-validation; return the best settings and a description."""
         splits = list(self._splitter(y, groups).split(np.zeros((len(y), 1)), y, groups))
@@ -116,8 +147,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 )
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
+        if offset is not None and self.scoring is not None:
+            raise ValueError(f"scoring={self.scoring!r} uses no offset; expected scoring=None")
+        of_rows = {"sample_weight": sample_weight, "offset": offset}
         score = self._score_of(
-            problem, X, y, None if sample_weight is None else np.asarray(sample_weight)
+            problem, X, y, {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
         )
         self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
         constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
@@ -138,7 +172,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         return settings
 
     def _score_of(
-        self, problem: FitProblem, X: Any, y: np.ndarray, weight: np.ndarray | None
+        self, problem: FitProblem, X: Any, y: np.ndarray, of_rows: dict[str, np.ndarray]
     ) -> Callable[[FitProblem, Solution, np.ndarray], float]:
         """Function that scores a solution on held-out rows."""
         scorer = check_scoring(self, self.scoring)
@@ -148,19 +182,20 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
-            weighted = {} if weight is None else {"sample_weight": weight[rows]}
+            options = {name: values[rows] for name, values in of_rows.items()}
             if self.scoring is None and is_classifier(self):
                 # The rows are already checked, and checking takes longer than predicting.
                 scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+                scores = scores + problem.y[rows].imag
                 p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
                 return float(
                     np.average(
                         np.log(np.maximum(of_class, MIN_PROBABILITY)),
-                        weights=weighted.get("sample_weight"),
+                        weights=options.get("sample_weight"),
                     )
                 )
-            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **weighted)
+            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **options)
 
         return score
 

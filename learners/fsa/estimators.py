@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.additive import AdditiveModel
 from ..common.mixins import SupportMixin
 from ..common.targets import SparseClassifierMixin, scaled_targets
-from ..common.validation import check_sample_weight, rollback_on_error
+from ..common.validation import check_offset, check_sample_weight, rollback_on_error
 from ..designs.base import warn_if_constant
-from ..designs.factory import as_out_of_core
+from ..designs.factory import as_out_of_core, local, rowwise
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, regression_loss
 from ..objective.priors import Prior
+from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
@@ -113,10 +114,29 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     coef_: np.ndarray
     intercept_: Any
     _last: Start | None = None  # the previous solution, for ``warm_start``
+    _has_offset: bool = False  # whether the predictions need an offset
     loss_: Loss
     # Checks the data of ``fit``, encodes the targets, sets the attributes known before the fit
     encode: Callable[..., FitProblem]
     predict: Callable[..., np.ndarray]
+
+    def plot(self, **options: Any) -> Any:
+        """Plot the standardised coefficients, or the response curves.
+
+        Parameters
+        ----------
+        **options
+            Of :func:`annealed.learners.plots.plot_coefficients` or
+            :func:`annealed.learners.plots.plot_responses`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes, or ndarray of them
+            Where it was drawn.
+        """
+        return (plot_responses if hasattr(self, "responses_") else plot_coefficients)(
+            self, **options
+        )
 
     def fit_settings(self) -> FitSettings:
         """The validated parameters.
@@ -135,7 +155,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         )
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Select features and fit.
 
         Parameters
@@ -144,6 +164,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
             Labels of any type, two classes or more; in regression numbers.
         sample_weight : array of shape (n_samples,) or None, default None
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            Added to the scores, such as the logarithm of the exposure with a log link. The
+            predictions then need an offset too.
 
         Returns
         -------
@@ -157,7 +180,9 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
-            return self._solve(self.encode(X, y, sample_weight=sample_weight), settings)
+            return self._solve(
+                self.encode(X, y, sample_weight=sample_weight, offset=offset), settings
+            )
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
         """Choose the automatic settings, anneal, refine, and set the fitted attributes."""
@@ -213,14 +238,20 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             np.flatnonzero(self.support_)
         )
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores (n_samples, n_outputs) of raw rows."""
         check_is_fitted(self)
         X = check_data(self, X, piecewise=self._is_piecewise, reset=False)
-        model = AdditiveModel.from_estimator(self)
+        if offset is None and self._has_offset:
+            raise ValueError("the model was fitted with an offset; expected offset=... here too")
+        model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
         if isinstance(X, OutOfCoreMatrix):
-            return X.scores(model.scores_of_selected, model.selected, np.size(self.intercept_))
-        return model.scores(X)
+            scores = X.scores(model.scores_of_selected, model.selected, n_outputs)
+        else:
+            scores = model.scores(X)
+        if offset is not None:
+            scores = scores + check_offset(local(offset), X.shape[0], n_outputs)
+        return scores
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -326,12 +357,14 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
     class_weight: ClassWeight = None
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+    def encode(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
+    ) -> FitProblem:
         """Check the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
-        X, y, sample_weight : array
+        X, y, sample_weight, offset : array
             As for :meth:`fit`.
 
         Returns
@@ -342,11 +375,61 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
+        self._has_offset = offset is not None
+        if offset is not None:
+            problem = problem.with_offset(offset)
         return (
             problem
             if self.constraints is None
             else problem.constrained(self.constraints, self._is_piecewise)
         )
+
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Scores of the classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one score, positive for ``classes_[1]``; else one for each class.
+        """
+        return self._of_classes(self._scores(X, offset))
+
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
+
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Predict probabilities; for losses other than the logistic ones squashed scores.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return rowwise(self._probabilities, self.decision_function(X, offset), len(self.classes_))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
@@ -365,7 +448,8 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         * "huber" (robust to outliers), "quantile" (the median; ``QuantileLoss(0.9)`` for another
           quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
-        * "poisson": counts;
+        * "poisson", "negative_binomial" (dispersion 1): counts;
+        * "gamma": amounts above 0; "tweedie" (power 1.5): amounts of which some are 0;
         * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two
           columns: the time, and 1 for an event or 0 where it is censored;
         * a :class:`Loss`.
@@ -406,12 +490,14 @@ class FSARegressor(RegressorMixin, FSAEstimator):
     _mu = 30.0
     _momentum = 0.9
 
-    def encode(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> FitProblem:
+    def encode(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
+    ) -> FitProblem:
         """Check the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
-        X, y, sample_weight : array
+        X, y, sample_weight, offset : array
             As for :meth:`fit`.
 
         Returns
@@ -430,6 +516,10 @@ class FSARegressor(RegressorMixin, FSAEstimator):
             y_numeric=True,
         )
         weight = check_sample_weight(sample_weight, len(y))
+        self._has_offset = offset is not None
+        if offset is not None and loss.target_scaling is not None:
+            y = y - check_offset(local(offset), len(y), y[0].size).reshape(y.shape)
+            offset = None
         targets, shift, scale = scaled_targets(
             y, weight / max(weight.sum(), 1e-300), loss.target_scaling
         )
@@ -437,31 +527,35 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         problem = FitProblem(
             X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
         )
+        if offset is not None:
+            problem = problem.with_offset(offset)
         return (
             problem
             if self.constraints is None
             else problem.constrained(self.constraints, self._is_piecewise)
         )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict targets.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array or None, default None
+            As for :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Shaped like the ``y`` of :meth:`fit`. The mean for the Poisson loss, the log relative
-            hazard for Cox's.
+            Shaped like the ``y`` of :meth:`fit`. The mean for the losses with a log link, the log
+            relative hazard for Cox's.
         """
-        scores = self._scores(X)
+        scores = self._scores(X, offset)
         predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score: R^2, the explained deviance (Poisson loss) or the concordance index (Cox's loss).
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """Score: R^2, the explained deviance (losses with a log link) or the concordance index.
 
         Parameters
         ----------
@@ -469,13 +563,15 @@ class FSARegressor(RegressorMixin, FSAEstimator):
         y : array
             As for :meth:`fit`.
         sample_weight : array of shape (n_samples,) or None, default None
+        offset : array or None, default None
+            As for :meth:`fit`.
 
         Returns
         -------
         float
             Higher is better.
         """
-        return self.loss_.quality(y, self.predict(X), sample_weight)
+        return self.loss_.quality(y, self.predict(X, offset), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

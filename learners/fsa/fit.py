@@ -60,14 +60,14 @@ def solve(
     )
     if np.array_equal(solution.kept, shrunken.kept):
         return solution
-    squared, n_rows, width = problem.loss.is_quadratic, problem.n_rows, solution.design.width
+    free, n_rows, width = problem.loss.unknown_dispersion, problem.n_rows, solution.design.width
     scores = solution.design.scores(solution.coef) + solution.intercept
     sizes = np.array([len(each.kept) for each in (solution, shrunken)]) * max(1, width - 1)
     charges = problem.loss.charges(
         sizes, problem.y, scores, problem.sample_weight, problem.n_copies
     )
-    gain = deviance(shrunken.value + charges[1], n_rows, squared) - deviance(
-        solution.value + charges[0], n_rows, squared
+    gain = deviance(shrunken.value + charges[1], n_rows, free) - deviance(
+        solution.value + charges[0], n_rows, free
     )
     residual = 2.0 * shrunken.value  # for targets of variance one
     return (
@@ -231,7 +231,7 @@ def _anneal(
 ) -> dict[int, Annealed]:
     """State of one annealing run at each of the ascending ``sizes``, by the plan of the first."""
     loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
-    if loss.has_surrogate:
+    if loss.has_surrogate or loss.max_curvature == np.inf:
         loss = loss.surrogate(problem.y, weight)
     prior = with_ridge(prior, plan.annealing_ridge)
     step = loss.default_step_size

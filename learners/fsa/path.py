@@ -12,6 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from ..model_selection.size import default_sizes
+from ..plots import plot_path
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
@@ -169,6 +170,21 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         if not len(where):
             raise ValueError(f"k={k!r} is not on the path; expected one of {self.sizes_.tolist()}")
         return self._models[where[0]]
+
+    def plot(self, **options: Any) -> Any:
+        """Plot the coefficients along the path.
+
+        Parameters
+        ----------
+        **options
+            Of :func:`annealed.learners.plots.plot_path`, such as ``against`` and ``ax``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+        """
+        return plot_path(self, **options)
 
     def score_path(
         self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any

@@ -12,10 +12,10 @@ from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
 from ..common.targets import group_codes
-from ..common.validation import check_finite, validated
+from ..common.validation import check_finite, check_offset, validated
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
-from ..objective.base import effective_rows
+from ..objective.base import OffsetLoss, effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import OutOfCoreMatrix
@@ -36,7 +36,7 @@ class FitProblem:
     ----------
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
     y : ndarray of shape (n_samples, n_outputs)
-        Targets encoded for the loss.
+        Targets encoded for the loss; with an offset complex, see :class:`.OffsetLoss`.
     loss : Loss
     weight : ndarray of shape (n_samples,)
         Weights as given: a row of weight two counts as two rows.
@@ -110,7 +110,7 @@ class FitProblem:
         self.columns_per_unit = self.n_features / self.n_units
         n_samples, n_outputs = self.y.shape
         if self.classification:
-            counts = self.weight @ (self.y > 0)
+            counts = self.weight @ (self.y.real > 0)
             n_rarest = float(min(counts.min(), self.n_rows - counts.max()))
         else:
             n_rarest = self.loss.n_informative(self.y, self.weight)
@@ -137,6 +137,11 @@ class FitProblem:
         """Sum of the row weights, or the effective number of rows if weights do not count
         copies."""
         return effective_rows(self.weight)
+
+    def with_offset(self, offset: Any) -> Self:
+        """The problem with an offset (n_samples,) or (n_samples, n_outputs) of the scores."""
+        offset = check_offset(local(offset), *self.y.shape)
+        return replace(self, y=self.y + 1j * offset, loss=OffsetLoss(self.loss))
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
         """Columns of X behind features."""

@@ -73,7 +73,7 @@ def refine(
             solution.size,
             problem.n_units,
             degrees,
-            squared=problem.loss.is_quadratic,
+            unknown_dispersion=problem.loss.unknown_dispersion,
         )
     elif plan.alternatives and plan.newton:
         support = _support_problem(

@@ -64,7 +64,14 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
         problem.X, problem.sample_weight, settings.response or "linear", settings.random_state
     )
     value = best_constant(problem, settings, design).value
-    constant = ebic(value, problem.n_rows, 0, problem.n_units, 0, squared=problem.loss.is_quadratic)
+    constant = ebic(
+        value,
+        problem.n_rows,
+        0,
+        problem.n_units,
+        0,
+        unknown_dispersion=problem.loss.unknown_dispersion,
+    )
     folds = _folds(problem) if decide(problem.facts, settings).size_by == "folds" else []
     if folds:
         return _size_by_folds(problem, settings, folds)
@@ -184,7 +191,7 @@ def _folds(problem: FitProblem, n_folds: int = _N_FOLDS) -> list[Split]:
     present = np.flatnonzero(problem.weight > 0)
     design = make_design(problem.X, problem.sample_weight)
     content = design.scores(np.ones((design.n_features, 1, 1)))[present]
-    target = problem.y[present]
+    target = problem.y[present].real
     if problem.classification:
         target = target.argmax(axis=1) if target.shape[1] > 1 else target[:, 0] > 0
     return [

@@ -43,7 +43,7 @@ def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
     best = min(path, key=lambda solution: solution.ebic)
     return (
         best.size
-        if best.ebic < deviance(constant.value, problem.n_rows, problem.loss.is_quadratic)
+        if best.ebic < deviance(constant.value, problem.n_rows, problem.loss.unknown_dispersion)
         else 0
     )
 

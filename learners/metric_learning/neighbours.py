@@ -1,5 +1,4 @@
-"""Nearest neighbours inside and outside a class, found block by block: never an n x n matrix at
-once.
+"""Nearest neighbours inside and outside a class, found block by block: without an n x n matrix.
 
 Distances come from matrix products on blocks of query rows; ties go to the lower row number, so
 that the result depends only on the data.

@@ -51,7 +51,7 @@ def ebic(
     n_units: int,
     degrees: int,
     *,
-    squared: bool,
+    unknown_dispersion: bool,
     gamma: float = 1.0,
 ) -> float:
     """Extended BIC: -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
@@ -59,15 +59,15 @@ def ebic(
     Parameters
     ----------
     value : float
-        Mean loss. Twice its sum is used as -2 log likelihood, exact for the logistic losses; for
-        the ``squared`` loss that is n ln(2 value), for an unknown variance.
+        Mean loss. Twice its sum is used as -2 log likelihood, exact for the logistic losses; with
+        an ``unknown_dispersion``, such as the variance of the squared loss, it is n ln(2 value).
     n_samples : float
     k, n_units : int
         Numbers of selected and of all features.
     degrees : int
         Free coefficients.
-    squared : bool
-        Whether the loss is the squared one.
+    unknown_dispersion : bool
+        See :class:`.Loss`.
     gamma : float, default 1.0
         Weight of the number of possible supports; 0 is the BIC.
 
@@ -82,16 +82,18 @@ def ebic(
            model spaces", Biometrika 95 (2008).
     """
     return (
-        deviance(value, n_samples, squared)
+        deviance(value, n_samples, unknown_dispersion)
         + degrees * float(np.log(max(n_samples, 2.0)))
         + gamma * support_price(k, n_units)
     )
 
 
-def deviance(value: float, n_samples: float, squared: bool) -> float:
+def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
     """-2 log likelihood from the mean loss, see :func:`ebic`."""
     return float(
-        n_samples * np.log(max(2.0 * value, 1e-300)) if squared else 2.0 * n_samples * value
+        n_samples * np.log(max(2.0 * value, 1e-300))
+        if unknown_dispersion
+        else 2.0 * n_samples * value
     )
 
 

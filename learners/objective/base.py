@@ -10,6 +10,8 @@ import numpy as np
 
 from ..sklearn_bases import BaseEstimator
 
+_MAX_STEPS = 50  # Newton steps of an intercept
+
 HessianProduct = Callable[[np.ndarray], np.ndarray]
 SecondOrder = tuple[
     float, np.ndarray, list[HessianProduct]
@@ -119,6 +121,7 @@ class Loss(BaseEstimator):
         Whether the targets are times, some of them censored.
     target_scaling : {"variance", "median", None}
         Scaling of regression targets: mean 0 and variance 1; median 0 and robust scale 1; none.
+        With a scaling, the loss is one of the residual: an offset is subtracted from the targets.
     link : {"identity", "log"}
         With "log" the prediction is exp(score).
     log_odds : bool
@@ -128,6 +131,9 @@ class Loss(BaseEstimator):
     is_log_likelihood : bool
         Whether the loss is a negative log likelihood, of dispersion 1; else the dispersion is
         estimated from the residuals, see :meth:`charges`.
+    unknown_dispersion : bool
+        Whether the loss is half a deviance in units of an unknown dispersion, which the information
+        criteria estimate by the mean loss.
     """
 
     name: str = ""
@@ -145,6 +151,7 @@ class Loss(BaseEstimator):
     log_odds: bool = False
     flip: float = 0.0
     is_log_likelihood: bool = False
+    unknown_dispersion: bool = False
     # Second derivatives, for Newton's method; these three follow from the methods of the class
     has_curvature: bool = False
     has_surrogate: bool = False
@@ -192,7 +199,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Second derivative (n, q) over each score alone, never negative. See :class:`Loss`."""
+        """Second derivative (n, q) in each score, never negative. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
@@ -306,12 +313,140 @@ class Loss(BaseEstimator):
     # -- fixed step lengths ------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        """The loss that annealing minimises: itself, or an approximation. See :class:`Loss`."""
-        return self
+        """The loss that annealing minimises: itself, or an approximation. See :class:`Loss`.
+
+        By default a loss whose curvature is unbounded is continued by parabolas beyond scores near
+        the best constant.
+        """
+        if np.isfinite(self.max_curvature) or not (self.pointwise and self.has_curvature):
+            return self
+        return BandedLoss(self, self.best_constant(y, sample_weight))
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
         """Bounds (n, q) on the second derivatives, or None: one for all. See :class:`Loss`."""
         return None
+
+
+class BandedLoss(Loss):
+    """A loss inside a band of scores, outside the parabolas that touch it: of bounded curvature.
+
+    Parameters
+    ----------
+    base : Loss
+        With a curvature.
+    centre : ndarray of shape (n_outputs,)
+        Of the band.
+    half_width : float, default 2.0
+        Of the band.
+    """
+
+    has_curvature = True
+
+    def __init__(self, base: Loss, centre: np.ndarray, half_width: float = 2.0) -> None:
+        self.base = base
+        self.centre = centre
+        self.half_width = half_width
+
+    def _inside(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inside = self.centre + np.clip(scores - self.centre, -self.half_width, self.half_width)
+        return inside, scores - inside
+
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        return self.value_and_gradient(y, scores, sample_weight)[0]
+
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return self.value_and_gradient(y, scores, sample_weight)[1]
+
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return self.base.curvature(y, self._inside(scores)[0], sample_weight)
+
+    def value_and_gradient(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        inside, beyond = self._inside(scores)
+        value, slope = self.base.value_and_gradient(y, inside, sample_weight)
+        bend = self.base.curvature(y, inside, sample_weight) * beyond
+        return value + float(np.vdot(slope + 0.5 * bend, beyond)), slope + bend
+
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return self.centre
+
+    def curvature_bound(self, y: np.ndarray) -> np.ndarray:
+        points = self.centre + self.half_width * np.linspace(-1.0, 1.0, 5)[:, None, None]
+        one = np.ones(len(y))
+        return np.max([self.base.curvature(y, np.broadcast_to(p, y.shape), one) for p in points], 0)
+
+
+class OffsetLoss(Loss):
+    """A loss of the scores plus an offset of each row.
+
+    Its targets are complex, y + offset i: any part of the rows has the offsets of its own.
+
+    Parameters
+    ----------
+    base : Loss
+    """
+
+    _same = (
+        "max_curvature",
+        "default_step_size",
+        "pointwise",
+        "exact_curvature",
+        "several_classes",
+        "redundant_outputs",
+        "has_curvature",
+        "bounds_rows",
+        "is_log_likelihood",
+        "unknown_dispersion",
+    )
+
+    def __init__(self, base: Loss) -> None:
+        self.base = base
+        self.__dict__.update({name: getattr(base, name) for name in self._same})
+
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        return self.base.value(*_shifted(y, scores), sample_weight)
+
+    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        return self.base.row_values(*_shifted(y, scores))
+
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return self.base.gradient(*_shifted(y, scores), sample_weight)
+
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return self.base.curvature(*_shifted(y, scores), sample_weight)
+
+    def row_hessians(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> np.ndarray:
+        return self.base.row_hessians(*_shifted(y, scores), sample_weight)
+
+    def second_order(
+        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
+    ) -> SecondOrder:
+        return self.base.second_order(*_shifted(y, scores), sample_weight)
+
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        constant = self.base.best_constant(y.real, sample_weight) - sample_weight @ y.imag
+        for _ in range(_MAX_STEPS if self.has_curvature else 0):
+            scores = np.broadcast_to(constant, y.shape)
+            slope = self.gradient(y, scores, sample_weight).sum(axis=0)
+            bend = self.curvature(y, scores, sample_weight).sum(axis=0)
+            step = np.clip(slope / np.maximum(bend, 1e-300), -1.0, 1.0)
+            constant = constant - step
+            if np.abs(step).max() < 1e-9:
+                break
+        return constant
+
+    def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
+        return self.base.n_informative(y.real, weight)
+
+    def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
+        return self.base.curvature_bound(y.real)
+
+
+def _shifted(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return y.real.copy(), scores + y.imag  # compiled losses need contiguous arrays
 
 
 class MarginLoss(Loss):

@@ -27,8 +27,9 @@ from ..compilation import jit
 from . import margin_kernels as kernels
 from .base import Loss, MarginLoss, SecondOrder, diagonal_products
 from .class_losses import MultinomialLoss, VapnikLoss
+from .mean_losses import GammaLoss, NegativeBinomialLoss, PoissonLoss, TweedieLoss
 from .pairwise import PairwiseLogisticLoss
-from .regression_losses import HuberLoss, PoissonLoss, QuantileLoss
+from .regression_losses import HuberLoss, QuantileLoss
 from .survival import CoxLoss
 
 # Of the majorising curvature of flipped labels, where the true one is less or negative: a choice
@@ -96,6 +97,7 @@ class SquaredLoss(Loss):
     name = "squared"
     tasks = frozenset({"binary", "multiclass", "regression", "online"})
     is_quadratic = True
+    unknown_dispersion = True
     kernel = kernels.SQUARED
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
@@ -347,6 +349,9 @@ LOSSES: dict[str, type[Loss]] = {
         HingeLoss,
         ExponentialLoss,
         PoissonLoss,
+        GammaLoss,
+        TweedieLoss,
+        NegativeBinomialLoss,
         HuberLoss,
         QuantileLoss,
         CoxLoss,
@@ -473,7 +478,7 @@ def check_bounded(loss: Loss) -> None:
     if not np.isfinite(loss.max_curvature):
         raise ValueError(
             f"loss={loss!r} has a curvature without bound; "
-            "expected one whose max_curvature is finite"
+            "expected a finite max_curvature, or for FSA a curvature method"
         )
 
 

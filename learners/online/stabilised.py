@@ -78,7 +78,7 @@ class PathState:
         return len(self.columns)
 
     def keep(self, stay: np.ndarray) -> None:
-        """Drop all other features (boolean ``stay``) for good."""
+        """Permanently drop the features outside the mask ``stay``."""
         kept = np.flatnonzero(stay)
         self.columns = self.columns[kept]
         self.paths = self.paths._replace(coef=self.paths.coef.take(kept, axis=1))

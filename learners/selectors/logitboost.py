@@ -220,7 +220,7 @@ def boost(
     random_state: Seed = None,
 ) -> Boosted:
     """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k +
-    1)-th feature would come in.
+    1)-th feature would be selected.
 
     Parameters
     ----------

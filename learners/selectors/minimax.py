@@ -1,5 +1,5 @@
-"""Minimax sparse logistic regression: features come in cuts of r, all cuts are weighted together
-(Tan et al., 2013).
+"""Minimax sparse logistic regression: features are added in cuts of r, and the weights of all cuts
+are fitted jointly (Tan et al., 2013).
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class ChainProblem:
         return value, ChainFit(coef, transitions, intercept)
 
     def value(self, fit: ChainFit) -> float:
-        """Objective alone."""
+        """Value of the objective."""
         return self.value_and_gradient(fit)[0]
 
 

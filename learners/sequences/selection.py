@@ -75,8 +75,7 @@ class SelectingCRF(SupportMixin, BaseCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardCRF(SelectingCRF):
-    """Conditional random field on k columns or groups, by forward-backward search (Liu et al.
-    (2014) [2]_).
+    """Sparse CRF on k columns or groups, by forward-backward search (Liu et al. (2014) [2]_).
 
     It minimises greedily over coefficients of at most k columns or groups (units)::
 
@@ -186,8 +185,7 @@ class ForwardBackwardCRF(SelectingCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSACRF(SelectingCRF):
-    """Conditional random field on k columns or groups, selected by annealing (Barbu et al.
-    (2017) [2]_).
+    """Sparse CRF on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
 
     It minimises over coefficients of at most k columns or groups (units)::
 

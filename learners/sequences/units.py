@@ -76,7 +76,7 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """How much each candidate alone would lower the objective, all other parameters held."""
+        """Decrease of the objective by each candidate, with all other parameters fixed."""
         out = np.zeros(len(candidates))
         offset = self.part.scores(self.fit)
         held = replace(self.problem, offset=offset, fit_intercept=False, fit_transitions=False)

@@ -185,7 +185,7 @@ class Pool:
         return self.columns[self.columns_of(units)].T
 
     def part(self, units: np.ndarray) -> Pool:
-        """The pool of some of its units."""
+        """The pool restricted to some of its units."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
         Z = np.take(self.Z, self.columns_of(units), axis=1)
         return Pool(

@@ -114,8 +114,8 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Value of the objective, gradient over the scores (the loss' alone) and the Hessian
-        product of each output."""
+        """Value of the objective, gradient with respect to the scores (of the loss only) and the
+        Hessian product of each output."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),
@@ -309,8 +309,8 @@ def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarr
 
 
 def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """H^-1 b of a positive definite H, b (p,) or (p, m): for small ones in a tenth of the time that
-    numpy's solver takes."""
+    """H^-1 b of a positive definite H, b (p,) or (p, m): ten times as fast as numpy's solver for
+    small systems."""
     if len(b):
         _, solution, failed = dposv(H, b)
         if not failed:

@@ -82,7 +82,7 @@ def start_direction(
 ) -> np.ndarray:
     """Gradient over the coefficients of the first output where all of them are 0: the direction for
     :func:`safe_step`."""
-    return design.gradient(loss.gradient(y, np.zeros_like(y) + intercept, sample_weight)[:, :1])
+    return design.gradient(loss.gradient(y, np.zeros(y.shape) + intercept, sample_weight)[:, :1])
 
 
 def annealing_step(

@@ -10,7 +10,6 @@ import numpy as np
 from ... import __version__
 from ...learners.common.additive import AdditiveModel
 from ..files import write_texts
-from ..messages import text
 from ..pages.charts import curve_chart, effect_chart, level_chart, score_chart, short
 from ..pages.layout import html_page, small, table
 from .encoding import DATE
@@ -85,7 +84,7 @@ def _summary(selection: Selection) -> str:
     if scores:
         measure, score = next(iter(scores["selected"].items()))
         rest = [
-            f"{name} {text(next(iter(values.values())))}"
+            f"{name} {_cell(next(iter(values.values())), '.3f')}"
             for name, values in scores.items()
             if name != "selected"
         ]
@@ -104,7 +103,9 @@ def _scores(selection: Selection) -> str:
     if not v.scores:
         return "<h2>Scores</h2><p>There are too few rows for cross-validation.</p>"
     measures = list(v.scores["selected"])
-    rows = [(name, *(text(values[m]) for m in measures)) for name, values in v.scores.items()]
+    rows = [
+        (name, *(_cell(values[m], ".3f") for m in measures)) for name, values in v.scores.items()
+    ]
     body = "<h2>Scores by cross-validation</h2>" + table(
         ["", *(_LONG.get(m, m) for m in measures)], rows, bold=0
     )
@@ -129,7 +130,7 @@ def _scores(selection: Selection) -> str:
     body += score_chart(v.sizes, mean, error, v.size, lines, measures[0].replace("R2", "R²"))
     words = "Score against the number of columns, one path per fold; bars show one standard error."
     if selection.size_chosen:
-        score = selection.settings.get("score")
+        score = selection.settings.get("scoring")
         loss = (
             score.replace("_", " ")
             if score
@@ -240,7 +241,7 @@ def _interaction(selection: Selection) -> list[str]:
 
 
 def _cell(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+    return "–" if value is None or value != value else format(value, form)
 
 
 def _coefficient(column: dict[str, Any]) -> str:

@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ..console import command_of, new_app, print_answer, print_json
+from ..console import AsJson, command_of, new_app, print_answer, print_json
 
 app = new_app(help="List shipped models and inspect model files.")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 @command_of(app, "list")

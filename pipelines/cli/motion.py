@@ -71,16 +71,17 @@ def segment(
     from ...vision.tracks.io import check_tracks_name
     from ..common.file_map import make_file_map, try_file
     from ..common.outputs import check_outputs
-    from ..common.samples import VIDEO, sample_file
+    from ..common.samples import VIDEO, write_sample
     from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
     if tracks is not None:
         out = console.renamed(tracks, "--tracks", out, "--out")
-    if sample:
-        files = [sample_file(console.temporary_folder(context), VIDEO, files)]
+    if sample == bool(files):
+        raise ValueError("expected either FILES of tracks or videos, or --sample")
     if not files:
-        raise ValueError("no FILE: expected tracks or videos, or --sample")
+        files = [console.temporary_file(context, VIDEO)]
+        write_sample(files[0])
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(
             f"{' '.join(map(str, files))}: a camera is not supported; expected files of "

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...models.tabular.fitting.options import Encoding, Request, Separator
 from ..common.config import read_tables
 from ..console import (
     log,
@@ -22,9 +21,10 @@ from ..console import (
     print_table,
     progress,
     renamed,
-    temporary_folder,
+    temporary_file,
     with_options,
 )
+from ..tabular.request import ENCODING, SEPARATOR, Request
 
 if TYPE_CHECKING:
     from ...models.tabular.fitting.selection import Selection
@@ -47,7 +47,10 @@ TableOrUrl = Annotated[
     ),
 ]
 _Output = partial(typer.Option, rich_help_panel="Output")
-AsJson = Annotated[bool, _Output("--json", help="Print JSON instead of tables.")]
+_Input = partial(typer.Option, rich_help_panel="Input")
+Separator = Annotated[str | None, _Input(**SEPARATOR)]
+Encoding = Annotated[str | None, _Input(**ENCODING)]
+AsJson = Annotated[bool, _Output("--json", help="Print JSON.")]
 
 
 @one_line_errors
@@ -80,7 +83,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
 
 def _stdin_file(context: typer.Context) -> Path:
     """Copy stdin to a temporary file."""
-    path = temporary_folder(context) / "stdin.csv"
+    path = temporary_file(context, "stdin.csv")
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return path
@@ -133,7 +136,7 @@ def select(
       annealed select --sample -k 5 --report report
       annealed select table.csv --target price -k auto --report report --out model.safetensors
     """
-    from ..common.samples import TABLE, TARGET, sample_file
+    from ..common.samples import TABLE, TARGET, write_sample
     from ..tabular.selection import select_file
     from ..tabular.tables import FRAMES
 
@@ -141,13 +144,12 @@ def select(
         columns, out = renamed(out, "--out with the name of a table", columns, "--table"), None
     if save is not None:
         out = renamed(save, "--save", out, "--out")
+    if sample == (table is not None):
+        raise ValueError("expected either a TABLE, - for stdin, or --sample")
     if sample:
-        table = sample_file(temporary_folder(context), TABLE, table)
+        write_sample(table := temporary_file(context, TABLE))
         k = request.k or ("auto" if request.fdr is None else None)
         request = replace(request, target=request.target or TARGET, k=k)
-    if table is None:
-        raise ValueError("no TABLE: expected a file, - for stdin, or --sample")
-    request = replace(request, pvalues=report is not None)
     if columns and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")
     if out or columns or report:
@@ -161,8 +163,11 @@ def select(
     def bar(iterable: Iterable[Any], what: str) -> Iterable[Any]:
         return progress(iterable, quiet, what, wait=10.0)
 
+    def note(line: str) -> None:
+        log(f"annealed: {line}", quiet)
+
     path = _stdin_file(context) if str(table) == "-" else table
-    selection = select_file(path, request, bar, lambda text: log(f"annealed: {text}", quiet))
+    selection = select_file(path, request, bar, note, details=report is not None)
     if out is not None:
         selection.to_model(request.target).save(out)
     if columns is not None:

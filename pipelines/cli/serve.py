@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import Quiet, print_answer, print_error, progress
+from ..console import AsJson, Quiet, print_answer, print_error, progress
 
 
 def serve(
@@ -65,7 +65,7 @@ def warmup(
             metavar="PART", help="Part to compile: faces, motion, pets or learners (default: all)."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Compile all functions in advance, for container images and servers.

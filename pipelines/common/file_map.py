@@ -36,7 +36,7 @@ TIMEOUT = 10.0  # seconds for a scheduler to answer. A choice
 
 
 def by_processes(n_jobs: int = 1) -> FileMap:
-    """Map over items in parallel processes that each hold the model, at most one per core.
+    """Map over items in parallel processes, each with a copy of the model, at most one per core.
 
     Threads would block one another, since a third of a detection runs in Python. Items are read
     slightly ahead of the results, which do not depend on ``n_jobs``.

@@ -24,15 +24,6 @@ def sample(name: str) -> bytes:
         return path.read_bytes()
 
 
-def sample_file(folder: Path, name: str, given: object) -> Path:
-    """Write a sample to a folder for ``--sample``, which takes no file beside it."""
-    if given:
-        raise ValueError("--sample: not available with a file; expected only one of them")
-    path = folder / name
-    write_sample(path)
-    return path
-
-
 def write_sample(path: Path) -> None:
     """Write a sample: ``astronaut.png``, ``cat.png``, ``moving.avi`` or ``breast_cancer.csv``."""
     if path.name == TABLE:

@@ -16,10 +16,11 @@ from ...models.keypoints.detections import DetectionOptions, DetectionResult, of
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.features import strongest_features
 from ...models.keypoints.instances.instance_finder import Instance
-from ...models.messages import plain, text
+from ...models.messages import plain
 from ...models.pages.charts import BLUE, GREY, ORANGE, Axes
 from ...models.pages.layout import html_page, small, table
 from ..common.data_urls import jpeg_url
+from ..console import text
 from .data import AnnotatedImage
 from .drawing import draw_detections, square_around
 from .evaluate import COLUMNS, TOLERANCES, Evaluation

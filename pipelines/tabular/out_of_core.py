@@ -14,9 +14,10 @@ from ...learners.sources.files import anywhere
 from ...learners.sources.matrix import parse_bytes
 from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
 from ...models.tabular.encoding import TableEncoding
-from ...models.tabular.fitting.options import Request
+from ...models.tabular.fitting.frames import table_from_frame, usable
 from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
-from .tables import table_from_frame, usable
+from .request import Request
+from .tables import check_target_name, in_file
 
 _SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice
 _MIN_SAMPLE = 1000  # rows
@@ -95,9 +96,11 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     names = _checked_names(parts)
     n = sum(part.file.metadata.num_rows for part in parts)
     n_drawn = min(MAX_ROWS, max(_MIN_SAMPLE, limit // (_SHARE * 8 * len(names))))
-    keep_missing = request.response == "piecewise"
     some = _frame(path, parts, names, -(-n // n_drawn))
-    decided = table_from_frame(path, some, request, keep_missing, [], logarithms=False)
+    check_target_name(path, some, request.target)
+    to_table = partial(table_from_frame, target=request.target, logarithms=False)
+    with in_file(path):
+        decided = to_table(some, request=request, notes=[])
     whole = decided
     if len(some) < n:
         needed = [
@@ -109,12 +112,10 @@ def read_out_of_core(path: Any, request: Request) -> Table:
             _frame(path, parts, needed, 1),
             replace(request, include=(), exclude=(), kinds=()),
         )
-        whole, lines = (
-            table_from_frame(path, frame, plain, keep_missing, [], logarithms=False),
-            decided.notes,
-        )
+        with in_file(path):
+            whole = to_table(frame, request=plain, notes=[])
         decided.notes = [
-            *lines,
+            *decided.notes,
             f"encoding of the columns decided on {len(some)} evenly spaced rows of {n}",
         ]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
@@ -130,7 +131,8 @@ def read_out_of_core(path: Any, request: Request) -> Table:
         left_out=decided.left_out,
         notes=decided.notes,
     )
-    return usable(path, table)
+    with in_file(path):
+        return usable(table)
 
 
 def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:

@@ -6,8 +6,9 @@ import pandas as pd
 
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
+from ...models.tabular.fitting.selection import Note
 from ...models.tabular.model import TabularModel
-from .tables import Note, read_rows
+from .tables import read_rows
 
 
 def predict_table(

@@ -3,7 +3,8 @@
 import csv
 import gzip
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,22 +13,19 @@ import numpy as np
 import pandas as pd
 
 from ...models.files import replacing
-from ...models.messages import first_of, suggestion
-from ...models.tabular.encoding import BLOCK, TableEncoding, as_words, days, to_numbers
-from ...models.tabular.fitting.leaks import gap_leaks
-from ...models.tabular.fitting.options import Request
-from ...models.tabular.fitting.table import (
-    KINDS,
-    Table,
-    encode_frame,
-    encode_matrix,
-    is_precise,
-    numbers_rows,
-    read_target,
-    skewed_columns,
+from ...models.tabular.encoding import BLOCK, TableEncoding, as_words
+from ...models.tabular.fitting.frames import (
+    check_column,
+    check_names,
+    labels_of,
+    rows_with_target,
+    table_from_frame,
+    usable,
+    weights,
 )
+from ...models.tabular.fitting.table import Table, encode_matrix, is_precise, read_target
+from .request import Request
 
-Note = Callable[[str], object]  # receives a line to print
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
 _CHUNK = 100_000  # rows per read
 _SMALL = 2**26  # bytes of a file that is read in one piece
@@ -76,31 +74,43 @@ def read_table(path: str | Path, request: Request) -> Table:
         If the file cannot be read, lacks a named column, or has no usable column.
     """
     path = Path(path)
-    keep_missing = request.card or request.response == "piecewise"
     if brings_its_target(path):
         if request.target is not None:
             raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
         for option, names in _special(request):
             if names:
                 raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
-        table = _from_matrix(path, read_matrix(path), request, keep_missing)
+        matrix = read_matrix(path)
+        with in_file(path):
+            table = _from_matrix(matrix, request)
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
-        table = table_from_frame(path, frame, request, keep_missing, notes)
+        check_target_name(path, frame, request.target)
+        with in_file(path):
+            table = table_from_frame(frame, str(request.target), request, notes)
         del frame
         if "pyarrow" in sys.modules:  # its pool holds as much memory as the table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
-    return usable(path, table)
+    with in_file(path):
+        return usable(table)
 
 
-def usable(path: Path, table: Table) -> Table:
-    """Return the table if it has usable columns; else raise a ValueError."""
-    if not table.encoding.columns:
-        raise ValueError(
-            f"{path}: no usable column ({'; '.join(table.notes) or 'the table has none'})"
-        )
-    return table
+def check_target_name(path: Path | str, frame: pd.DataFrame, target: str | None) -> None:
+    """Check that a table has the named target."""
+    if target is None:
+        raise ValueError(f"{path}: no target; expected --target COLUMN")
+    with in_file(path):
+        check_column(target, list(frame.columns), "the target")
+
+
+@contextmanager
+def in_file(path: Path | str) -> Iterator[None]:
+    """Name the file in the errors of a block."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _special(request: Request) -> list[tuple[str, list[str]]]:
@@ -110,164 +120,6 @@ def _special(request: Request) -> list[tuple[str, list[str]]]:
         *((option, [name] if name else []) for option, name in named.items()),
         ("--as", list(request.kinds)),
     ]
-
-
-def _kinds(path: Path, names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
-    kinds = {}
-    for text in given:
-        name, _, kind = text.rpartition("=")
-        if (kind not in KINDS and "<" not in kind) or not name:
-            raise ValueError(
-                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or "
-                "levels such as low<medium<high"
-            )
-        _check_column(path, name, names, "--as")
-        kinds[name] = kind
-    return kinds
-
-
-def _check_names(
-    path: Path, names: Sequence[str], include: Sequence[str], exclude: Sequence[str]
-) -> None:
-    for option, given in (("--include", include), ("--exclude", exclude)):
-        for name in given:
-            _check_column(path, name, names, option)
-    both = set(include) & set(exclude)
-    if both:
-        raise ValueError(f"column {min(both)!r} is named by both --include and --exclude")
-
-
-def _check_column(path: Path, name: str, names: Sequence[str], option: str) -> None:
-    if name not in names:
-        raise ValueError(
-            f"{path}: no column {name!r} for {option}{suggestion(name, names)}; "
-            f"the columns are {first_of(names, 10)}"
-        )
-
-
-def table_from_frame(
-    path: Path,
-    frame: pd.DataFrame,
-    request: Request,
-    keep_missing: bool,
-    notes: list[str],
-    logarithms: bool = True,
-) -> Table:
-    """Decide how the columns of a data frame are encoded, see :func:`read_table`; ``notes`` precede
-    those on the columns, and without ``logarithms`` skewed numbers stay unchanged."""
-    target = _target(path, frame, request.target)
-    rows = _rows_with_target(path, target, notes)
-    if target.dtype != object and frame[request.target].dtype.kind not in "biuf":
-        notes.append(f"the target {request.target!r} holds numbers with thousands separators")
-    weight = _weights(path, frame, request.weight, rows)
-    row_groups = _row_groups(path, frame, request.row_groups, rows)
-    times = _times(path, frame, request.time, rows, request.dates or "")
-
-    of_rows = (request.target, request.row_groups, request.weight)
-    usable_names = [name for name in frame.columns if name not in of_rows]
-    _check_names(path, usable_names, request.include, request.exclude)
-    excluded = set(request.exclude)
-    columns = frame[[name for name in usable_names if name not in excluded]]
-    if len(rows) < len(frame):
-        columns = columns.iloc[rows]
-    kinds, first_name = _kinds(path, list(columns), request.kinds), frame.columns[0]
-    row_numbers = [name for name in columns if numbers_rows(frame[name], first=name == first_name)]
-    X, decisions = encode_frame(columns, keep_missing, request, row_numbers, kinds)
-
-    encoding = TableEncoding(tuple(decisions.columns))
-    y = _of_rows(target, rows)
-    incomplete = [
-        column.name
-        for column in encoding.columns
-        if not column.form and column.name not in decisions.complete
-    ]
-    leak_notes = gap_leaks(((name, columns[name].isna().to_numpy()) for name in incomplete), y)
-    skewed: tuple[str, ...] = ()
-    if logarithms and not keep_missing and request.fdr is None and not request.intervals:
-        unchanged = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
-        skewed = tuple(name for name in skewed_columns(X, encoding) if name not in unchanged)
-    if skewed:
-        line = (
-            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed positive numbers, "
-            "replaced by logarithms where these "
-            f"correlate better with the target (override: --as COLUMN=number): {', '.join(skewed)}"
-        )
-        leak_notes.insert(0, line)
-    return Table(
-        X,
-        y,
-        encoding,
-        left_out=dict.fromkeys(request.exclude, "named by --exclude") | decisions.left_out,
-        notes=[*notes, *decisions.notes(), *leak_notes],
-        rows=rows,
-        row_groups=row_groups,
-        weight=weight,
-        times=times,
-        skewed=skewed,
-    )
-
-
-def _target(path: Path, frame: pd.DataFrame, target: str | None) -> np.ndarray:
-    if target is None:
-        raise ValueError(f"{path}: no target; expected --target COLUMN")
-    _check_column(path, target, list(frame.columns), "the target")
-    try:
-        return read_target(frame[target])
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def _weights(
-    path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray
-) -> np.ndarray | None:
-    if name is None:
-        return None
-    _check_column(path, name, list(frame.columns), "--weight")
-    weight = to_numbers(frame[name])[rows]
-    bad = np.flatnonzero(~(weight >= 0))
-    if len(bad) or not weight.any():
-        row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
-        raise ValueError(
-            f"{path}: --weight {name}: {cell!s} in row {row + 1}; expected non-negative "
-            "numbers, not all 0"
-        )
-    return weight
-
-
-def _row_groups(
-    path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray
-) -> np.ndarray | None:
-    if name is None:
-        return None
-    _check_column(path, name, list(frame.columns), "--row-groups")
-    words = as_words(frame[name].iloc[rows])
-    return np.unique(np.array([word or "" for word in words]), return_inverse=True)[1]
-
-
-def _times(
-    path: Path, frame: pd.DataFrame, name: str | None, rows: np.ndarray, style: str
-) -> np.ndarray | None:
-    if name is None:
-        return None
-    _check_column(path, name, list(frame.columns), "--time")
-    values = frame[name].iloc[rows]
-    times = (
-        values.to_numpy(np.float64, na_value=np.nan)
-        if values.dtype.kind in "iuf"
-        else days(values, style)
-    )
-    if np.isnan(times).any():
-        cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
-        raise ValueError(
-            f"{path}: --time {name}: {cell!s} is neither a number nor a date (--dates sets "
-            "the order of day and month)"
-        )
-    return times
-
-
-def _of_rows(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The target of some rows, labels as text."""
-    return target[rows].astype(str) if target.dtype == object else target[rows]
 
 
 def read_rows(
@@ -314,13 +166,14 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     """
     notes: list[str] = []
     frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding, notes)
-    y = _target(path, frame, request.target) if y is None else y
-    rows = _rows_with_target(path, y, [])
-    try:
+    if y is None:
+        check_target_name(path, frame, request.target)
+    with in_file(path):
+        y = read_target(frame[request.target]) if y is None else y
+        rows = rows_with_target(y, [])
         X = table.encoding.encode(frame.iloc[rows])
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    y = _of_rows(y, rows)
+        weight = weights(frame, request.weight, rows)
+    y = labels_of(y, rows)
     if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
         raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
     if (
@@ -333,20 +186,11 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         table.encoding,
         notes=notes,
         rows=rows,
-        weight=_weights(path, frame, request.weight, rows),
+        weight=weight,
     )
 
 
-def _rows_with_target(path: Path, y: np.ndarray, notes: list[str]) -> np.ndarray:
-    rows = np.flatnonzero(~pd.isna(y))
-    if not len(rows):
-        raise ValueError(f"{path}: no rows with a target")
-    if len(rows) < len(y):
-        notes.append(f"{len(y) - len(rows)} rows dropped, their target is missing")
-    return rows
-
-
-def _from_matrix(path: Path, matrix: Matrix, request: Request, keep_missing: bool) -> Table:
+def _from_matrix(matrix: Matrix, request: Request) -> Table:
     y, X, names, include, exclude = (
         matrix.y,
         matrix.X,
@@ -356,16 +200,14 @@ def _from_matrix(path: Path, matrix: Matrix, request: Request, keep_missing: boo
     )
     notes = list(matrix.notes)
     if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(
-            f"{path}: the target holds infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}"
-        )
-    rows = _rows_with_target(path, y, notes)
+        raise ValueError(f"the target holds infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}")
+    rows = rows_with_target(y, notes)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
-    _check_names(path, names, include, exclude)
+    check_names(names, include, exclude)
     used = [j for j, name in enumerate(names) if name not in set(exclude)]
     if len(used) < len(names):
         X, names = X[:, used], [names[j] for j in used]
-    X, decisions = encode_matrix(X, names, keep_missing, include)
+    X, decisions = encode_matrix(X, names, request.keep_missing, include)
     return Table(
         X,
         y,

@@ -175,7 +175,7 @@ def test_losses_that_do_not_fit():
             match=r"loss=PairwiseLogisticLoss\(\) compares samples; expected one of single samples",
         ):
             clone(model).set_params(loss=PairwiseLogisticLoss()).fit(X, Y)
-    for model in (LogitBoostClassifier(2), TISPClassifier(2), FSAClassifier(2)):
+    for model in (LogitBoostClassifier(2), TISPClassifier(2)):
         with pytest.raises(
             ValueError, match=r"loss=ExponentialLoss\(\) has a curvature without bound; expected"
         ):

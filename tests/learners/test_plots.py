@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from annealed.learners import FSAClassifier, FSAPath, FSARegressor, PiecewiseLinear
+from annealed.learners import FSAClassifier, FSAPath, FSARegressor, FSARegressorCV, PiecewiseLinear
 from annealed.learners.plots import plot_loss, plot_path, plot_responses, plot_schedule
 from annealed.learners.solvers.schedules import inverse
 
@@ -90,6 +90,26 @@ def test_a_line_for_each_class():
     model = FSAClassifier(2, response="piecewise").fit(X, np.digitize(y, [-0.5, 0.5]))
     axes = plot_responses(model)
     assert [line.get_label() for line in axes[0].get_lines()] == ["0", "1", "2"]
+
+
+def test_models_plot_themselves():
+    """With the names of the columns, into given axes."""
+    X, y = problem()
+    given = plt.figure().add_subplot()
+    assert FSARegressor(3).fit(X, y).plot(ax=given) is given
+    names = [label.get_text() for label in given.get_yticklabels()]
+    right = {name for name, bar in zip(names, given.patches) if bar.get_width() > 0}
+    assert names[2] == "f9" and set(names) == {"f3", "f7", "f9"} and right == {"f3", "f9"}
+    curves = FSARegressor(2, response="piecewise").fit(X, y).plot()
+    assert {ax.get_title() for ax in curves} == {"f3", "f7"}
+    path = FSAPath(FSARegressor(), sizes=[1, 2, 3]).fit(X, y)
+    assert {"f3", "f7"} <= {line.get_label() for line in path.plot(n_labels=3).get_lines()}
+    chosen = FSARegressorCV(sizes=[1, 2, 3, 5]).fit(X, y)
+    ax = chosen.plot_path()
+    assert np.array_equal(ax.get_lines()[0].get_xdata(), [1, 2, 3, 5])
+    assert ax.get_legend().get_texts()[0].get_text() == f"selected: {chosen.n_features_}"
+    with pytest.raises(ValueError, match="no held-out scores"):
+        FSARegressorCV(criterion="ebic", sizes=[1, 2]).fit(X, y).plot_path()
 
 
 def test_loss_curve():

@@ -200,8 +200,8 @@ def refresh(gram: Gram, size: int, precision: float) -> None:
 def evaluate(
     gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray
 ) -> tuple[float, float]:
-    """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) leaves and the features
-    ``added`` come.
+    """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) is removed and the
+    features ``added`` are added.
 
     Leaves in the scratch what :func:`commit` needs.
     """

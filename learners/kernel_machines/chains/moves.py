@@ -156,7 +156,7 @@ def propose(
     omega: np.ndarray,
     rng: np.random.Generator,
 ) -> tuple[bool, int, int, float]:
-    """Propose a move: write the atom that comes into ``columns`` and ``omega``.
+    """Propose a move: write the new atom into ``columns`` and ``omega``.
 
     Returns
     -------

@@ -33,7 +33,7 @@ NOISE_SHAPE, NOISE_RATE = (
 
 
 class ChainSamples(NamedTuple):
-    """Samples that a chain keeps."""
+    """Samples kept from a chain."""
 
     columns: np.ndarray  # (n_kept, max_components, max_order) int64
     length: np.ndarray  # (n_kept, max_components) int64

@@ -1,5 +1,4 @@
-"""A formula as an ONNX graph in float32, with the names that scikit-learn's converter gives to
-outputs."""
+"""A formula as an ONNX graph in float32, with the output names of scikit-learn's converter."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,32 +1,29 @@
-"""The options of ``annealed select``: each one once, with its help text."""
+"""The options of a selection: each one once, with the help text of ``annealed select``."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from typer import Option
+from typing import Any, Literal, Self, TypeAlias
 
 Words = Sequence[str]
+Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
 Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
 SizeRule = Literal["explained", "best", "one-se"]
 Dates = Literal["dayfirst", "monthfirst"]
-# panels of the help
-_Task = partial(Option, rich_help_panel="Target and task")
-_Columns = partial(Option, rich_help_panel="Columns")
-_Rows = partial(Option, rich_help_panel="Rows")
-_Certainty = partial(Option, rich_help_panel="Certainty")
-_Input = partial(Option, rich_help_panel="Input")
-Separator = Annotated[
-    str | None,
-    _Input(metavar="CHARACTER", help="Column separator of a text file (default: detected)."),
-]
-Encoding = Annotated[
-    str | None,
-    _Input(metavar="NAME", help="Encoding of a text file, such as latin-1 (default: UTF-8)."),
-]
+
+
+def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
+    """Return the metadata of a field: the arguments of its option of the command line, in a panel
+    of the help."""
+    return {"flags": flags, "rich_help_panel": panel, **settings}
+
+
+_task = partial(option, "Target and task")
+_columns = partial(option, "Columns")
+_rows = partial(option, "Rows")
+_certainty = partial(option, "Certainty")
 _MAX_WEIGHT = 1e100  # sums of larger ones overflow
 
 
@@ -45,212 +42,153 @@ def parse_number(option: str, given: str, text: str | None = None) -> float:
         raise ValueError(f"{option} {given}: {text!r} is not a number") from None
 
 
-@dataclass(frozen=True)
-class Request:
-    """Settings of a selection: the options of ``annealed select`` by their names.
+@dataclass(eq=False, repr=False, kw_only=True)
+class SelectionParameters:
+    """Parameters of a selection; described in :class:`.TabularSelector`."""
 
-    Attributes
-    ----------
-    target : str or None
-        Column to predict; npz and svmlight files bring their own.
-    k : str or None
-        A positive integer, or "auto"; more than the number of columns keeps all, with a warning.
-        None with ``fdr``.
-    size_rule : {"explained", "best", "one-se"}
-        How "auto" chooses, see :func:`annealed.learners.model_selection.size.choose_size`.
-    task : {"auto", "classification", "regression"}
-    response : {"linear", "piecewise"}
-    loss : str
-        Name of a loss that the estimator of the task accepts.
-    class_weight : sequence of str
-        "balanced", or "CLASS=NUMBER" each.
-    param : sequence of str
-        "NAME=VALUE": other parameters of the estimator, nested ones as "prior.shrinkage=1".
-    score : str or None
-        Name in :data:`.validation.SCORES`: chooses the size, and is reported first.
-    include, exclude : sequence of str
-        Columns that are always selected, and columns that are never selected.
-    monotone : sequence of str
-        "COLUMN=+" or "COLUMN=-": columns with an increasing or decreasing effect on the score.
-    bounds : sequence of str
-        "COLUMN=LOW:HIGH", either of which may be empty: bounds of coefficients.
-    group : sequence of str
-        Prefixes of the names of columns that are selected together, and count as one.
-    kinds : sequence of str
-        "COLUMN=KIND", number, category, date or low<medium<high: overrides the detected kind of a
-        column.
-    card : bool
-        Fit a score card of k rules instead of k columns: two classes.
-    keep_rare : bool
-        Keep classes with a single row, which makes cross-validation impossible.
-    weight, row_groups, time : str or None
-        Columns of the sample weights; of the groups of rows that stay together in
-        cross-validation; and of the order of the rows, so that each fold is predicted from earlier
-        ones.
-    split_duplicates : bool
-        Allow identical rows in different folds.
-    boosting : bool
-        Also score gradient boosting on all columns.
-    test : path or None
-        Another table whose rows score the model.
-    fdr : float or None
-        False discovery rate to control, instead of ``k``.
-    intervals, pvalues : bool
-        Whether coefficients get confidence intervals, and columns p-values; both with ``fdr``.
-    seed : int
-        Random seed of folds, halves and sampled rows.
-    memory_limit : str or None
-        Memory, such as "2GB", for a table in Parquet files; None: read into memory, except for
-        folders.
-    dask : str or None
-        Address of a Dask scheduler whose workers fit a table in Parquet files.
-    sep, encoding, dates : str or None
-        See :func:`.tables.read_frame` and :func:`.encoding.encode_frame`.
-    """
-
-    target: Annotated[
-        str | None,
-        _Task(metavar="COLUMN", help="Column to predict (npz and svmlight files bring their own)."),
-    ] = None
-    k: Annotated[
-        str | None,
-        _Task("-k", metavar="N", help="Number of columns to select, or auto: by cross-validation."),
-    ] = None
-    size_rule: Annotated[
-        SizeRule,
-        _Task(
+    size_rule: SizeRule = field(
+        default="explained",
+        metadata=_task(
             help="With -k auto. explained: the smallest size with 97% of the gain of the best one; "
             "best: the lowest loss; one-se: the smallest within one standard error."
         ),
-    ] = "explained"
-    task: Annotated[
-        Task, _Task(help="auto: text, booleans and few distinct whole numbers are classes.")
-    ] = "auto"
-    response: Annotated[
-        Response, _Task(help="piecewise: a response curve for each column instead of a line.")
-    ] = "linear"
-    loss: Annotated[
-        str,
-        _Task(metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."),
-    ] = "auto"
-    class_weight: Annotated[
-        Words, _Task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable.")
-    ] = ()
-    param: Annotated[
-        Words,
-        _Task(
+    )
+    task: Task = field(
+        default="auto",
+        metadata=_task(help="auto: text, booleans and few distinct whole numbers are classes."),
+    )
+    response: Response = field(
+        default="linear",
+        metadata=_task(help="piecewise: a response curve for each column instead of a line."),
+    )
+    loss: str = field(
+        default="auto",
+        metadata=_task(
+            metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."
+        ),
+    )
+    class_weight: Pairs = field(
+        default=(),
+        metadata=_task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable."),
+    )
+    param: Pairs = field(
+        default=(),
+        metadata=_task(
             metavar="NAME=VALUE",
             help="Other parameter of the estimator, such as schedule.mu=20; repeatable.",
         ),
-    ] = ()
-    score: Annotated[
-        str | None,
-        _Task(
+    )
+    scoring: str | None = field(
+        default=None,
+        metadata=_task(
+            "--score",
             metavar="NAME",
             help="Score that chooses the size and is reported first: roc_auc, log_loss, r2, ...",
         ),
-    ] = None
-    include: Annotated[
-        Words, _Columns(metavar="COLUMN", help="Column that is always selected; repeatable.")
-    ] = ()
-    exclude: Annotated[
-        Words, _Columns(metavar="COLUMN", help="Column that is never selected; repeatable.")
-    ] = ()
-    monotone: Annotated[
-        Words,
-        _Columns(
+    )
+    include: Words = field(
+        default=(),
+        metadata=_columns(metavar="COLUMN", help="Column that is always selected; repeatable."),
+    )
+    exclude: Words = field(
+        default=(),
+        metadata=_columns(metavar="COLUMN", help="Column that is never selected; repeatable."),
+    )
+    monotone: Pairs = field(
+        default=(),
+        metadata=_columns(
             metavar="COLUMN=+|-",
             help="Column with an increasing (+) or decreasing (-) effect; repeatable.",
         ),
-    ] = ()
-    bounds: Annotated[
-        Words,
-        _Columns(
+    )
+    bounds: Pairs = field(
+        default=(),
+        metadata=_columns(
             metavar="COLUMN=LOW:HIGH",
             help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
         ),
-    ] = ()
-    group: Annotated[
-        Words,
-        _Columns(metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."),
-    ] = ()
-    kinds: Annotated[
-        Words,
-        _Columns(
+    )
+    group: Words = field(
+        default=(),
+        metadata=_columns(
+            metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."
+        ),
+    )
+    kinds: Pairs = field(
+        default=(),
+        metadata=_columns(
             "--as",
             metavar="COLUMN=KIND",
             help="Read a column as number, category, date or low<medium<high; repeatable.",
         ),
-    ] = ()
-    card: Annotated[
-        bool,
-        _Columns("--card", help="Fit a score card: k rules with integer points (binary targets)."),
-    ] = False
-    keep_rare: Annotated[
-        bool,
-        _Rows("--keep-rare", help="Keep classes with a single row; disables cross-validation."),
-    ] = False
-    weight: Annotated[str | None, _Rows(metavar="COLUMN", help="Column of sample weights.")] = None
-    row_groups: Annotated[
-        str | None,
-        _Rows(metavar="COLUMN", help="Column of groups of rows that stay in the same fold."),
-    ] = None
-    time: Annotated[
-        str | None, _Rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation.")
-    ] = None
-    split_duplicates: Annotated[
-        bool, _Rows("--split-duplicates", help="Allow identical rows in different folds.")
-    ] = False
-    boosting: Annotated[
-        bool, _Certainty("--boosting", help="Also score gradient boosting on all columns.")
-    ] = False
-    test: Annotated[
-        Path | None, _Rows(metavar="TABLE", help="Another table, whose rows score the model.")
-    ] = None
-    fdr: Annotated[
-        float | None,
-        _Certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
-    ] = None
-    intervals: Annotated[
-        bool, _Certainty("--intervals", help="95% confidence intervals of the coefficients.")
-    ] = False
-    pvalues: bool = False
-    seed: Annotated[int, _Certainty(min=0, max=2**32 - 1, help="Random seed.")] = 0
-    memory_limit: Annotated[
-        str | None,
-        _Input(
-            metavar="SIZE",
-            help="Memory for .parquet, such as 2GB (default: 2GiB for folders, else no limit).",
+    )
+    card: bool = field(
+        default=False,
+        metadata=_columns(
+            "--card", help="Fit a score card: k rules with integer points (binary targets)."
         ),
-    ] = None
-    dask: Annotated[
-        str | None,
-        _Input(
-            metavar="ADDRESS",
-            help="Dask scheduler whose workers fit .parquet files, such as tcp://host:8786.",
+    )
+    keep_rare: bool = field(
+        default=False,
+        metadata=_rows(
+            "--keep-rare", help="Keep classes with a single row; disables cross-validation."
         ),
-    ] = None
-    sep: Separator = None
-    encoding: Encoding = None
-    dates: Annotated[
-        Dates | None, _Input(help="Order of dates such as 31/12/2019 (default: detected).")
-    ] = None
+    )
+    weight: str | None = field(
+        default=None, metadata=_rows(metavar="COLUMN", help="Column of sample weights.")
+    )
+    row_groups: str | None = field(
+        default=None,
+        metadata=_rows(
+            metavar="COLUMN", help="Column of groups of rows that stay in the same fold."
+        ),
+    )
+    time: str | None = field(
+        default=None,
+        metadata=_rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation."),
+    )
+    split_duplicates: bool = field(
+        default=False,
+        metadata=_rows("--split-duplicates", help="Allow identical rows in different folds."),
+    )
+    boosting: bool = field(
+        default=False,
+        metadata=_certainty("--boosting", help="Also score gradient boosting on all columns."),
+    )
+    fdr: float | None = field(
+        default=None,
+        metadata=_certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
+    )
+    intervals: bool = field(
+        default=False,
+        metadata=_certainty("--intervals", help="95% confidence intervals of the coefficients."),
+    )
+    seed: int = field(default=0, metadata=_certainty(min=0, max=2**32 - 1, help="Random seed."))
+    dates: Dates | None = field(
+        default=None,
+        metadata=option("Input", help="Order of dates such as 31/12/2019 (default: detected)."),
+    )
 
-    def check(self) -> None:
-        """Check that no options exclude each other.
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SelectionOptions(SelectionParameters):
+    """The parameters of a selection in the notation of ``annealed select``."""
+
+    def check(self, k: Any) -> None:
+        """Check that no options exclude each other; ``k`` is a number, "auto", or None.
 
         Raises
         ------
         ValueError
             If two of them do.
         """
-        if (self.k is None) == (self.fdr is None):
+        if (k is None) == (self.fdr is None):
             raise ValueError("expected either -k or --fdr")
-        if self.size_rule != "explained" and self.k != "auto":
+        if self.size_rule != "explained" and k != "auto":
             raise ValueError(
                 f"--size-rule {self.size_rule}: needs -k auto, not a given number of columns"
             )
-        if self.card and self.k == "auto":
+        if self.card and k == "auto":
             raise ValueError("-k auto: not available for a score card; expected a number of rules")
         tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
         not_for_cards = {
@@ -301,20 +239,45 @@ class Request:
             raise ValueError("--time: not available with --row-groups; expected only one of them")
 
     @property
-    def needs_inference(self) -> bool:
-        """Whether the selected columns get p-values or intervals: never with weights or in a score
-        card."""
-        return (
-            not self.card
-            and self.weight is None
-            and (self.fdr is not None or self.intervals or self.pvalues)
-        )
+    def keep_missing(self) -> bool:
+        """Whether missing numbers have a response instead of being imputed with the median."""
+        return self.card or self.response == "piecewise"
 
     def record(self) -> dict[str, Any]:
         """The options for JSON; None for those that are not set."""
-        unset = {"pvalues", *(name for name in ("memory_limit", "dask") if not getattr(self, name))}
-        options = {name: value or None for name, value in asdict(self).items() if name not in unset}
         return {
-            name: list(v) if isinstance(v, tuple) else v if v is None else getattr(v, "name", v)
-            for name, v in options.items()
+            name: list(value) if isinstance(value, tuple) and value else value or None
+            for name, value in asdict(self).items()
         }
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """Return the options of an estimator, mappings in the notation of the command line:
+        ``{"age": (0, None)}`` is ``age=0:``.
+
+        Examples
+        --------
+        >>> given = SelectionOptions(bounds={"age": (0, None)}, monotone={"dose": -1})
+        >>> options = SelectionOptions.of(given)
+        >>> options.bounds, options.monotone
+        (('age=0:',), ('dose=-',))
+        """
+        given = {}
+        for entry in fields(cls):
+            value = getattr(estimator, entry.name)
+            if isinstance(value, Mapping):
+                signs = {1: "+", -1: "-"} if entry.name == "monotone" else {}
+                value = tuple(f"{name}={signs.get(v) or _notation(v)}" for name, v in value.items())
+            elif entry.default == ():
+                value = (value,) if isinstance(value, str) else tuple(value or ())
+            given[entry.name] = value
+        return cls(**given)
+
+
+def _notation(value: Any) -> str:
+    """A value as on the command line: bounds joined by a colon, names as they are, else JSON."""
+    if isinstance(value, tuple | list):
+        return ":".join("" if end is None else _notation(end) for end in value)
+    return (
+        str(value) if isinstance(value, str) or value is None else json.dumps(value, default=float)
+    )

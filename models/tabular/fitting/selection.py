@@ -1,5 +1,6 @@
 """Selection of the columns of a table that predict its target."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,24 +13,30 @@ from ....learners.common.additive import AdditiveModel
 from ....learners.sources.matrix import Source
 from ..encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ..model import TabularModel
-from .options import Request
+from .leaks import leaks, test_rows_notes
+from .options import SelectionOptions
 from .settings import make_model, units_of
 from .table import Table
 from .validation import (
+    HeldOut,
     Progress,
+    Splits,
     Validation,
+    check_score,
     costs,
     fitted,
     folds,
     interaction,
+    measures,
     validate,
 )
 
+Note = Callable[[str], object]  # receives a line to print
 N_HALVES = 20  # random halves of the rows that measure the stability of a column
 # maximum size tried: choices that keep 10,000 rows of 200 columns below 10 s
 MAX_SIZES = {"linear": 50, "piecewise": 20}
 _MAX_ALTERNATIVES = 3
-_PLAIN = Request()
+_PLAIN = SelectionOptions()
 MAX_CLASSES = 10  # maximum number of distinct whole numbers that are treated as classes
 
 
@@ -54,6 +61,13 @@ class Selection:
         Agreement of the halves, corrected for chance.
     size_chosen : bool
         Whether cross-validation chose the size.
+    request : SelectionOptions
+    sample : Table
+        The rows that chose and scored the size, encoded as the table.
+    splits : list of (ndarray, ndarray)
+        Training and held-out rows of each fold, of the sample.
+    settings : dict
+        Options for the report.
     certainty : dict
         Statistical guarantees, see :mod:`.inference`.
     interaction : dict or None
@@ -67,9 +81,33 @@ class Selection:
     validation: Validation
     kappa: float | None
     size_chosen: bool
+    request: SelectionOptions
+    sample: Table
+    splits: Splits
     settings: dict[str, Any] = field(default_factory=dict)
     certainty: dict[str, Any] = field(default_factory=dict)
     interaction: dict[str, Any] | None = None
+
+    def add_certainty(self) -> None:
+        """Add p-values, and the requested intervals, to the columns; explain missing ones in the
+        notes."""
+        if self.request.card or self.request.weight is not None:
+            return
+        from .inference import add_certainty
+
+        more = add_certainty(self.columns, self.sample, self.model, self.request.intervals)
+        self.certainty["notes"] = [*self.certainty.get("notes", ()), *more]
+
+    def add_details(self, progress: Progress = lambda iterable, what: iterable) -> None:
+        """Add what only a report shows: p-values, the cost of each column, and the strongest
+        interaction; once."""
+        if not self.certainty:
+            self.add_certainty()
+        if self.columns and self.splits and not self.request.card and self.interaction is None:
+            names, data = [column["name"] for column in self.columns], self.sample
+            cost = costs(data, self.task, self.request, names, self.splits, progress)
+            self.columns = [column | {"cost": cost.get(column["name"])} for column in self.columns]
+            self.interaction = interaction(data, self.task, self.request, names, self.splits)
 
     @property
     def sources(self) -> list[str]:
@@ -166,6 +204,95 @@ class Selection:
         }
 
 
+def select_table(
+    table: Table,
+    k: int | None,
+    request: SelectionOptions,
+    *,
+    name: str = "",
+    progress: Progress = lambda iterable, what: iterable,
+    note: Note = lambda text: None,
+    test: Table | None = None,
+    fit: Callable[[Any, int, Table], Any] = fitted,
+) -> Selection:
+    """Select the columns of an encoded table that predict its target.
+
+    Parameters
+    ----------
+    table : Table
+    k : int or None
+        Number of columns; None: chosen by cross-validation, or by the false discovery rate.
+    request : SelectionOptions
+    name : str
+        Name of the table, for the first note.
+    progress : function
+        Wraps an iterable; called with it and a label.
+    note : function
+        Called with each line about dropped or imputed columns, before the long work.
+    test : Table or None
+        Other rows, which score the model.
+    fit : function
+        Fits the final model; called with the estimator, the size and the table.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    ValueError
+        If the table does not fit the options.
+    """
+    table, task = _with_task(table, request)
+    check_score(request.scoring, task)
+    sample = table.sampled(task, request.seed, request.split_duplicates)
+    table.notes = [*sample.notes, *leaks(sample, task)]
+    if test is not None:
+        compared = sample if isinstance(table.X, Source) else table
+        table.notes += [*test.notes, *test_rows_notes(compared, test, task)]
+    n_columns, splits = len(table.names), folds(sample, task, request.seed)
+    size_of_table = f"{len(table.y)} rows, {n_columns} usable column{'s' * (n_columns != 1)}"
+    note(f"reading {name}: {size_of_table}; {len(splits)} folds")
+    for text in table.notes:
+        note(text)
+    units = units_of(table, request.group)
+    n_units = int(units.max()) + 1
+    if k is not None and k > n_units and not request.card:
+        warnings.warn(f"-k {k}: only {n_units} usable columns; all are selected", stacklevel=2)
+        k = n_units
+    discoveries, certainty = None, dict[str, Any]()
+    if request.fdr is not None:
+        from .inference import fdr_columns
+
+        discoveries, certainty = fdr_columns(
+            table, make_model(request, table, task, 1), request.fdr
+        )
+        k = len(np.unique(units[table.columns_of(discoveries)]))
+    selection = select_columns(table, task, k, request, progress, discoveries, sample, fit)
+    selection.certainty = certainty
+    if request.fdr is not None or request.intervals:
+        selection.add_certainty()
+    if test is not None and selection.validation.scores:
+        predicted = HeldOut.of(selection.model, test.with_logarithms(selection.logarithms))
+        selection.validation.scores["test"] = measures(task, predicted, request.scoring)
+    return selection
+
+
+def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
+    """A table with checked targets, without classes of one row, and its task."""
+    task: str = request.task
+    if task == "auto":
+        task = guess_task(table.y)
+        table.notes += task_note(table.y, task)
+    check_target(table.y, task)
+    if task == "classification":
+        single = classes_of_one_row(table.y)
+        if len(single) and not request.keep_rare:
+            table = table.drop_rows(single)
+        table.y = table.y.astype(np.int64) if table.y.dtype.kind == "f" else table.y
+    return table, task
+
+
 def guess_task(y: np.ndarray) -> str:
     """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
     numbers, else "regression".
@@ -205,7 +332,7 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows that are alone in their class; none if fewer than two classes would
+    """Return the rows whose class has no other row; none if fewer than two classes would
     remain."""
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
@@ -228,8 +355,8 @@ def check_target(y: np.ndarray, task: str) -> None:
         fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(fractional):
             raise ValueError(
-                f"the target holds numbers such as {fractional[0]:g}: expected labels for "
-                "--task classification"
+                f"the target holds numbers such as {fractional[0]:g}, so it is continuous: "
+                "expected labels for --task classification"
             )
         n_classes = len(np.unique(y))
         if n_classes > max(2, len(y) / 2):
@@ -247,7 +374,7 @@ def select_columns(
     table: Table,
     task: str,
     k: int | None,
-    request: Request = _PLAIN,
+    request: SelectionOptions = _PLAIN,
     progress: Progress = lambda iterable, what: iterable,
     only: Sequence[str] | None = None,
     sample: Table | None = None,
@@ -261,7 +388,7 @@ def select_columns(
     task : {"classification", "regression"}
     k : int or None
         Number of columns; None: chosen by cross-validation.
-    request : Request
+    request : SelectionOptions
         Other options.
     progress : function
         Wraps an iterable; called with it and a label.
@@ -285,7 +412,10 @@ def select_columns(
         raise ValueError(f"-k {k}: --include names {n_required} columns; expected at most {k}")
     model = make_model(request, table, task, k or max(n_required, 1))
     if only is not None and not only:
-        return Selection(task, table, fit(model, 0, table), [], Validation(0), None, False)
+        nothing = Validation(0)
+        return Selection(
+            task, table, fit(model, 0, table), [], nothing, None, False, request, sample, []
+        )
     splits = folds(sample, task, request.seed)
     if k is None and not splits:
         labels, counts = np.unique(sample.y, return_counts=True)
@@ -317,13 +447,9 @@ def select_columns(
     model = fit(model, validation.size, table)
     # out of core: effects and distributions are those of the sample rows
     columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
-    selection = Selection(task, table, model, columns, validation, kappa, k is None)
-    if request.pvalues and splits and columns and not request.card:
-        names = [column["name"] for column in columns]
-        cost = costs(sample, task, request, names, splits, progress)
-        selection.columns = [column | {"cost": cost.get(column["name"])} for column in columns]
-        selection.interaction = interaction(sample, task, request, names, splits)
-    return selection
+    return Selection(
+        task, table, model, columns, validation, kappa, k is None, request, sample, splits
+    )
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:

@@ -20,7 +20,7 @@ from ....learners import (
 from ....learners.objective.losses import get_loss, losses_for
 from ...messages import suggestion
 from ..encoding import CATEGORY
-from .options import Request, parse_number
+from .options import SelectionOptions, parse_number
 from .table import Table
 
 # parameters that --param does not accept, and why
@@ -64,7 +64,7 @@ def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
     return np.unique(units, return_inverse=True)[1]
 
 
-def make_model(request: Request, table: Table, task: str, k: int) -> Any:
+def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> Any:
     """Return the estimator for k units.
 
     Raises
@@ -129,7 +129,7 @@ def _check_loss(loss: str, task: str, n_classes: int) -> None:
         )
 
 
-def _with_params(model: Any, request: Request) -> Any:
+def _with_params(model: Any, request: SelectionOptions) -> Any:
     """The estimator with the parameters of ``--param``."""
     parts: dict[str, dict[str, Any]] = {}
     for given in request.param:

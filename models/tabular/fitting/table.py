@@ -40,7 +40,7 @@ from ..encoding import (
     ranks,
     to_numbers,
 )
-from .options import Request
+from .options import SelectionOptions
 
 MAX_MISSING = 0.5  # columns with a larger fraction of missing values are dropped
 # the most frequent levels of a category that get a column each: a choice
@@ -448,8 +448,7 @@ def _some(names: list[str], n_max: int = 40) -> str:
 
 def encode_frame(
     frame: pd.DataFrame,
-    keep_missing: bool,
-    request: Request,
+    request: SelectionOptions,
     ids: Collection[str],
     kinds: Mapping[str, str],
 ) -> tuple[Any, _Decisions]:
@@ -459,9 +458,7 @@ def encode_frame(
     ----------
     frame : DataFrame
         The table without the target.
-    keep_missing : bool
-        Whether missing numbers stay NaN instead of being imputed with the median.
-    request : Request
+    request : SelectionOptions
         Columns that are required, and the order of dates such as 31/12/2019; detected if it is not
         given.
     ids : collection of str
@@ -469,7 +466,7 @@ def encode_frame(
     kinds : mapping of str to str
         Requested kinds of columns, see ``KINDS``; or levels in order, separated by "<".
     """
-    decisions, dates = _Decisions(keep_missing, request.include, kinds), request.dates
+    decisions, dates = _Decisions(request.keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
     for name in frame.columns:
         if frame[name].dtype == object and isinstance(

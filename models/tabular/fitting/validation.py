@@ -15,7 +15,7 @@ from scipy.special import expit, softmax
 from ....learners import FSAPath, ScoreCardClassifier
 from ....learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
 from ..encoding import CATEGORY, ColumnEncoding, TableEncoding
-from .options import Request
+from .options import SelectionOptions
 from .settings import make_model
 from .table import Table
 
@@ -336,7 +336,7 @@ def validate(
     sizes: np.ndarray,
     splits: Splits,
     progress: Progress,
-    request: Request,
+    request: SelectionOptions,
 ) -> Validation:
     """Score the sizes along paths, choose one if ``size`` is None, and score it with all columns
     and a baseline.
@@ -358,11 +358,11 @@ def validate(
         for name, fit in competitors.items():
             held_out[name].append(HeldOut.of(fit(rows), new_rows))
     tests = [test for _, test in splits]
-    losses = np.array([[_loss(one, request.score) for one in fold] for fold in by_fold])
-    if task == "regression" and request.score is None:
+    losses = np.array([[_loss(one, request.scoring) for one in fold] for fold in by_fold])
+    if task == "regression" and request.scoring is None:
         scores = 1.0 - losses / _variance(np.concatenate(tests), table)
     else:
-        measure = first_measure(task, request.score)[1]
+        measure = first_measure(task, request.scoring)[1]
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
@@ -385,7 +385,7 @@ def validate(
         sizes.tolist(),
         path=scores,
         losses=losses,
-        scores={name: measures(task, one, request.score) for name, one in joined.items()},
+        scores={name: measures(task, one, request.scoring) for name, one in joined.items()},
         nested=nested,
         held_out=[len(test) for test in tests],
         errors=errors(joined["selected"]),
@@ -393,7 +393,7 @@ def validate(
 
 
 def _competitors(
-    task: str, request: Request, class_weight: Any
+    task: str, request: SelectionOptions, class_weight: Any
 ) -> dict[str, Callable[[Table], Any]]:
     """Functions that fit the models to compare with to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -448,14 +448,19 @@ def errors(held: HeldOut) -> dict[str, Any]:
 
 
 def costs(
-    table: Table, task: str, request: Request, names: list[str], splits: Splits, progress: Progress
+    table: Table,
+    task: str,
+    request: SelectionOptions,
+    names: list[str],
+    splits: Splits,
+    progress: Progress,
 ) -> dict[str, float]:
     """Return the loss of the main measure without each of the first ``_MAX_COSTS`` columns, with
     the others refitted.
 
     All models use the same folds. The columns are given, not selected again.
     """
-    sign, measure = first_measure(task, request.score)
+    sign, measure = first_measure(task, request.scoring)
 
     def score(without: str | None = None) -> float:
         kept = [name for name in table.names if name in names and name != without]
@@ -471,14 +476,14 @@ def costs(
 
 
 def interaction(
-    table: Table, task: str, request: Request, names: list[str], splits: Splits
+    table: Table, task: str, request: SelectionOptions, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
     """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of
     the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
 
     The rows that score the pair also choose it: a hint, not a test.
     """
-    whole, (sign, measure) = _part(table, names), first_measure(task, request.score)
+    whole, (sign, measure) = _part(table, names), first_measure(task, request.scoring)
     numbers = [
         name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY
     ][:_MAX_PAIRED]
@@ -526,7 +531,7 @@ def _part(table: Table, names: list[str]) -> Table:
 
 
 def _refitted(
-    part: Table, task: str, request: Request, splits: Splits, columns: bool = True
+    part: Table, task: str, request: SelectionOptions, splits: Splits, columns: bool = True
 ) -> HeldOut:
     """Held-out rows, predicted by models of all columns of a table, or by constants."""
     limits = [
@@ -579,14 +584,16 @@ def _rows_of_folds(
     )
 
 
-def chosen_size(sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: Request) -> int:
+def chosen_size(
+    sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: SelectionOptions
+) -> int:
     """Choose a size by the requested rule, see :func:`.choose_size`; 0, the first of the sizes,
     unless the best beats a constant (:func:`.beats_constant`) or columns are included.
 
     Examples
     --------
     >>> rows = RowLosses(np.array([[3.0, 3.1], [2.9, 2.9], [1.0, 1.0]]))
-    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, Request())
+    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, SelectionOptions())
     2
     """
     best = 1 + choose_size(losses[:, 1:], "best")

@@ -13,6 +13,7 @@ from ....learners.compilation import numpy_backend
 from ....models import load_model
 from ....vision.tracks.video import open_video, read_frames
 from ...common.data_urls import jpeg_url, smaller, zip_url
+from ...console import number_or_auto
 from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
 from .fields import Fields
 from .limits import LIMITS
@@ -31,14 +32,11 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the record of ``annealed motion segment --json``; with ``frames`` also images and the
     positions of the points in them, with ``files`` the tracks, and masks of the moving objects in a
     video."""
-    motions = fields.text("motions") or "auto"
-    if motions != "auto" and (not motions.isdigit() or int(motions) < 1):
-        raise ValueError(f"motions={motions!r}: expected a number of at least 1, or auto")
+    number = number_or_auto("motions", fields.text("motions") or "auto")
     is_video = path.suffix.lower() not in TRACK_FILES
     count = _counter(path, tell) if is_video else None
     if not is_video:
         tell("comparing candidates")
-    number = None if motions == "auto" else int(motions)
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         tracks_out, masks = (

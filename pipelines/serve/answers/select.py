@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from ....models.tabular.fitting.options import Request, Response, Task
+from ....models.tabular.fitting.options import Response, Task
 from ....models.tabular.report import page
+from ...tabular.request import Request
 from ...tabular.selection import select_file
 from .fields import Fields
 

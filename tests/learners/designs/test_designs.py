@@ -16,7 +16,11 @@ from annealed.learners.objective.losses import LOSSES, LogisticLoss
 # Targets that the losses are made for; the others take -1 and +1. Of survival times: ranks,
 # negative where censored.
 TARGETS = {
-    "poisson": lambda rng, q: rng.integers(0, 5, (N, q)).astype(float),
+    **dict.fromkeys(
+        ("poisson", "negative_binomial", "tweedie"),
+        lambda rng, q: rng.integers(0, 5, (N, q)).astype(float),
+    ),
+    "gamma": lambda rng, q: rng.uniform(0.1, 5.0, (N, q)),
     "cox": lambda rng, q: rng.choice([-1.0, 1.0], (N, q)) * rng.integers(1, 100, (N, q)),
 }
 

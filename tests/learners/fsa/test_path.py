@@ -97,10 +97,10 @@ def test_path_names_groups_and_errors():
 
 def test_ebic_by_hand():
     # n = 100, k = 2 of 10: C(10, 2) = 45 ways
-    assert ebic(0.5, 100, 2, 10, 2, squared=False) == pytest.approx(
+    assert ebic(0.5, 100, 2, 10, 2, unknown_dispersion=False) == pytest.approx(
         100 + 2 * np.log(100) + 2 * np.log(45)
     )
-    assert ebic(0.25, 100, 2, 10, 2, squared=True) == pytest.approx(
+    assert ebic(0.25, 100, 2, 10, 2, unknown_dispersion=True) == pytest.approx(
         100 * np.log(0.5) + 2 * np.log(100) + 2 * np.log(45)
     )
     assert default_sizes(5, 1000).tolist() == [1, 2, 3, 4, 5]

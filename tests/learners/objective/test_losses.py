@@ -13,8 +13,10 @@ from annealed.learners.objective.losses import (
     Loss,
     MarginLoss,
     MultinomialLoss,
+    NegativeBinomialLoss,
     PoissonLoss,
     SquaredLoss,
+    TweedieLoss,
     VapnikLoss,
     get_loss,
     losses_for,
@@ -38,8 +40,10 @@ def _problem(loss, seed=0):
         y = rng.standard_normal((N, q)) + 5.0
     elif loss.censored:
         y = np.where(rng.random((N, 1)) < 0.7, 1.0, -1.0) * rng.integers(1, 15, (N, 1))
-    elif loss.name == "poisson":
+    elif loss.link == "log":
         y = rng.poisson(3.0, (N, 1)).astype(float)
+        if loss.name == "gamma":
+            y += rng.random((N, 1))
     elif loss.target_scaling == "median":
         y = rng.standard_normal((N, 1))
     elif loss.several_classes:
@@ -68,12 +72,16 @@ def _chain():
     return ChainLoss([1, 7, N - 8], np.random.default_rng(4).standard_normal((3, 3)))
 
 
+MEANS = ["poisson", "gamma", "tweedie", "negative_binomial"]
 MADE = {"chain": _chain, "pairwise_logistic": _pairwise}  # losses that need arguments
 VARIANTS = [
     HuberisedHingeLoss(0.35),
     FlippedLogisticLoss(0.2),
     VapnikLoss(LorenzLoss()),
     VapnikLoss(LogisticLoss()),
+    TweedieLoss(1.0),
+    TweedieLoss(1.9),
+    NegativeBinomialLoss(0.2),
 ]
 ALL = [*(MADE.get(cls.name, cls)() for cls in _concrete(Loss)), *VARIANTS]
 IDS = [f"{type(loss).__name__}{i}" for i, loss in enumerate(ALL)]
@@ -116,6 +124,45 @@ def test_curvature_is_never_negative_and_bounded(loss):
     assert (curvature >= 0).all()
     if loss.pointwise:
         assert (curvature <= loss.max_curvature * weight[:, None] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("loss", CURVED, ids=lambda loss: type(loss).__name__)
+def test_curvature_is_the_derivative_of_the_gradient_of_means(loss):
+    if loss.link != "log":
+        return
+    y, scores, weight = _problem(loss)
+    slope = (
+        loss.gradient(y, scores + 1e-5, weight) - loss.gradient(y, scores - 1e-5, weight)
+    ) / 2e-5
+    np.testing.assert_allclose(loss.curvature(y, scores, weight), slope, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_surrogate_is_the_loss_in_a_band_and_touching_parabolas_outside(name):
+    loss = get_loss(name)
+    y, scores, weight = _problem(loss)
+    surrogate = loss.surrogate(y, weight)
+    low, high = (surrogate.centre + side * surrogate.half_width for side in (-1, 1))
+    inside = np.clip(scores, low, high)
+    assert surrogate.value(y, inside, weight) == pytest.approx(loss.value(y, inside, weight))
+    for end, side in ((low, -1.0), (high, 1.0)):
+        edge, one = np.broadcast_to(end, y.shape), np.ones(1)
+        slope, bend = loss.gradient(y, edge, weight), loss.curvature(y, edge, weight)
+        np.testing.assert_allclose(
+            surrogate.gradient(y, edge + 3.0 * side, weight), slope + 3.0 * side * bend
+        )
+        expected = loss.value(y, edge, weight) + (slope * side * 3.0 + 4.5 * bend).sum()
+        assert surrogate.value(y, edge + 3.0 * side, weight) == pytest.approx(expected)
+    e = 1e-5
+    for i in range(0, N, 3):
+        target, score = y[i : i + 1], scores[i : i + 1]
+        rise = surrogate.value(target, score + e, one) - surrogate.value(target, score - e, one)
+        slope = surrogate.gradient(target, score, one).item()
+        assert slope == pytest.approx(rise / (2 * e), abs=1e-6)
+    for f in np.linspace(-20, 20, 41):
+        every = np.full_like(y, f)
+        bound = surrogate.curvature_bound(y) * weight[:, None]
+        assert (surrogate.curvature(y, every, weight) <= bound * 1.2).all()
 
 
 @pytest.mark.parametrize(
@@ -169,7 +216,7 @@ def test_flipped_logistic_is_the_likelihood_of_flipped_labels(flip):
     )
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "poisson", "cox"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", *MEANS, "cox"])
 def test_best_constant_minimises(loss):
     loss = get_loss(loss)
     y, _, weight = _problem(loss)

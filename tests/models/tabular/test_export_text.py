@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from annealed.models import TabularModel
-from annealed.models.tabular.fitting.options import Request
 from annealed.pipelines.tabular.prediction import predict_table
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 
 N = 300

@@ -224,7 +224,7 @@ def test_what_the_detector_selected(client):
             b"text",
             {"motions": "0"},
             400,
-            "motions='0': expected a number of at least 1, or auto",
+            "motions 0: expected at least 1",
         ),
         (
             "select",

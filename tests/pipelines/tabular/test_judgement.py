@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from annealed.models.files import read_model, write_model
 from annealed.models.tabular.encoding import TableEncoding
-from annealed.models.tabular.fitting.options import Request
 from annealed.models.tabular.fitting.selection import guess_task
 from annealed.models.tabular.fitting.table import Table
 from annealed.models.tabular.fitting.validation import HeldOut, folds, measures
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run
 

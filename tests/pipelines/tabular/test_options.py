@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 from annealed.learners import Constraints, FSAClassifier, FSARegressor, ScoreCardClassifier
 from annealed.learners.objective.losses import get_loss
-from annealed.models.tabular.fitting.settings import _PARTS, NOT_SET, Request, _with_params
+from annealed.models.tabular.fitting.settings import _PARTS, NOT_SET, _with_params
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.tabular import selection
+from annealed.pipelines.tabular.request import Request
 from helpers import run
 from typer.main import get_command
 from typer.testing import CliRunner

@@ -8,11 +8,11 @@ import pytest
 from annealed.learners.model_selection.size import beats_constant
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.models.tabular.fitting import validation
-from annealed.models.tabular.fitting.options import Request
 from annealed.models.tabular.fitting.selection import check_target, select_columns
 from annealed.models.tabular.fitting.table import Table
 from annealed.models.tabular.fitting.validation import HeldOut, errors, folds, measures
 from annealed.models.tabular.report import page
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 
 X = np.random.default_rng(0).standard_normal((200, 12))
@@ -146,8 +146,8 @@ def test_the_cost_of_doing_without_a_column(tmp_path):
     frame["city"] = rng.choice(["Rome", "Oslo", "Kiel"], 300)
     frame["y"] = 2 * X[:, 1] - X[:, 3] + (frame["city"] == "Rome") + 0.3 * rng.standard_normal(300)
     frame[["b", "d", "city", "y"]].to_csv(tmp_path / "t.csv", index=False)
-    request = Request("y", "3", bounds=["b=0:"], monotone=["d=-"], pvalues=True)
-    result = select_file(tmp_path / "t.csv", request)
+    request = Request("y", "3", bounds=["b=0:"], monotone=["d=-"])
+    result = select_file(tmp_path / "t.csv", request, details=True)
     costs = {column["name"]: column["cost"] for column in result.columns}
     assert list(costs) == ["b", "d", "city"]
     assert costs["b"] > costs["d"] > costs["city"] > 0.01
@@ -160,7 +160,8 @@ def test_the_cost_of_doing_without_a_column(tmp_path):
         "cost" in page(result)
         and "cost" not in select_file(tmp_path / "t.csv", Request("y", "3")).columns[0]
     )
-    one = select_file(tmp_path / "t.csv", replace(request, k="1", bounds=(), monotone=()))
+    plain = replace(request, k="1", bounds=(), monotone=())
+    one = select_file(tmp_path / "t.csv", plain, details=True)
     assert one.columns[0]["cost"] == pytest.approx(
         one.validation.scores["selected"]["R2"], abs=0.02
     )
@@ -211,7 +212,7 @@ def test_the_rule_of_the_size_is_an_option():
     with pytest.raises(
         ValueError, match="--size-rule best: needs -k auto, not a given number of columns"
     ):
-        Request(target="y", k="3", size_rule="best").check()
+        Request(size_rule="best").check("3")
 
 
 def test_a_weak_target_of_few_groups_of_rows_needs_more():

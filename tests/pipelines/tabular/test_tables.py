@@ -10,9 +10,9 @@ from annealed.models import load_model
 from annealed.models.tabular import encoding
 from annealed.models.tabular.encoding import TableEncoding
 from annealed.models.tabular.fitting import table as tables_encoding
-from annealed.models.tabular.fitting.options import Request
 from annealed.models.tabular.fitting.table import Table
 from annealed.pipelines.tabular import tables
+from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
 from annealed.pipelines.tabular.tables import read_table
 from helpers import run

@@ -1,0 +1,181 @@
+"""Losses of means above 0 with a log link: counts and amounts."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from .base import Loss
+
+
+class MeanLoss(Loss):
+    """Half the deviance of a target with mean exp(f) and a variance of mean ** ``power``.
+
+    Base of the losses with a log link. For powers from 1 to 2 it is convex in the score f.
+
+    References
+    ----------
+    P. McCullagh, J. A. Nelder, "Generalized Linear Models", Chapman and Hall (1989).
+    """
+
+    tasks = frozenset({"regression"})
+    max_curvature = np.inf
+    target_scaling = None
+    link = "log"
+    power: float
+    targets: str  # those expected, for messages
+
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        return float(sample_weight @ self.row_values(y, scores))
+
+    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        p, mean = self.power, _exp((2.0 - self.power) * scores)
+        ratio = y * _exp((1.0 - p) * scores)
+        if p == 1.0:
+            deviance = mean - y * scores + (xlogy(y, y) - y)
+        elif p == 2.0:
+            deviance = ratio + scores - 1.0 - np.log(np.maximum(y, 1e-300))
+        else:
+            best = y ** (2.0 - p) / ((2.0 - p) * (p - 1.0))
+            deviance = mean / (2.0 - p) + ratio / (p - 1.0) - best
+        return deviance.sum(axis=1)
+
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        p = self.power
+        return (_exp((2.0 - p) * scores) - y * _exp((1.0 - p) * scores)) * sample_weight[:, None]
+
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        p = self.power
+        bend = (2.0 - p) * _exp((2.0 - p) * scores) + (p - 1.0) * y * _exp((1.0 - p) * scores)
+        return bend * sample_weight[:, None]
+
+    def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(sample_weight @ y, 1e-300))
+
+    def encode_targets(self, y: Any) -> Any:
+        values = np.asarray(y)
+        if values.dtype.kind not in "iuf" or not values.size:
+            return y
+        lowest = np.nanmin(values) if not np.isnan(values).all() else 0.0
+        if lowest < 0 or (lowest == 0 and self.power >= 2.0):
+            raise ValueError(f"y holds {lowest:g}; expected {self.targets}, for loss={self.name!r}")
+        if not (values != 0).any():
+            raise ValueError(
+                f"y is 0 everywhere; expected some {self.targets.split(',')[0]} above 0 "
+                f"for loss={self.name!r}"
+            )
+        return y
+
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
+        return _exp(scores)
+
+    def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
+        # D^2: the share of the deviance that is explained, as of scikit-learn's d2_tweedie_score
+        y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        mean = np.average(y, axis=0, weights=sample_weight)
+
+        def deviance(means: np.ndarray) -> float:
+            scores = np.log(np.maximum(means, 1e-300)).reshape(y.shape)
+            return float(np.average(self.row_values(y, scores), weights=sample_weight))
+
+        return 1.0 - deviance(np.asarray(prediction)) / max(
+            deviance(np.broadcast_to(mean, y.shape)), 1e-300
+        )
+
+
+class PoissonLoss(MeanLoss):
+    """exp(f) - y f - y + y ln y: half the deviance of counts y with mean exp(f).
+
+    Minus their log likelihood, up to a constant.
+    """
+
+    name = "poisson"
+    power = 1.0
+    targets = "counts, at least 0"
+
+
+class GammaLoss(MeanLoss):
+    """y exp(-f) + f - 1 - ln y: half the deviance of amounts y > 0 with mean exp(f).
+
+    Their variance is proportional to the square of the mean.
+    """
+
+    name = "gamma"
+    unknown_dispersion = True
+    power = 2.0
+    targets = "amounts, above 0"
+
+
+class TweedieLoss(MeanLoss):
+    """Half the deviance of amounts, many of them 0, with a variance of mean ** ``power``.
+
+    The mean is exp(f), the variance proportional to its power.
+
+    Parameters
+    ----------
+    power : float, default 1.5
+        From 1, the Poisson loss, to 2, the gamma loss. In between the amounts are sums of a Poisson
+        number of gamma variables, such as the cost of all claims of a policy.
+
+    References
+    ----------
+    B. Jorgensen, "Exponential dispersion models", JRSS B 49 (1987).
+    """
+
+    name = "tweedie"
+    unknown_dispersion = True
+    targets = "amounts, at least 0"
+
+    def __init__(self, power: float = 1.5) -> None:
+        self.power = power
+
+    def encode_targets(self, y: Any) -> Any:
+        if not 1.0 <= self.power <= 2.0:
+            raise ValueError(
+                f"power={self.power!r} of the Tweedie loss is not valid; "
+                "expected a number from 1 to 2"
+            )
+        return super().encode_targets(y)
+
+
+class NegativeBinomialLoss(MeanLoss):
+    """Half the deviance of counts with mean m = exp(f) and variance m + ``dispersion`` m^2.
+
+    Parameters
+    ----------
+    dispersion : float, default 1.0
+        Above 0; near 0 it is the Poisson loss.
+    """
+
+    name = "negative_binomial"
+    power = 1.0
+    targets = "counts, at least 0"
+
+    def __init__(self, dispersion: float = 1.0) -> None:
+        self.dispersion = dispersion
+
+    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        a = self.dispersion
+        best = xlogy(y, y) - (y + 1.0 / a) * np.log1p(a * y)
+        logs = np.logaddexp(0.0, np.log(a) + scores)  # of 1 + a m
+        return (best - y * scores + (y + 1.0 / a) * logs).sum(axis=1)
+
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        mean = _exp(scores)
+        return (mean - y) / (1.0 + self.dispersion * mean) * sample_weight[:, None]
+
+    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        a, mean = self.dispersion, _exp(np.minimum(scores, 200.0))
+        return mean * (1.0 + a * y) / (1.0 + a * mean) ** 2 * sample_weight[:, None]
+
+    def encode_targets(self, y: Any) -> Any:
+        if not self.dispersion > 0.0:
+            raise ValueError(
+                f"dispersion={self.dispersion!r} of the negative binomial loss is not valid; "
+                "expected a number above 0"
+            )
+        return super().encode_targets(y)
+
+
+def _exp(scores: np.ndarray) -> np.ndarray:
+    return np.exp(np.minimum(scores, 500.0))  # beyond, squares of sums overflow

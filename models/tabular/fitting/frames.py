@@ -1,0 +1,190 @@
+"""Data frames with their target as encoded tables."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ...messages import first_of, suggestion
+from ..encoding import TableEncoding, as_words, days, to_numbers
+from .leaks import gap_leaks
+from .options import SelectionOptions
+from .table import KINDS, Table, encode_frame, numbers_rows, read_target, skewed_columns
+
+
+def table_from_frame(
+    frame: pd.DataFrame,
+    target: str | pd.Series,
+    request: SelectionOptions,
+    notes: list[str],
+    logarithms: bool = True,
+) -> Table:
+    """Decide how the columns of a data frame are encoded.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    target : str or Series
+        A column of the frame, or the target itself.
+    request : SelectionOptions
+        Names of special columns, and how columns are read.
+    notes : list of str
+        Lines that precede those on the columns.
+    logarithms : bool
+        Whether skewed numbers may be replaced by their logarithms.
+
+    Raises
+    ------
+    ValueError
+        If the frame lacks a named column, or the target is not valid.
+    """
+    values = frame[target] if isinstance(target, str) else target
+    y = read_target(values)
+    rows = rows_with_target(y, notes)
+    if y.dtype != object and values.dtype.kind not in "biuf":
+        notes.append(f"the target {values.name!r} holds numbers with thousands separators")
+    weight = weights(frame, request.weight, rows)
+    row_groups = _row_groups(frame, request.row_groups, rows)
+    times = _times(frame, request.time, rows, request.dates or "")
+
+    of_rows = (target if isinstance(target, str) else None, request.row_groups, request.weight)
+    usable_names = [name for name in frame.columns if name not in of_rows]
+    check_names(usable_names, request.include, request.exclude)
+    excluded = set(request.exclude)
+    columns = frame[[name for name in usable_names if name not in excluded]]
+    if len(rows) < len(frame):
+        columns = columns.iloc[rows]
+    kinds, first_name = _kinds(list(columns), request.kinds), frame.columns[0]
+    row_numbers = [name for name in columns if numbers_rows(frame[name], first=name == first_name)]
+    X, decisions = encode_frame(columns, request, row_numbers, kinds)
+
+    encoding = TableEncoding(tuple(decisions.columns))
+    y = labels_of(y, rows)
+    incomplete = [
+        column.name
+        for column in encoding.columns
+        if not column.form and column.name not in decisions.complete
+    ]
+    leak_notes = gap_leaks(((name, columns[name].isna().to_numpy()) for name in incomplete), y)
+    skewed: tuple[str, ...] = ()
+    if logarithms and not request.keep_missing and request.fdr is None and not request.intervals:
+        unchanged = {text.rpartition("=")[0] for text in (*request.kinds, *request.bounds)}
+        skewed = tuple(name for name in skewed_columns(X, encoding) if name not in unchanged)
+    if skewed:
+        line = (
+            f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed positive numbers, "
+            "replaced by logarithms where these "
+            f"correlate better with the target (override: --as COLUMN=number): {', '.join(skewed)}"
+        )
+        leak_notes.insert(0, line)
+    return Table(
+        X,
+        y,
+        encoding,
+        left_out=dict.fromkeys(request.exclude, "named by --exclude") | decisions.left_out,
+        notes=[*notes, *decisions.notes(), *leak_notes],
+        rows=rows,
+        row_groups=row_groups,
+        weight=weight,
+        times=times,
+        skewed=skewed,
+    )
+
+
+def _kinds(names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
+    kinds = {}
+    for text in given:
+        name, _, kind = text.rpartition("=")
+        if (kind not in KINDS and "<" not in kind) or not name:
+            raise ValueError(
+                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or "
+                "levels such as low<medium<high"
+            )
+        check_column(name, names, "--as")
+        kinds[name] = kind
+    return kinds
+
+
+def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
+    """Check that named columns exist, and that none is both included and excluded."""
+    for option, given in (("--include", include), ("--exclude", exclude)):
+        for name in given:
+            check_column(name, names, option)
+    both = set(include) & set(exclude)
+    if both:
+        raise ValueError(f"column {min(both)!r} is named by both --include and --exclude")
+
+
+def check_column(name: str, names: Sequence[str], option: str) -> None:
+    """Check that a column exists; ``option`` names it in the message."""
+    if name not in names:
+        raise ValueError(
+            f"no column {name!r} for {option}{suggestion(name, names)}; "
+            f"the columns are {first_of(names, 10)}"
+        )
+
+
+def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+    """Return the sample weights of some rows; None without a column of them."""
+    if name is None:
+        return None
+    check_column(name, list(frame.columns), "--weight")
+    weight = to_numbers(frame[name])[rows]
+    bad = np.flatnonzero(~(weight >= 0))
+    if len(bad) or not weight.any():
+        row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
+        raise ValueError(
+            f"--weight {name}: {cell!s} in row {row + 1}; expected non-negative numbers, not all 0"
+        )
+    return weight
+
+
+def _row_groups(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
+    if name is None:
+        return None
+    check_column(name, list(frame.columns), "--row-groups")
+    words = as_words(frame[name].iloc[rows])
+    return np.unique(np.array([word or "" for word in words]), return_inverse=True)[1]
+
+
+def _times(
+    frame: pd.DataFrame, name: str | None, rows: np.ndarray, style: str
+) -> np.ndarray | None:
+    if name is None:
+        return None
+    check_column(name, list(frame.columns), "--time")
+    values = frame[name].iloc[rows]
+    times = (
+        values.to_numpy(np.float64, na_value=np.nan)
+        if values.dtype.kind in "iuf"
+        else days(values, style)
+    )
+    if np.isnan(times).any():
+        cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
+        raise ValueError(
+            f"--time {name}: {cell!s} is neither a number nor a date (--dates sets "
+            "the order of day and month)"
+        )
+    return times
+
+
+def labels_of(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the target of some rows, labels as text."""
+    return target[rows].astype(str) if target.dtype == object else target[rows]
+
+
+def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
+    """Return the rows that have a target, and note the others."""
+    rows = np.flatnonzero(~pd.isna(y))
+    if not len(rows):
+        raise ValueError("no rows with a target")
+    if len(rows) < len(y):
+        notes.append(f"{len(y) - len(rows)} rows dropped, their target is missing")
+    return rows
+
+
+def usable(table: Table) -> Table:
+    """Return the table if it has usable columns; else raise a ValueError."""
+    if not table.encoding.columns:
+        raise ValueError(f"no usable column ({'; '.join(table.notes) or 'the table has none'})")
+    return table

@@ -1,0 +1,467 @@
+"""Selection of the columns of a data frame, as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags, Tags, check_array, column_or_1d
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...learners.common.mixins import SupportMixin
+from ...learners.common.validation import check_container, check_integer, check_sample_weight
+from ...learners.plots import plot_bars, plot_scores
+from ...learners.sklearn_bases import BaseEstimator
+from .encoding import as_words
+from .explanation import Contributions, explain
+from .export.writers import export
+from .fitting.frames import table_from_frame, usable
+from .fitting.options import SelectionOptions, SelectionParameters
+from .fitting.selection import Selection, select_table, shown
+from .model import TabularModel
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Parameters(SelectionParameters):
+    n_features_to_select: int | str = field(default="auto", kw_only=False)
+
+
+def _predicts_classes(selector: TabularSelector) -> bool:
+    return getattr(selector, "task_", selector.task) != "regression"
+
+
+class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
+    """Select the columns of a data frame that predict a target: ``annealed select`` in Python.
+
+    Numbers, text, categories, dates, booleans and missing values are encoded as by the command; the
+    selection, its cross-validated scores and the model are equal. A column of text is selected or
+    dropped as a whole.
+
+    Parameters
+    ----------
+    n_features_to_select : int or "auto", default "auto"
+        Number of columns; "auto": chosen by cross-validation, or by ``fdr``.
+    size_rule : {"explained", "best", "one-se"}, default "explained"
+        How "auto" chooses: the smallest number with 97% of the gain of the best one, the best one,
+        or the smallest within one standard error of it.
+    task : {"auto", "classification", "regression"}, default "auto"
+        "auto": text, booleans and few distinct whole numbers are classes. scikit-learn stratifies
+        the folds of its cross-validation with "classification" only.
+    response : {"linear", "piecewise"}, default "linear"
+        A line or a response curve for each column.
+    loss : str, default "auto"
+        Name of a loss of :class:`.FSAClassifier` or :class:`.FSARegressor`.
+    class_weight : "balanced" or dict, default ()
+        Weights of the classes.
+    param : dict, default ()
+        Other parameters of the estimator, nested ones as in ``{"schedule.mu": 20}``.
+    scoring : str or None, default None
+        Score that chooses the number and is reported first, such as "roc_auc".
+    include, exclude : sequence of str, default ()
+        Columns that are always selected, and columns that are never selected.
+    monotone : dict, default ()
+        Columns with an increasing (+1) or decreasing (-1) effect.
+    bounds : dict, default ()
+        Bounds of coefficients, such as ``{"age": (0, None)}``.
+    group : sequence of str, default ()
+        Prefixes of the names of columns that are selected together, and count as one.
+    kinds : dict, default ()
+        Kinds that override the detected ones: "number", "category", "date", or ordered levels as
+        "low<medium<high".
+    card : bool, default False
+        Fit a score card of ``n_features_to_select`` rules: two classes.
+    keep_rare : bool, default False
+        Keep classes with a single row, which makes cross-validation impossible.
+    weight, row_groups, time : str or None, default None
+        Columns of the sample weights; of the groups of rows that stay in the same fold; and of the
+        order of the rows, so that each fold is predicted from earlier ones.
+    split_duplicates : bool, default False
+        Allow identical rows in different folds.
+    boosting : bool, default False
+        Also score gradient boosting on all columns.
+    fdr : float or None, default None
+        False discovery rate to control, instead of a number of columns.
+    intervals : bool, default False
+        95% confidence intervals of the coefficients.
+    seed : int, default 0
+        Random seed of folds, halves and sampled rows.
+    dates : {"dayfirst", "monthfirst"} or None, default None
+        Order of dates such as 31/12/2019; None: detected.
+
+    Attributes
+    ----------
+    task_ : {"classification", "regression"}
+    columns_ : list of dict
+        The selected columns by falling effect: name, coefficient, effect, stability and others.
+    scores_ : dict of str to dict of str to float
+        Cross-validated scores of the selected columns, of all columns and of a constant.
+    path_ : list of dict
+        Number of columns and held-out score of each size.
+    notes_ : list of str
+        Decisions on the columns.
+    left_out_ : dict of str to str
+        Dropped columns, and why.
+    model_ : TabularModel
+        The model, which :meth:`save` writes.
+    classes_ : ndarray of shape (n_classes,)
+        For classes only.
+    support_ : ndarray of shape (n_features_in_,), bool
+        Columns that the model needs.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has column names.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from annealed.models import TabularSelector
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame(rng.standard_normal((200, 5)), columns=list("abcde"))
+    >>> frame["city"] = rng.choice(["Oslo", "Rome"], 200)
+    >>> y = 2 * frame["b"] + (frame["city"] == "Rome")
+    >>> selector = TabularSelector(2).fit(frame, y)
+    >>> selector.get_feature_names_out().tolist(), round(selector.scores_["selected"]["R2"], 3)
+    (['b', 'city'], 1.0)
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Select columns and fit.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
+            A frame of pandas, Polars or PyArrow.
+        y : array of shape (n_samples,)
+            Numbers or labels; rows without one are dropped.
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        TabularSelector
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If the frame or the target does not fit the options.
+        """
+        with _parameter_names():
+            options, k = SelectionOptions.of(self), self.n_features_to_select
+            if k != "auto":
+                check_integer("n_features_to_select", k, 1)
+            options.check(None if self.fdr is not None else k)
+            frame, target = as_frame(X), _as_series(self, y)
+            validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
+            if len(frame) != len(target):
+                raise ValueError(f"X has {len(frame)} rows and y {len(target)}; expected as many")
+            table = usable(table_from_frame(frame, target, options, []))
+            if sample_weight is not None:
+                table.weight = check_sample_weight(sample_weight, len(frame))[table.rows]
+            size = None if k == "auto" else int(k)
+            selection = select_table(table, size, options)
+        selection.settings = {"k": str(k), **options.record()}
+        model = selection.to_model(None if target.name is None else str(target.name))
+        self._store(replace(model, classes=_labels(target, model.classes)))
+        self.support_ = np.isin(frame.columns, selection.sources)
+        self.selection_, self.left_out_ = selection, selection.table.left_out
+        self.columns_, self.path_ = selection.columns, selection.record()["path"]
+        self.notes_ = [_in_parameters(line) for line in selection.table.notes]
+        return self
+
+    def _store(self, model: TabularModel) -> Self:
+        self.model_, self.task_, self.scores_ = model, model.task, model.about["scores"]
+        if model.classes is not None:
+            self.classes_ = model.classes
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the target of rows.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
+            With the columns of the model; others are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Numbers or labels.
+        """
+        rows = self._rows(X)
+        return self.model_.predict(rows)
+
+    @available_if(_predicts_classes)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        rows = self._rows(X)
+        return self.model_.predict_proba(rows)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, or R^2 for numbers.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
+            As in :meth:`predict`.
+        y : array of shape (n_samples,)
+            The target.
+        sample_weight : array of shape (n_samples,) or None, default None
+
+        Returns
+        -------
+        float
+        """
+        measure = accuracy_score if self.task_ == "classification" else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def transform(self, X: Any) -> Any:
+        """Select the original columns that the model needs.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        DataFrame of pandas or Polars, or ndarray of shape (n_samples, n_selected)
+            As X; a frame of pandas for other frames.
+        """
+        check_is_fitted(self, "model_")
+        if not is_frame(X):
+            self._rows(X)
+            return np.asarray(X)[:, self.support_]
+        frame = X if hasattr(X, "to_dict") else as_frame(X)
+        return frame[self.get_feature_names_out().tolist()]
+
+    def explain(self, X: Any, background: Any = None) -> Contributions:
+        """Contributions of the columns to the scores of rows, see :func:`annealed.models.explain`.
+
+        Parameters
+        ----------
+        X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
+            As in :meth:`predict`.
+        background : as X, or None, default None
+            Rows whose mean contributions are subtracted.
+
+        Returns
+        -------
+        Contributions
+        """
+        rows = None if background is None else self._rows(background)
+        return explain(self.model_, self._rows(X), rows)
+
+    def report(self, folder: str | Path) -> None:
+        """Write the report of ``annealed select --report``: select.html and select.json.
+
+        Parameters
+        ----------
+        folder : path
+            Created if missing.
+
+        Raises
+        ------
+        ValueError
+            If the selector was loaded from a file, which holds no training rows.
+        """
+        from .report import write_report
+
+        selection = self._selection()
+        selection.add_details()
+        write_report(Path(folder), selection)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the effects of the selected columns.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+        """
+        columns = self._selection().columns
+        effects = [column["effect"] for column in columns]
+        return plot_bars(list(map(shown, columns)), effects, "effect on the score", ax=ax)
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Plot the held-out scores against the number of columns.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Where it was drawn.
+        """
+        v = self._selection().validation
+        label = next(iter(v.scores["selected"])) if v.scores else "score"
+        return plot_scores(v.sizes, v.path, selected=v.size, label=label, ax=ax)
+
+    def export(self, path: str | Path, **options: Any) -> None:
+        """Write the model as SQL, ONNX, C, JSON or a spreadsheet.
+
+        Parameters
+        ----------
+        path : path
+            Its suffix is the format.
+        **options
+            Of :func:`annealed.models.export`.
+        """
+        check_is_fitted(self, "model_")
+        export(self.model_, path, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write a model file, as ``annealed select --out``.
+
+        Parameters
+        ----------
+        path : path
+            An existing model is replaced.
+        """
+        check_is_fitted(self, "model_")
+        self.model_.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model file of :meth:`save` or ``annealed select --out``.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        TabularSelector
+            It predicts, transforms, explains and exports.
+
+        Raises
+        ------
+        ValueError
+            If the file does not hold a model of a data frame.
+        """
+        model = TabularModel.load(path)
+        if model.encoding is None:
+            raise ValueError(f"{path}: a model of a matrix; expected load_model to read it")
+        names = np.array(model.encoding.sources, object)
+        task: Any = model.task
+        selector = cls(max(len(names), 1), task=task)
+        selector.feature_names_in_, selector.n_features_in_ = names, len(names)
+        selector.support_ = np.ones(len(names), bool)
+        return selector._store(model)
+
+    def _selection(self) -> Selection:
+        check_is_fitted(self, "model_")
+        if not hasattr(self, "selection_"):
+            raise ValueError("no training rows: loaded from a file; expected a selector after fit")
+        return self.selection_
+
+    def _rows(self, X: Any) -> pd.DataFrame:
+        check_is_fitted(self, "model_")
+        if not is_frame(X):
+            X = check_array(X, dtype=None, ensure_all_finite=False)
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return as_frame(X, getattr(self, "feature_names_in_", None))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        task = getattr(self, "task_", self.task)
+        tags.estimator_type = {"classification": "classifier", "regression": "regressor"}.get(task)
+        tags.classifier_tags = ClassifierTags() if task == "classification" else None
+        tags.regressor_tags = RegressorTags() if task == "regression" else None
+        tags.target_tags.required = tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
+
+
+def is_frame(X: Any) -> bool:
+    """Whether a table has names: a frame, or a dict of arrays."""
+    return hasattr(X, "columns") or (isinstance(X, Mapping) and not hasattr(X, "tocsr"))
+
+
+def as_frame(X: Any, names: Any = None) -> pd.DataFrame:
+    """Return a table as a frame of pandas whose names are distinct texts; ``names`` are those of an
+    array's columns, by default x0, x1, ...
+
+    Raises
+    ------
+    ValueError
+        For duplicate names.
+    """
+    check_container("X", X, numbers=False)
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    elif not is_frame(X):
+        X = check_array(X, dtype=None, ensure_all_finite=False)
+        names = [f"x{i}" for i in range(X.shape[1])] if names is None else names
+        X = pd.DataFrame(X, columns=names).infer_objects()
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(dict(X))
+    if not all(isinstance(name, str) for name in frame.columns):
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"two columns have the name {twice!r}; expected distinct names")
+    return frame
+
+
+def _as_series(estimator: BaseEstimator, y: Any) -> pd.Series:
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    check_container("y", y, numbers=False)
+    y = y.to_pandas() if hasattr(y, "to_pandas") else y
+    return y if isinstance(y, pd.Series) else pd.Series(column_or_1d(y, warn=True), name="y")
+
+
+def _labels(target: pd.Series, classes: np.ndarray | None) -> np.ndarray | None:
+    """The classes as in the target: text and booleans are text in the encoded table."""
+    if classes is None or classes.dtype.kind not in "US":
+        return classes
+    labels = pd.Series(target.dropna().unique())
+    by_text = dict(zip(as_words(labels), labels.tolist()))
+    return np.array([by_text[text] for text in classes.tolist()])
+
+
+def _in_parameters(message: str) -> str:
+    """A message with the names of parameters instead of options."""
+    names = {"-k": "n_features_to_select", "--as": "kinds", "--score": "scoring"}
+    return re.sub(
+        r"(?<![\w-])(?:-k\b|--[a-z][a-z-]+)",
+        lambda option: names.get(option[0], option[0][2:].replace("-", "_")),
+        message,
+    )
+
+
+@contextmanager
+def _parameter_names() -> Iterator[None]:
+    """Name parameters instead of options of the command line in errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(_in_parameters(str(error))) from None

@@ -136,10 +136,10 @@ def train_second_node(
 
     # thresholds of the first node: quantiles over all windows that show an object
     near = replace(job.settings.face_cascade, positive_radius=_NEAR)
-    shown = each(
+    unseen = each(
         held_out, lambda view: sample_view(*view, 0, FACE, near, 0, window)[0].patches, job.n_jobs
     )
-    patches = np.concatenate(list(shown))
+    patches = np.concatenate(list(unseen))
     first = rejection_thresholds(cascade.classifier, job.pool, patches, s.share, 0.0)
     cascade, pool = replace(cascade, classifier=first), FeaturePool(2 * window, sides=s.sides)
     search = ObjectSearch(cascade, job.pool, reference_length, SCALES_PER_OCTAVE)
@@ -155,11 +155,11 @@ def train_second_node(
     job.say(f"second node: {len(rows[0])} positive, {len(rows[1])} negative windows")
     y = np.repeat([1.0, -1.0], [len(part) for part in rows])
     model = fit_rows(np.concatenate(rows), y, pool, s, [s.seed, 61])
-    some = [part[:: max(1, len(part) // _ORDER_ROWS)] for part in rows]
+    shown, others = (part[:: max(1, len(part) // _ORDER_ROWS)] for part in rows)
     unseen = each(enumerate(held_out), lambda view: cut(view)[0], job.n_jobs)
     patches = np.concatenate(list(unseen))
     limits = partial(rejection_thresholds, pool=pool, positives=patches, share=s.reject, margin=0.0)
-    model = cheapest_order(model, pool, *some, limits, 0.0)
+    model = cheapest_order(model, pool, shown, others, limits, 0.0)
     cascade = replace(cascade, second=SecondNode(replace(model, threshold=-np.inf), pool, _FINER))
     search = replace(search, cascade=cascade)
 
@@ -171,13 +171,13 @@ def train_second_node(
         far = view.is_background(rows[:, :2], _NEVER_FAR)
         return scores[view.visible], rows[far, 2]
 
-    shown, false = (np.concatenate(part) for part in zip(*each(held_out, best, job.n_jobs)))
-    passed = shown[shown > -np.inf]
+    scores, false = (np.concatenate(part) for part in zip(*each(held_out, best, job.n_jobs)))
+    passed = scores[scores > -np.inf]
     threshold = np.quantile(passed, s.lost_fraction, method="lower") if len(passed) else 0.0
     facts = {
-        "objects": len(shown),
+        "objects": len(scores),
         "passed": len(passed),
-        "detected": int((shown >= threshold).sum()),
+        "detected": int((scores >= threshold).sum()),
         "false_per_view": float((false >= threshold).sum()) / len(held_out),
         "threshold": float(threshold),
     }

@@ -403,9 +403,9 @@ class InstanceFinder:
         for at, length in zip(whole.position, whole.reference_length.tolist()):
             hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, at + length * mean, length))
         for i, made in enumerate(hypotheses):
-            away = abs(whole.position - made.points[:first].mean()) / made.reference_length
+            distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
             octaves = abs(np.log2(whole.reference_length / made.reference_length))
-            near = (away <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
+            near = (distance <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
             support = made.score + float(strength[near].max(initial=0.0))
             hypotheses[i] = replace(made, score=support)
         hypotheses.sort(key=lambda made: -made.score)

@@ -49,7 +49,7 @@ class ObjectSearch:
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
         """Local maxima (n, 4) x, y, score, scale of the first node."""
-        cascade, buffers, found = self.cascade, Buffers(), [np.empty((0, 4))]
+        cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         model = cascade.classifier.compiled(self.pool)
         for number in range(0, len(levels), self.step):
             coarse = cascade.level(levels, number)
@@ -61,12 +61,12 @@ class ObjectSearch:
                 scores = scan_level(channels, model, self.step)
                 ys, xs = np.nonzero(scores > -np.inf)
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
-                found.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
-        return _distinct(np.concatenate(found), self.reference_length * cascade.coarser)
+                passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
+        return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
 
     def second_scores(self, maxima: np.ndarray, levels: Sequence[Level]) -> np.ndarray:
         """The best window (n, 4), x, y, score and scale of its level, around each maximum (n, 4)
-        of the first node, for those that the second node does not reject.
+        of the first node whose own window the second node does not reject.
 
         These are its own window and four neighbours on its level, and one each on the levels above
         and below.

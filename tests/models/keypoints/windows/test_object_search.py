@@ -27,20 +27,20 @@ def test_the_second_node_takes_the_best_window_around_a_maximum():
     search = ObjectSearch(cascade, POOL, 28.3, 4)
     maxima = search.first_maxima(LEVELS)
     rows = search.second_scores(maxima, LEVELS)
-    assert 0 < len(rows) < len(maxima)
+    assert 50 < len(rows) < len(maxima)
     expected = []
     for x, y, _, scale in maxima:
         scores = []
         for octaves in (0, -0.25, 0.25):
             level = level_at(LEVELS, 2 * scale * 2**octaves)
             shifts = [[0, 0], [-2, 0], [2, 0], [0, -2], [0, 2]][: 1 if octaves else 5]
-            at = nearest_pixel(level.from_image([x, y])) + shifts
-            at = at.clip(0, np.array(level.image.shape[1::-1]) - 1)
+            last = np.array(level.image.shape[1::-1]) - 1
+            at = (nearest_pixel(level.from_image([x, y])).clip(0, last) + shifts).clip(0, last)
             patches = extract_patches(level.image, *at.T, 48)
             sums = cascade.second.classifier.partial_scores(patches, LARGER)
             passed = (sums >= cascade.second.classifier.thresholds).all(axis=1)
-            scores.append(np.where(passed, sums[:, -1], -np.inf).max())
-        if scores[0] > -np.inf:
+            scores += np.where(passed, sums[:, -1], -np.inf).tolist()
+        if scores[0] > -np.inf:  # its own window
             expected.append(max(scores))
     np.testing.assert_allclose(np.sort(rows[:, 2]), np.sort(expected), atol=2e-4)
     found = search.find(LEVELS)

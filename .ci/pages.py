@@ -82,7 +82,7 @@ GROUPS = {
         "Tables": "TabularSelector TabularModel explain Contributions export",
         "Keypoints": (
             "KeypointDetector DetectionOptions DetectionResult Detection Instance KeypointModel "
-            "align_face OneEuroFilter"
+            "align_face"
         ),
         "Motion, photographs and sensors": (
             "SegmentationRanker ImageClassifier ClassifierSettings Explanation ActivityModel"
@@ -95,13 +95,13 @@ PLOTS = {
     "plot_path": _GALLERY.format("coefficients along a path", "01_path"),
     "plot_responses": _GALLERY.format("response curves", "02_responses"),
     "plot_schedule": _GALLERY.format("features left after each step", "06_out_of_core"),
-    "plot_coefficients": "[coefficients of a model](responses.md#plots)",
+    "plot_coefficients": _GALLERY.format("coefficients", "16_plots"),
     "plot_scores": _GALLERY.format("scores by the number of columns", "15_data_frame"),
     "plot_bars": _GALLERY.format("effects of columns", "15_data_frame"),
-    "plot_loss": "[losses along the steps](responses.md)",
-    "plot_inclusion": "[sparse Fourier features](kernels.md)",
-    "plot_interactions": "[sparse Fourier features](kernels.md)",
-    "plot_chains": "[sparse Fourier features](kernels.md)",
+    "plot_loss": _GALLERY.format("loss along the steps", "16_plots"),
+    "plot_inclusion": _GALLERY.format("inclusion probabilities", "16_plots"),
+    "plot_interactions": _GALLERY.format("interacting columns", "16_plots"),
+    "plot_chains": _GALLERY.format("traces of the chains", "16_plots"),
 }
 
 

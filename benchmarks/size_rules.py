@@ -2,6 +2,7 @@
 folds, and their scores on rows used to choose neither columns nor number.
 
     python benchmarks/size_rules.py FOLDER --seeds 4      # .csv (column target) and .npz tables
+    python benchmarks/size_rules.py --noise 6             # tables of noise, six of each kind
 
 The tables of scikit-learn are always among them. All rules use the same paths; for the score of a
 fold each chooses the number by the other folds.
@@ -9,6 +10,7 @@ fold each chooses the number by the other folds.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -16,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners.model_selection.size import choose_size
+from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.models.tabular.fitting import selection
+from annealed.models.tabular.fitting.table import Table
 from annealed.models.tabular.fitting.validation import Validation
 from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
@@ -43,6 +47,29 @@ def outcome(v: Validation, rule: str) -> tuple[int, float, float]:
     )
 
 
+def noise(n_tables: int) -> None:
+    """Print the percentage of tables without signal of which a column is selected."""
+    kinds, n_all, n_selected = ("numbers", "halves", "quarter", "three classes"), 0, 0
+    print_head("target", "rows", "columns", "tables with a selected column, %")
+    for kind, rows, columns in itertools.product(kinds, (60, 100, 300), (5, 13, 60)):
+        n = 0
+        encoding = TableEncoding(tuple(ColumnEncoding(f"c{j}", fill=0.0) for j in range(columns)))
+        for seed in range(n_tables):
+            rng = np.random.default_rng([seed, rows, columns, kinds.index(kind)])
+            X = rng.standard_normal((rows, columns)) + seed % 2 * rng.standard_normal((rows, 1))
+            y = rng.standard_normal(rows)
+            if kind != "numbers":
+                share = {"halves": (0.5,), "quarter": (0.25,), "three classes": (1 / 3, 2 / 3)}[
+                    kind
+                ]
+                y = np.digitize(rng.random(rows), share)
+            task = "regression" if kind == "numbers" else "classification"
+            n += selection.select_columns(Table(X, y, encoding), task, None).validation.size > 0
+        print_line(kind, rows, columns, round(100 * n / n_tables))
+        n_all, n_selected = n_all + n_tables, n_selected + n
+    print_line("all", "", "", round(100 * n_selected / n_all, 1))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print a line for each table and rule."""
     from sklearn import datasets
@@ -50,9 +77,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--noise", type=int, default=0)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")
     selection.N_HALVES = 2  # stability is not measured here
+    if args.noise:
+        return noise(args.noise)
     totals: dict[str, list[np.ndarray]] = {rule: [] for rule in RULES}
     print_head("table", "rule", "columns by seed", "score", "loss over a constant's")
     with tempfile.TemporaryDirectory() as folder:

@@ -42,7 +42,7 @@ def plot_schedule(
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn.
+        The axes of the plot.
 
     References
     ----------
@@ -85,7 +85,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn.
+        The axes of the plot.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> An
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn.
+        The axes of the plot.
     """
     check_is_fitted(model, "support_")
     values = _signed(model)
@@ -246,7 +246,7 @@ def plot_bars(names: Sequence[str], values: Any, label: str, *, ax: Any = None) 
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn.
+        The axes of the plot.
     """
     ax = _axes(ax)
     ax.barh(np.arange(len(names)), values)
@@ -278,7 +278,7 @@ def plot_scores(
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn.
+        The axes of the plot.
     """
     ax, scores = _axes(ax), np.asarray(scores, np.float64)
     error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else None
@@ -307,7 +307,7 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn.
+        The axes of the plot.
     """
     check_is_fitted(model, "loss_curve_")
     ax = _axes(ax)
@@ -335,7 +335,7 @@ def plot_inclusion(
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn.
+        The axes of the plot.
     """
     check_is_fitted(model, "inclusion_probabilities_")
     ax = _axes(ax)
@@ -370,7 +370,7 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn. Width of an edge: transitions per sample; size of a node: inclusion
+        The axes of the plot. Width of an edge: transitions per sample; size of a node: inclusion
         probability.
     """
     check_is_fitted(model, "transition_counts_")

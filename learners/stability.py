@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,41 +61,47 @@ class SelectionStability:
         Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)
         Selection of each repeat.
+    names : sequence of str or None, default None
+        Names of the features, for the plot; of the columns if X was a data frame.
     """
 
     kappa: float
     frequency: np.ndarray
     supports: np.ndarray
+    names: Any = None
 
     def plot(self, ax: Any = None, names: Any = None, top: int = 30) -> Any:
-        """Plot the features that are selected most often.
+        """Plot the features that are selected most often, without those never selected.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
             Where to draw; None makes a new figure.
         names : sequence of str or None, default None
-            Name of each feature; x0, x1, ... where None.
+            Name of each feature; None uses the attribute ``names``, or x0, x1, ...
         top : int, default 30
             How many features.
 
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
 
         Raises
         ------
         ValueError
             If there is not one name per feature.
         """
+        names = self.names if names is None else names
         if names is not None and len(names) != len(self.frequency):
             raise ValueError(
                 f"{len(names)} names; expected one for each of the {len(self.frequency)} features"
             )
         if ax is None:
             ax = pyplot().figure().subplots()
-        order = np.argsort(-self.frequency, kind="stable")[:top]
+        order = np.argsort(-self.frequency, kind="stable")[
+            : min(top, int(self.supports.any(0).sum()))
+        ]
         labels = [f"x{j}" if names is None else str(names[j]) for j in order]
         ax.barh(np.arange(len(order)), self.frequency[order])
         ax.set_yticks(np.arange(len(order)), labels)
@@ -111,7 +118,7 @@ def selection_stability(
     y: ArrayLike,
     n_repeats: int = 20,
     *,
-    resample: Any = "permute",
+    resample: Any = "half",
     n_features: int | None = None,
     sample_weight: ArrayLike | None = None,
     random_state: Seed = None,
@@ -130,10 +137,11 @@ def selection_stability(
         Targets.
     n_repeats : int, default 20
         Number of fits; at least 2.
-    resample : {"permute", "bootstrap", "half"}, default "permute"
-        What changes between fits: the order of the rows, a bootstrap sample, or a random half
-        (stratified by class). Each fit gets a new ``random_state`` if the estimator has one. A
-        selector that does not depend on the order of the rows has a kappa of 1 with "permute".
+    resample : {"half", "bootstrap", "permute"}, default "half"
+        What changes between fits: random halves of the rows in complementary pairs [2]_, stratified
+        by class; bootstrap samples; or the order of the rows alone, to which only online learners
+        respond (other selectors have a kappa of 1). Each fit gets a new ``random_state`` if the
+        estimator has one.
     n_features : int or None, default None
         Compare the ``n_features`` largest absolute coefficients of each fit instead of its
         selection: for comparable kappas of estimators of different sparsity.
@@ -159,6 +167,7 @@ def selection_stability(
     ----------
     .. [1] Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University,
            2017, section 3.6.1, eq. (3.34).
+    .. [2] R. D. Shah, R. J. Samworth, Journal of the Royal Statistical Society B 75 (2013).
 
     Examples
     --------
@@ -166,14 +175,13 @@ def selection_stability(
     >>> from annealed.learners import FSAClassifier, selection_stability
     >>> X = np.random.default_rng(0).standard_normal((200, 20))
     >>> y = X[:, 3] > X[:, 7]
-    >>> found = selection_stability(
-    ...     FSAClassifier(2), X, y, n_repeats=5, resample="half", random_state=0
-    ... )
-    >>> found.kappa, np.flatnonzero(found.frequency == 1)
+    >>> stability = selection_stability(FSAClassifier(2), X, y, n_repeats=6, random_state=0)
+    >>> stability.kappa, np.flatnonzero(stability.frequency == 1)
     (1.0, array([3, 7]))
     """
     check_integer("n_repeats", n_repeats, 2)
-    check_choice("resample", resample, ("permute", "bootstrap", "half"))
+    check_choice("resample", resample, ("half", "bootstrap", "permute"))
+    names = getattr(X, "columns", None)
     y = np.asarray(y)
     X, y = indexable(X if hasattr(X, "shape") else np.asarray(X), y)
     if n_features is not None:
@@ -182,11 +190,11 @@ def selection_stability(
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_repeats)
     supports = np.array(
         Parallel(n_jobs=n_jobs)(
-            delayed(_support)(clone(estimator), X, y, weight, resample, n_features, int(seed))
-            for seed in seeds
+            delayed(_support)(clone(estimator), X, y, weight, rows, n_features, int(seed))
+            for rows, seed in zip(_resampled(y, resample, seeds), seeds, strict=True)
         )
     )
-    return SelectionStability(mean_kappa(supports), supports.mean(axis=0), supports)
+    return SelectionStability(mean_kappa(supports), supports.mean(axis=0), supports, names)
 
 
 def mean_kappa(supports: np.ndarray) -> float:
@@ -199,34 +207,35 @@ def mean_kappa(supports: np.ndarray) -> float:
     )
 
 
+def _resampled(y: np.ndarray, resample: str, seeds: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows of each fit; halves in complementary pairs."""
+    n = len(y)
+    classes, counts = np.unique(y, return_counts=True)
+    strata, halves = [np.flatnonzero(y == c) for c in classes], -(-counts // 2)
+    fractions = y.dtype.kind == "f" and (y % 1.0 != 0.0).any()
+    if fractions or halves.sum() > 0.75 * n:  # numeric targets, which hardly repeat
+        strata, halves = [np.arange(n)], np.array([n // 2])
+    for fit, seed in enumerate(seeds):
+        rng = np.random.RandomState(seed if resample != "half" else seeds[fit - fit % 2])
+        if resample == "permute":
+            yield rng.permutation(n)
+        elif resample == "bootstrap":
+            yield rng.randint(n, size=n)
+        else:
+            orders = zip((rng.permutation(rows) for rows in strata), halves, strict=True)
+            part = [rows[-half:] if fit % 2 else rows[:half] for rows, half in orders]
+            yield rng.permutation(np.concatenate(part))
+
+
 def _support(
     estimator: Any,
     X: Matrix,
     y: np.ndarray,
     weight: Any,
-    resample: Any,
+    rows: np.ndarray,
     n_features: int | None,
     seed: int,
 ) -> np.ndarray:
-    rng = np.random.RandomState(seed)
-    n = X.shape[0]
-    if resample == "permute":
-        rows = rng.permutation(n)
-    elif resample == "bootstrap":
-        rows = rng.randint(n, size=n)
-    else:
-        classes, counts = np.unique(y, return_counts=True)
-        halves = -(-counts // 2)
-        fractions = y.dtype.kind == "f" and (y % 1.0 != 0.0).any()
-        if (
-            not fractions and halves.sum() <= 0.75 * n
-        ):  # half of each class; half of all rows for numeric targets, which hardly repeat
-            rows = np.concatenate(
-                [rng.permutation(np.flatnonzero(y == c))[:half] for c, half in zip(classes, halves)]
-            )
-        else:
-            rows = rng.permutation(n)[: n // 2]
-        rows = rng.permutation(rows)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     part = X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -7,17 +7,21 @@ from typing import Any
 
 import lazy_loader
 
+_FORMER = {  # names until 0.2
+    "Face": "annealed.models.Face is Instance; the old name ends with 0.4",
+    "OneEuroFilter": "OneEuroFilter is not used by the package any more; it ends with 0.4",
+}
 _lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Face":  # its name until 0.2
+    if name in _FORMER:
         import warnings
 
-        warnings.warn(
-            "annealed.models.Face is Instance; the old name ends with 0.4",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warnings.warn(_FORMER[name], FutureWarning, stacklevel=2)
+        if name == "OneEuroFilter":
+            from .keypoints.instances.one_euro import OneEuroFilter
+
+            return OneEuroFilter
         name = "Instance"
     return _lazy(name)

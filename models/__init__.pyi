@@ -8,7 +8,6 @@ from .keypoints.detections import Detection, DetectionOptions, DetectionResult
 from .keypoints.detector import KeypointDetector
 from .keypoints.face_alignment import align_face
 from .keypoints.instances.instance_finder import Instance
-from .keypoints.instances.one_euro import OneEuroFilter
 from .keypoints.windows.window_models import KeypointModel
 from .motion.ranker import SegmentationRanker
 from .sensors.activity_model import ActivityModel
@@ -29,7 +28,6 @@ __all__ = [
     "Instance",
     "KeypointDetector",
     "KeypointModel",
-    "OneEuroFilter",
     "SegmentationRanker",
     "TabularModel",
     "TabularSelector",

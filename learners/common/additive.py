@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, softmax
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,20 @@ def _dense(values: Any) -> npt.NDArray[np.floating]:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
 
-def observed_probability(p: np.ndarray, flip: float) -> np.ndarray:
-    """Probability of observing the label +1, given that the true label is +1 with probability ``p``
-    and a fraction ``flip`` of the labels was flipped."""
-    return flip + (1.0 - 2.0 * flip) * p if flip else p
+def class_probabilities(
+    scores: npt.NDArray[np.floating], slope: float = 1.0, flip: float = 0.0
+) -> npt.NDArray[np.floating]:
+    """Probabilities (n_samples, n_classes) of observed labels.
+
+    Parameters
+    ----------
+    scores : (n_samples,) or (n_samples, n_classes) ndarray
+        One of two classes, or of each class.
+    slope, flip : float
+        Softmax(slope scores); of two classes flip + (1 - 2 flip) / (1 + exp(-slope score)), where a
+        fraction ``flip`` of the labels is on the wrong side.
+    """
+    if scores.ndim == 2:
+        return softmax(slope * scores, axis=1)
+    p = flip + (1.0 - 2.0 * flip) * expit(slope * scores)
+    return np.column_stack([1.0 - p, p])

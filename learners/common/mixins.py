@@ -1,5 +1,10 @@
 """Parts of scikit-learn's interface that several estimators share."""
 
+import functools
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -24,3 +29,25 @@ class SparseInputMixin:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
+
+
+class AvailableWhere:
+    """A method that exists where a check passes; elsewhere the attribute error is the check's.
+
+    Unlike :func:`sklearn.utils.metaestimators.available_if`, the error says why.
+    """
+
+    def __init__(self, check: Callable[[Any], object], method: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
+        self.check, self.method = check, method
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self.method
+        self.check(instance)
+        return MethodType(self.method, instance)
+
+
+def available_where(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator of a method, see :class:`AvailableWhere`."""
+    return functools.partial(AvailableWhere, check)

@@ -5,9 +5,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..designs.factory import rowwise
 from ..objective.losses import (
@@ -20,7 +19,7 @@ from ..objective.losses import (
 from ..objective.regression_losses import weighted_quantile
 from ..sklearn_bases import ClassifierMixin
 from ..types import ArrayLike, Matrix
-from .additive import observed_probability
+from .additive import class_probabilities
 from .validation import check_sample_weight
 
 # minimum rows for reliable probabilities of a class below a tenth of the rows: a choice
@@ -54,6 +53,33 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.ndarray:
+    """Index of the class of each row of a batch; the first batch sets ``classes_``.
+
+    Raises
+    ------
+    ValueError
+        If the first batch has no ``classes``, others are given later, or y holds others.
+    """
+    check_classification_targets(y)
+    if not hasattr(estimator, "classes_"):
+        if classes is None:
+            raise ValueError("classes=None; expected all labels in the first call of partial_fit")
+        estimator.classes_, _ = class_codes(classes)
+    elif classes is not None and not np.array_equal(estimator.classes_, unique_labels(classes)):
+        raise ValueError(
+            f"classes={np.asarray(classes).tolist()} are not those of the first call, "
+            f"{estimator.classes_.tolist()}"
+        )
+    unknown = np.setdiff1d(y, estimator.classes_)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {unknown.tolist()[0]!r}; "
+            f"expected only the classes {estimator.classes_.tolist()}"
+        )
+    return np.searchsorted(estimator.classes_, y)
+
+
 def check_two_classes(
     y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight"
 ) -> None:
@@ -79,7 +105,7 @@ def encode_classes(
     Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the
     multinomial loss, any other loss of the margin acts on the differences of the classes' scores
     (:class:`VapnikLoss`), and a custom loss of single samples that is neither gets one score per
-    class, each against the rest.
+    class (one-vs-rest).
 
     Parameters
     ----------
@@ -123,6 +149,7 @@ class SparseClassifierMixin(ClassifierMixin):
 
     classes_: np.ndarray
     class_weight: Any = None
+    calibration_: tuple[float, float] | None = None  # slope and flip, by held-out rows
     _scores: Any
 
     def _encode_labels(
@@ -186,10 +213,11 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities; for losses other than the logistic ones squashed scores.
+        """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
 
         With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
-        flip) / (1 + exp(-score)).
+        flip) / (1 + exp(-score)): by default from 0.02 to 0.98. Estimators that cross-validate
+        replace them with calibrated ones.
 
         Parameters
         ----------
@@ -203,12 +231,8 @@ class SparseClassifierMixin(ClassifierMixin):
         return rowwise(self._probabilities, self.decision_function(X), len(self.classes_))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        if scores.ndim == 1:
-            p = observed_probability(
-                expit(scores), getattr(getattr(self, "loss_", None), "flip", 0.0)
-            )
-            return np.column_stack([1.0 - p, p])
-        return softmax(scores, axis=1)
+        flip = getattr(getattr(self, "loss_", None), "flip", 0.0)
+        return class_probabilities(scores, *(self.calibration_ or (1.0, flip)))
 
 
 def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -> None:

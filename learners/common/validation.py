@@ -91,8 +91,8 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
         check_container("y", y, numbers=options.get("y_numeric", False))
     try:
         return validate_data(estimator, X, y, **options)
-    except ValueError:
-        for name in getattr(X, "columns", ()):
+    except ValueError as error:
+        for name in getattr(X, "columns", ()) if "convert" in str(error) else ():
             text = next((cell for cell in X[name] if isinstance(cell, str)), None)
             if text is not None:
                 raise ValueError(

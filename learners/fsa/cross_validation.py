@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..common.additive import AdditiveModel
 from ..common.targets import check_two_classes
 from ..common.validation import check_choice, rollback_on_error
+from ..model_selection.calibration import calibrate
 from ..model_selection.size import MIN_PROBABILITY, choose_size
 from ..plots import plot_scores
 from ..sources.matrix import OutOfCoreMatrix
@@ -27,7 +28,7 @@ from .fit import anneals_with_ridge, solve_path
 from .path import check_sizes
 from .problem import FitProblem, Solution, fitted_attributes
 from .settings import FitSettings
-from .size_search import held_out
+from .size_search import Score, held_out
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,6 +46,7 @@ class _SizeParameters:
 class _SizeChoice(FSAEstimator, _SizeParameters):
     """Mixin that chooses the size along paths before the estimator is fitted."""
 
+    _learns_from_batches = False
     # Set by ``fit``, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
@@ -77,6 +79,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
         with rollback_on_error(self):
+            self.__dict__.pop("calibration_", None)  # of an earlier fit
             settings = self.fit_settings()
             problem = self.encode(X, y, sample_weight=sample_weight, offset=offset)
             if self.criterion == "ebic":
@@ -114,7 +117,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
 
         Raises
         ------
@@ -150,11 +153,10 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         if offset is not None and self.scoring is not None:
             raise ValueError(f"scoring={self.scoring!r} uses no offset; expected scoring=None")
         of_rows = {"sample_weight": sample_weight, "offset": offset}
-        score = self._score_of(
-            problem, X, y, {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
-        )
-        self.cv_scores_ = held_out(problem, settings, splits, self.sizes_, score)
-        constant = held_out(problem, settings, splits, np.array([0]), score)[:, 0]
+        of_rows = {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
+        score, predicted = self._score_of(problem, X, y, of_rows)
+        scores = held_out(problem, settings, splits, np.union1d(0, self.sizes_), score)
+        constant, self.cv_scores_ = scores[:, 0], scores[:, -len(self.sizes_) :]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
         # Other annealing ridges, at the sizes that use one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
@@ -162,32 +164,51 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
             for ridge in ridges if needs_ridge.any() else ():
                 tried, scores = replace(settings, annealing_ridge=ridge), self.cv_scores_.copy()
+                score, changed = self._score_of(problem, X, y, of_rows)
                 scores[:, needs_ridge] = held_out(
                     problem, tried, splits, self.sizes_[needs_ridge], score
                 )
                 new = choose_size(-scores, self.rule, -constant)
                 if scores[:, new].mean() > self.cv_scores_[:, at].mean():
                     at, self.cv_scores_, settings = new, scores, tried
+                    predicted |= changed
         self.n_features_ = int(self.sizes_[at])
+        if is_classifier(self) and self.n_features_:
+            rows, scores = map(np.concatenate, zip(*predicted[self.n_features_], strict=True))
+            codes: Any = np.searchsorted(self.classes_, y[rows])  # type: ignore[attr-defined]
+            self.__dict__["calibration_"] = calibrate(scores, codes, problem.weight[rows])
         return settings
 
     def _score_of(
         self, problem: FitProblem, X: Any, y: np.ndarray, of_rows: dict[str, np.ndarray]
-    ) -> Callable[[FitProblem, Solution, np.ndarray], float]:
-        """Function that scores a solution on held-out rows."""
+    ) -> tuple[Score, dict[int, list[tuple[np.ndarray, np.ndarray]]]]:
+        """Function that scores a solution on held-out rows, and the rows and predicted scores that
+        it will have collected for each size of a classifier.
+        """
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
-        rows_of = X if named else problem.X  # a data frame keeps its names
+        # The rows are already checked, and checking takes longer than predicting.
+        by_probability = self.scoring is None and is_classifier(self)
+        # a data frame keeps its names
+        rows_of = X if named and not by_probability else problem.X
+        held: list[Any] = [None, None]  # the held-out rows of a fold, cut out once for all sizes
+        predicted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
             model.__dict__.update(fitted_attributes(part, solution))
             options = {name: values[rows] for name, values in of_rows.items()}
-            if self.scoring is None and is_classifier(self):
-                # The rows are already checked, and checking takes longer than predicting.
-                scores = AdditiveModel.from_estimator(model).scores(problem.X[rows])
+            if held[0] is not rows:
+                held[:] = rows, _safe_indexing(rows_of, rows)
+            if is_classifier(self):
+                values = held[1] if by_probability else problem.X[rows]
+                scores = AdditiveModel.from_estimator(model).scores(values)
                 scores = scores + problem.y[rows].imag
-                p = model._probabilities(scores[:, 0] if scores.shape[1] == 1 else scores)  # type: ignore[attr-defined]
+                if scores.shape[1] < 3:
+                    scores = scores[:, -1] - (scores[:, 0] if scores.shape[1] > 1 else 0.0)
+                predicted.setdefault(solution.size, []).append((rows, scores))
+            if by_probability:
+                p = model._probabilities(scores)  # type: ignore[attr-defined]
                 of_class = p[np.arange(len(rows)), np.searchsorted(model.classes_, y[rows])]  # type: ignore[attr-defined]
                 return float(
                     np.average(
@@ -195,9 +216,9 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                         weights=options.get("sample_weight"),
                     )
                 )
-            return scorer(model, _safe_indexing(rows_of, rows), y[rows], **options)
+            return scorer(model, held[1], y[rows], **options)
 
-        return score
+        return score, predicted
 
     def _splitter(self, y: np.ndarray, groups: Any) -> Any:
         """The splitter; by groups of rows if given."""
@@ -251,6 +272,10 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         With ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
         With ``criterion="ebic"``.
+    calibration_ : tuple of (float, float) or None
+        Slope a and flip f of the probabilities, with the lowest log loss on the held-out rows:
+        f + (1 - 2 f) / (1 + exp(-a score)), or for several classes softmax(a scores); None with
+        ``criterion="ebic"``.
     classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSAClassifier`.
 

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.additive import AdditiveModel
-from ..common.mixins import SupportMixin
-from ..common.targets import SparseClassifierMixin, scaled_targets
-from ..common.validation import check_offset, check_sample_weight, rollback_on_error
+from ..common.mixins import SupportMixin, available_where
+from ..common.targets import SparseClassifierMixin, encode_classes, scaled_targets, stream_codes
+from ..common.validation import (
+    check_finite,
+    check_offset,
+    check_real,
+    check_sample_weight,
+    resolve_n_features,
+    rollback_on_error,
+)
 from ..designs.base import warn_if_constant
 from ..designs.factory import as_out_of_core, local, rowwise
 from ..designs.responses import PiecewiseLinear
-from ..objective.losses import Loss, regression_loss
+from ..objective.losses import Loss, SquaredLoss, regression_loss
 from ..objective.priors import Prior
 from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
+from ..sources.moments import Moments, moments_of
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
-from .fit import Start, solve
-from .problem import FitProblem, check_data, fitted_attributes
+from .fit import Start, condensed, solve, with_class_counts
+from .problem import FINITE, FitProblem, check_data, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 
@@ -80,7 +90,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Description of the refinement, the settings chosen, and how they were chosen.
     alternatives_ : dict of int to list of (int, float)
         For each selected column, up to five columns that could replace it, and the predicted
-        relative increase of the objective (below 0.05; negative for an improvement), in ascending
+        relative increase in the objective (below 0.05; negative for an improvement), in ascending
         order. Candidates are columns that were dropped late. A group is represented by its first
         column. Empty along paths, out of core, and for fits too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
@@ -132,7 +142,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Returns
         -------
         matplotlib.axes.Axes, or ndarray of them
-            Where it was drawn.
+            The axes of the plots.
         """
         return (plot_responses if hasattr(self, "responses_") else plot_coefficients)(
             self, **options
@@ -180,6 +190,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
+            self.__dict__.pop("_moments", None)  # partial_fit does not continue a fit
             return self._solve(
                 self.encode(X, y, sample_weight=sample_weight, offset=offset), settings
             )
@@ -188,6 +199,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         """Choose the automatic settings, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
             settings, why = resolve_size(problem, settings)
+        problem = condensed(problem, settings)
         reported = (
             reported_steps(self, problem)
             if getattr(self, "_skl_callbacks", None)
@@ -204,6 +216,11 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
         self.__dict__.update(fitted_attributes(problem, solution, why))
         return self
+
+    def _constrained(self, problem: FitProblem) -> FitProblem:
+        if self.constraints is None:
+            return problem
+        return problem.constrained(self.constraints, self._is_piecewise)
 
     # -- scikit-learn's interface ------------------------------------------------------------------
 
@@ -254,8 +271,92 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         return scores
 
 
+class BatchEstimator(FSAEstimator):
+    """Base of the FSA estimators that also learn from batches of rows, with the squared loss and
+    linear responses ([2]_).
+
+    The moments of the columns and targets are kept, 8 M^2 bytes for M columns, and the fit is that
+    of all rows.
+
+    References
+    ----------
+    .. [2] L. Sun, M. Wang, S. Zhu, A. Barbu, "A Novel Framework for Online Supervised Learning with
+           Feature Selection", arXiv:1803.11521 (2018).
+    """
+
+    _learns_from_batches: bool = True
+    _moments: Moments | None = None
+    _target_shape: tuple[int, ...] = ()  # of one row
+    _by_moments: Callable[..., FitProblem]  # the problem of rows that have the same moments
+
+    def _takes_batches(self) -> bool:
+        """Whether the parameters allow ``partial_fit``; otherwise the attribute does not exist."""
+        loss = "squared" if isinstance(self, RegressorMixin) and self.loss == "auto" else self.loss
+        needs = f"partial_fit of {type(self).__name__} needs "
+        if not self._learns_from_batches:
+            raise AttributeError(f"{needs}all rows; expected FSAClassifier or FSARegressor")
+        if not (loss == "squared" or isinstance(loss, SquaredLoss)):
+            raise AttributeError(f"{needs}the squared loss; expected loss='squared', not {loss!r}")
+        if self._is_piecewise:
+            raise AttributeError(f"{needs}response='linear', not {self.response!r}")
+        return True
+
+    def _first_batch(self) -> bool:
+        first = self._moments is None
+        if first and hasattr(self, "support_"):
+            warnings.warn(
+                "partial_fit begins without rows: those of fit are not kept", UserWarning, 3
+            )
+        return first
+
+    def _add_batch(
+        self, X: Any, targets: np.ndarray, weight: np.ndarray, forgetting: float, refresh: bool
+    ) -> Self:
+        check_real("forgetting", forgetting, 0.0, 1.0, above=True)
+        batch = moments_of(X, targets, weight)
+        if not np.isfinite(batch.scatter).all():
+            check_finite(X, getattr(self, "feature_names_in_", None), FINITE)
+            raise ValueError("squares of X or y overflow; expected smaller numbers")
+        before = self._moments
+        self._moments = batch if before is None else before.faded(forgetting) + batch
+        return self.refresh() if refresh else self
+
+    def refresh(self) -> Self:
+        """Select features and fit, from the batches of ``partial_fit`` so far.
+
+        The parameters may have changed: ``set_params(n_features_to_select=5).refresh()``.
+
+        Returns
+        -------
+        FSAClassifier or FSARegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            Without rows, and with fewer rows than features to select.
+        """
+        moments, settings = self._moments, self.fit_settings()
+        if moments is None or not moments.n_rows > 0:
+            raise ValueError("there are no rows to fit; expected a call of partial_fit before")
+        m = self.n_features_in_
+        k = 1 if isinstance(settings.size, str) else min(m, resolve_n_features(settings.size, m))
+        if moments.n_samples < k:
+            raise ValueError(
+                f"partial_fit has had {moments.n_samples} rows; expected at least "
+                f"n_features_to_select={k}, or refresh=False until then"
+            )
+        with rollback_on_error(self):
+            rows = moments.equivalent_rows()
+            weight = np.full(len(rows), moments.n_rows / len(rows))
+            problem = self._by_moments(rows[:, :m], rows[:, m:], weight)
+            # folds of these rows mean nothing
+            problem.facts = replace(problem.facts, out_of_core=True)
+            return self._solve(problem, settings)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class FSAClassifier(SparseClassifierMixin, FSAEstimator):
+class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
@@ -273,7 +374,8 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
         * "logistic": eq. (5) of [2]_; with more than two classes the multinomial loss;
-        * "flipped_logistic": logistic, robust to a small fraction of wrong labels;
+        * "flipped_logistic": logistic, robust to a small fraction of wrong labels; probabilities
+          end at 0.02 and 0.98. :class:`FSAClassifierCV` calibrates them;
         * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
         * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
         * "multinomial": for several classes;
@@ -378,11 +480,62 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         self._has_offset = offset is not None
         if offset is not None:
             problem = problem.with_offset(offset)
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        return self._constrained(problem)
+
+    @available_where(BatchEstimator._takes_batches)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        forgetting: float = 1.0,
+        refresh: bool = True,
+    ) -> Self:
+        """Add a batch of rows, and fit all rows so far; as :meth:`FSARegressor.partial_fit`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array or None, default None
+            All labels of the stream; required in the first call.
+        sample_weight : array of shape (n_samples,) or None, default None
+        forgetting : float, default 1.0
+            In (0, 1]: factor for the weight of all earlier rows.
+        refresh : bool, default True
+            False: only add the rows; :meth:`refresh` fits.
+
+        Returns
+        -------
+        FSAClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, for other columns than before, and labels that are not in ``classes``.
+        """
+        with rollback_on_error(self):
+            first = self._first_batch()
+            X, y = check_data(self, X, y, piecewise=False, reset=first)
+            codes = stream_codes(self, y, classes)
+            weight = check_sample_weight(sample_weight, X.shape[0])
+            if self.class_weight is not None:
+                if not isinstance(self.class_weight, dict):
+                    raise ValueError(
+                        f"class_weight={self.class_weight!r} needs all rows; "
+                        "expected a dict or None for partial_fit"
+                    )
+                weight = weight * compute_sample_weight(self.class_weight, y)
+            _, targets, self.loss_ = encode_classes(self.classes_, "squared")
+            return self._add_batch(X, targets[codes], weight, forgetting, refresh)
+
+    def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
+        names = getattr(self, "feature_names_in_", None)
+        problem = FitProblem(X, y, self.loss_, weight, classification=True, names=names)
+        return with_class_counts(self._constrained(problem))
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores of the classes.
@@ -416,7 +569,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict probabilities; for losses other than the logistic ones squashed scores.
+        """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
 
         Parameters
         ----------
@@ -433,7 +586,7 @@ class FSAClassifier(SparseClassifierMixin, FSAEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
-class FSARegressor(RegressorMixin, FSAEstimator):
+class FSARegressor(RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
     Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
@@ -516,24 +669,77 @@ class FSARegressor(RegressorMixin, FSAEstimator):
             y_numeric=True,
         )
         weight = check_sample_weight(sample_weight, len(y))
-        self._has_offset = offset is not None
+        self.loss_, self._has_offset = loss, offset is not None
+        flat = y.ndim == 1
         if offset is not None and loss.target_scaling is not None:
             y = y - check_offset(local(offset), len(y), y[0].size).reshape(y.shape)
             offset = None
-        targets, shift, scale = scaled_targets(
-            y, weight / max(weight.sum(), 1e-300), loss.target_scaling
-        )
-        self.loss_, names = loss, getattr(self, "feature_names_in_", None)
+        problem = self._problem(X, y, weight, flat)
+        return problem if offset is None else problem.with_offset(offset)
+
+    @available_where(BatchEstimator._takes_batches)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        forgetting: float = 1.0,
+        refresh: bool = True,
+    ) -> Self:
+        """Add a batch of rows, and fit all rows so far.
+
+        The fit is that of :meth:`fit` on these rows, up to rounding.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+            Up to 10,000 columns.
+        y : array of shape (n_samples,), or (n_samples, n_outputs)
+        sample_weight : array of shape (n_samples,) or None, default None
+        forgetting : float, default 1.0
+            In (0, 1]: factor for the weight of all earlier rows, for data that drift.
+        refresh : bool, default True
+            False: only add the rows; :meth:`refresh` fits.
+
+        Returns
+        -------
+        FSARegressor
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`fit`, and for other columns than before.
+        """
+        with rollback_on_error(self):
+            first = self._first_batch()
+            X, y = check_data(
+                self, X, y, piecewise=False, reset=first, multi_output=True, y_numeric=True
+            )
+            targets = np.asarray(y, np.float64)
+            if not first and targets.shape[1:] != self._target_shape:
+                raise ValueError(
+                    f"y has shape {targets.shape}; "
+                    f"expected {(len(targets), *self._target_shape)} as in the first batch"
+                )
+            self.loss_, self._target_shape = regression_loss("squared"), targets.shape[1:]
+            weight = check_sample_weight(sample_weight, len(targets))
+            return self._add_batch(
+                X, targets.reshape(len(targets), -1), weight, forgetting, refresh
+            )
+
+    def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
+        return self._problem(X, y, weight, self._target_shape == ())
+
+    def _problem(self, X: Any, y: np.ndarray, weight: np.ndarray, flat: bool) -> FitProblem:
+        share = weight / max(weight.sum(), 1e-300)
+        targets, shift, scale = scaled_targets(y, share, self.loss_.target_scaling)
+        names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(
-            X, targets, loss, weight, shift=shift, scale=scale, flat=y.ndim == 1, names=names
+            X, targets, self.loss_, weight, shift=shift, scale=scale, flat=flat, names=names
         )
-        if offset is not None:
-            problem = problem.with_offset(offset)
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        return self._constrained(problem)
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict targets.

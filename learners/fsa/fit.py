@@ -20,7 +20,8 @@ from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
 from ..solvers.step_size import annealing_step
 from ..sources.matrix import OutOfCoreMatrix
-from .policy import Plan, decide, keeps_swaps
+from ..sources.moments import Moments, moments_of
+from .policy import Plan, condenses, decide, keeps_swaps
 from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
@@ -301,3 +302,53 @@ def _counts(
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
     return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])
+
+
+# -- moments in place of rows ---------------------------------------------------------------------
+
+
+def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
+    """The problem on equivalent rows where these are far fewer, else the problem itself."""
+    if not condenses(problem.facts, settings):
+        return problem
+    moments = moments_of(problem.X, problem.y, problem.weight)
+    # rows that are not finite get their error from the fit
+    return _on(moments, problem) if np.isfinite(moments.scatter).all() else problem
+
+
+def training_problems(
+    problem: FitProblem, settings: FitSettings, splits: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> Iterator[FitProblem]:
+    """The problem of the training rows of each split. Moments of folds add up: all splits together
+    read the rows once."""
+    tests = [test for _, test in splits]
+    everything = np.sort(np.concatenate(tests))
+    folds = all(
+        np.array_equal(np.sort(np.concatenate(split)), everything) for split in splits
+    ) and condenses(problem.facts, settings)
+    parts = []
+    for test in tests if folds else ():
+        parts.append(moments_of(problem.X[test], problem.y[test], problem.weight[test]))
+    finite = bool(parts) and all(np.isfinite(part.scatter).all() for part in parts)
+    for i, (train, _) in enumerate(splits):
+        if finite:
+            others = parts[:i] + parts[i + 1 :]
+            yield _on(sum(others[1:], others[0]), problem)
+        else:
+            yield problem.rows(train)
+
+
+def _on(moments: Moments, problem: FitProblem) -> FitProblem:
+    """The same problem on the equivalent rows of ``moments``."""
+    m, rows = problem.X.shape[1], moments.equivalent_rows()
+    weight = np.full(len(rows), moments.n_rows / len(rows))
+    return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))
+
+
+def with_class_counts(problem: FitProblem) -> FitProblem:
+    """Set the number of rows of the rarest class, from the means of targets -1 and +1."""
+    if problem.classification:
+        positive = 0.5 * (problem.weight @ (1.0 + problem.y))
+        rarest = float(min(positive.min(), problem.n_rows - positive.max()))
+        problem.facts = replace(problem.facts, n_rarest=rarest)
+    return problem

@@ -16,7 +16,7 @@ from ..plots import plot_path
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.annealing import Annealed
 from .estimators import FSAEstimator
-from .fit import solve_path
+from .fit import condensed, solve_path
 from .problem import fitted_attributes
 
 
@@ -129,6 +129,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         def record(step: int, state: Annealed) -> None:
             self.trajectory_.append((state.kept.copy(), state.coef.copy()))
 
+        problem = condensed(problem, settings)
         solutions = solve_path(
             problem, settings, self.sizes_, callbacks=[record] if self.trajectory else []
         )
@@ -182,7 +183,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
         """
         return plot_path(self, **options)
 

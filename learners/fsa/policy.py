@@ -30,7 +30,7 @@ from math import isfinite
 from typing import Literal
 
 from ..model_selection.size import support_price
-from ..objective.losses import Loss
+from ..objective.losses import Loss, SquaredLoss
 from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
@@ -59,13 +59,18 @@ MAX_CHECKED = 200.0
 # penalty of a support. On pure noise the gain is usually smaller (benchmarks/few_rows.py)
 SWAP_GAIN_FACTOR = 2.6
 # A signal is weak if a shrunken fit leaves more than this share of the targets' variance: a choice.
-# With a strong signal exchanges are checked only below 150 rows and ten rows per coefficient
+# With a strong signal exchanges are checked only if there are fewer than ten rows per coefficient,
+# and fewer than 150 rows or 7.5 per coefficient
 WEAK_SIGNAL_RESIDUAL, SMALL_SAMPLE = 0.25, 30.0
 MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
 # Supported coefficients, for classes and for numeric targets, below which held-out rows choose the
 # size: the criterion keeps one to six features on gene tables, with twice the error of twenty. The
 # simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more
 FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
+# Squared loss: columns up to which the fit uses moments, and rows for each column from which it
+# does: it takes a third to a tenth of the time there (benchmarks/batches.py), and the sums little
+# memory beside X
+MAX_CONDENSED, ROWS_PER_COLUMN = 2000, 10
 MAX_ROWS_HELD_OUT = 1000  # rows up to which folds choose between exchanges and shrinkage: a choice
 
 
@@ -335,6 +340,20 @@ def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
 
 
+def condenses(facts: Facts, settings: FitSettings) -> bool:
+    """Whether a fit uses the moments of the columns and targets instead of the rows. Both give the
+    same model, up to rounding.
+    """
+    return (
+        isinstance(facts.loss, SquaredLoss)
+        and settings.response is None
+        and not (facts.sparse or facts.out_of_core)
+        and facts.n_features <= MAX_CONDENSED
+        and facts.n_samples >= ROWS_PER_COLUMN * facts.n_features
+        and facts.n_rows >= facts.n_features
+    )
+
+
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
     """Whether the longer search follows exchanges that misclassify ``share_wrong`` of the training
     rows."""
@@ -358,7 +377,7 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
     price = support_price(size, facts.n_units)
     if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:
         price *= SWAP_GAIN_FACTOR * (n_columns / facts.n_rows) ** 0.5
-    elif facts.supported_coefficients >= min(SMALL_SAMPLE, 2 * n_columns):
+    elif facts.supported_coefficients >= min(max(SMALL_SAMPLE, 1.5 * n_columns), 2.0 * n_columns):
         return True
     return gain > price
 

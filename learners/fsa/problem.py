@@ -68,7 +68,7 @@ class FitProblem:
     bounded : bool
         Whether coefficients have bounds or responses a direction.
     facts : Facts
-        Input of the rules in ``policy``.
+        Input to the rules in ``policy``.
     """
 
     X: Any

@@ -30,8 +30,8 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
 
     Minimises the logistic loss over k rules that annealing (:class:`FSAClassifier`) selects among
     all thresholds of all columns. Their coefficients are rounded at many scales, as in [1]_; the
-    points with the lowest loss are changed by one while the loss falls. A logistic curve maps the
-    sum of the points to a probability, as in [2]_.
+    points with the lowest loss are then changed in steps of one as long as the loss decreases. A
+    logistic curve maps the sum of the points to a probability, as in [2]_.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from ..model_selection.size import (
     ebic,
     folds_by_content,
 )
-from .fit import best_constant, size_of, solve_path, solving
+from .fit import best_constant, condensed, size_of, solve_path, solving, training_problems
 from .policy import decide, treatments
 from .problem import FitProblem, Solution
 from .settings import FitSettings, Refinement
@@ -54,6 +54,8 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
             default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None
         )
     )
+    by_folds = decide(problem.facts, settings).size_by == "folds"
+    whole, problem = problem, condensed(problem, settings)
     plain = settings
     if settings.chooses_ridge:  # the criterion compares maxima of the likelihood
         plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
@@ -72,9 +74,9 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
         0,
         unknown_dispersion=problem.loss.unknown_dispersion,
     )
-    folds = _folds(problem) if decide(problem.facts, settings).size_by == "folds" else []
+    folds = _folds(whole) if by_folds else []
     if folds:
-        return _size_by_folds(problem, settings, folds)
+        return _size_by_folds(whole, settings, folds)
     size = 0 if best.ebic >= constant and not problem.n_included else best.size
     return replace(
         settings, size=size
@@ -222,8 +224,8 @@ def held_out(
     """
     scores = np.empty((len(splits), len(sizes)))
     silent = replace(settings, title=None, names_alternatives=False)
-    for fold, (train, test) in enumerate(splits):
-        part = problem.rows(train)
+    parts = training_problems(problem, settings, splits)
+    for fold, (part, (_, test)) in enumerate(zip(parts, splits, strict=True)):
         runs = sizes[:, None] if settings.few_rows is False else [sizes]
         solutions = [
             solution for run in runs if len(run) for solution in solve_path(part, silent, run)

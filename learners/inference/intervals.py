@@ -27,25 +27,25 @@ _ROWS_PER_COLUMN = 3  # minimum rows of a half for each fitted column: a choice
 class FSAInference(MetaEstimatorMixin, BaseEstimator):
     """Coefficients of selected columns with confidence intervals that allow for the selection.
 
-    The rows are split at random. Columns are selected on one half; on the other the coefficients of
-    these and of the columns that all rows select minimise the loss without a ridge; then the halves
-    swap roles. Estimates and variances of several splits are averaged [1]_; the variance of that
-    mean over the splits is added. Standard errors are robust [2]_: they are valid for
-    heteroscedastic errors.
+    The rows are split at random. Columns are selected on one half. On the other half, the loss is
+    minimised without a ridge penalty over the coefficients of these columns and of those selected
+    on all rows; then the halves swap roles. Estimates and variances are averaged over several
+    splits [1]_; the variance of the mean estimate over the splits is added. Standard errors are
+    robust [2]_: they are valid for heteroscedastic errors.
 
     The intervals are for the linear model's coefficients. They are valid if the halves select the
-    relevant columns, and each covers a column named in advance. To control false selections use
-    :class:`FDRSelector`.
+    relevant columns; the confidence level holds for a column specified in advance. To control false
+    selections, use :class:`FDRSelector`.
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
         Linear, with one output and a number of features to select. Its loss is used; the default
-        loss of two classes is replaced by the logistic loss.
+        loss for two classes is replaced by the logistic loss.
     confidence : float, default 0.95
         In (0, 1).
     n_splits : int, default 5
-        Number of splits; each fits twice.
+        Number of splits; each requires two fits.
     random_state : int, RandomState or None, default None
         Random seed of the splits.
 
@@ -56,12 +56,12 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     columns_ : ndarray of shape (k,), int
         Its selected columns.
     coef_ : ndarray of shape (k,)
-        Estimated coefficients of these, in the units of the raw columns.
+        Estimated coefficients of these columns, in the units of the raw columns.
     standard_errors_ : ndarray of shape (k,)
     intervals_ : ndarray of shape (k, 2)
-        Lower and upper ends.
+        Lower and upper limits.
     selection_frequencies_ : ndarray of shape (k,)
-        Fraction of the halves that select each of them.
+        Fraction of the halves on which each of these columns is selected.
 
     References
     ----------
@@ -115,8 +115,8 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For several outputs, responses that are not linear, too few rows for the columns, and
-            what :meth:`FDRSelector.fit` names.
+            For several outputs, responses that are not linear, too few rows for the columns, and in
+            the cases listed under :meth:`FDRSelector.fit`.
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)

@@ -143,7 +143,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         ------
         ValueError
             For ``fdr`` outside (0, 1), fewer than 50 rows, NaN, constant or duplicate columns, and
-            as the estimator.
+            wherever ``fit`` of the estimator raises one.
         """
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))

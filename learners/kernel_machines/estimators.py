@@ -40,7 +40,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        p(y | F); several classes are fitted one against the rest:
+        p(y | F); several classes are fitted one-vs-rest:
 
         * "gaussian": least squares on labels -1 and +1 with the noise integrated out: fast, sparse;
         * "logistic": by Polya-Gamma variables [4]_: probabilities, at several times the cost.
@@ -94,7 +94,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
         Weights of the features of ``transform``; one output for two classes.
     intercept_ : ndarray of shape (n_outputs,)
-        The constants.
+        Intercepts.
     inclusion_probabilities_ : ndarray of shape (n_features,)
         Share of the kept samples that use the column, for at least one of the outputs.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
@@ -230,7 +230,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     coef_ : ndarray of shape (2 n_atoms,)
         Weights of the features of ``transform``.
     intercept_ : float
-        The constant.
+        Intercept.
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
         As in :class:`SparseFourierClassifier`, like all that follow.
     group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_

@@ -27,7 +27,7 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
     X : ndarray or CSR matrix of shape (n, p)
         Centred columns, or sparse ones.
     classes : ndarray of shape (n,), int
-        Codes; of several classes each against the rest, and the largest correlation counts.
+        Codes; several classes are treated one-vs-rest, and the largest correlation counts.
     count : int
         Pairs to return.
 

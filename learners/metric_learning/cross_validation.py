@@ -128,7 +128,7 @@ class SDistCV(
         Raises
         ------
         ValueError
-            For an unknown parameter in the grid, or what :class:`SDist` refuses.
+            If the grid has an unknown parameter, or if :class:`SDist` raises one.
         """
         given = X
         X, y = validated(

@@ -206,7 +206,7 @@ class SDist(
         Raises
         ------
         ValueError
-            For a parameter out of its range, or fewer than two classes.
+            If a parameter is out of range, or there are fewer than two classes.
         """
         self._check_parameters()
         X, y = validated(

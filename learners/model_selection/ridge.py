@@ -42,8 +42,8 @@ class LeftOut:
     n_rows : float
         Sum of the row weights; one copy of a row is left out at a time.
     parts : list of (ndarray, float) or None
-        Ranking: the pairs of each query (or item), and the fraction of their weight that one copy
-        has.
+        For ranking: the pairs of each query (or item), and the fraction of their weight that
+        belongs to one copy.
     optimism : float
         Factor for the excess loss of held-out rows: above 1 if the columns were selected on the
         same rows.
@@ -225,13 +225,13 @@ def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
 
 
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
-    """Ridge that minimises generalised cross-validation: the residual sum of squares over the
-    squared fraction of residual degrees of freedom.
+    """Ridge penalty that minimises the generalised cross-validation criterion: the residual sum of
+    squares over the squared fraction of residual degrees of freedom.
 
     Parameters
     ----------
     problem : SupportProblem
-        Its targets, as for the squared loss, without a prior.
+        Its loss is taken to be the squared error of its targets, without a prior.
     A : ndarray of shape (n_samples, p)
     n_rows : float
         Sum of the row weights.

@@ -221,7 +221,7 @@ def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarra
     Raises
     ------
     ValueError
-        For another shape, a row that is not there, or r outside [0, 1].
+        If the shape is wrong, a row does not exist, or r is outside [0, 1].
     """
     pairs = np.asarray(pairs, dtype=np.float64)
     if pairs.ndim != 2 or pairs.shape[1] != 3 or not len(pairs):

@@ -140,8 +140,8 @@ class _RiskSets(NamedTuple):
 
 
 def survival_targets(y: Any) -> np.ndarray:
-    """Times and events as one number per row: the rank of the time from 1 on, negative where it is
-    censored.
+    """Encode times and events as one number per row: the rank of the time, counted from 1 and
+    negative if censored.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ def survival_targets(y: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        For another shape, times that are negative or not finite, events that are not 0 or 1, or no
-        event at all.
+        If the shape is wrong, a time is negative or not finite, an event is not 0 or 1, or there
+        are no events.
 
     Examples
     --------

@@ -9,12 +9,16 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.mixins import SparseInputMixin
 from ..common.progress import progress_bar
-from ..common.targets import SparseClassifierMixin, check_two_classes, class_codes
+from ..common.targets import (
+    SparseClassifierMixin,
+    check_two_classes,
+    class_codes,
+    stream_codes,
+)
 from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import problem_size, values_of_rows
 from ..designs.sparse import canonical
@@ -69,7 +73,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
     ``_weights``, coefficients and intercept; with more than two classes there is one state per
-    class against the rest.
+    class (one-vs-rest).
     """
 
     loss: str | Loss
@@ -101,7 +105,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Raises
         ------
         ValueError
-            For a parameter out of its range, or fewer than two classes.
+            If a parameter is out of range, or there are fewer than two classes.
         """
         self._check_parameters()
         X, y = validated(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -142,29 +146,13 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         first = not hasattr(self, "classes_")
         if first:
             self._check_parameters()
-            if classes is None:
-                raise ValueError(
-                    "classes=None; expected all labels in the first call of partial_fit"
-                )
         X, y = validated(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first
         )
-        check_classification_targets(y)
+        stream_codes(self, y, classes)
         if first:
-            self.classes_, _ = class_codes(classes)
             self._begin(X.shape[1])
             self.n_iter_ = 0
-        elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
-            raise ValueError(
-                f"classes={np.asarray(classes).tolist()} are not those of the first call, "
-                f"{self.classes_.tolist()}"
-            )
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"y holds {unknown.tolist()[0]!r}; "
-                f"expected only the classes {self.classes_.tolist()}"
-            )
         self._update(X, y, sample_weight, 1, streaming=True)
         self.n_iter_ += 1
         return self

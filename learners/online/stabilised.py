@@ -167,8 +167,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         k, or the fraction of the features, left at the end with ``selection="annealed"``, for each
         of several classes.
     loss : str or Loss, default "hinge"
-        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
-        "exponential", or one of their objects.
+        Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
+        "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
         Which features a stage drops:
 
@@ -182,7 +182,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
         "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
     learning_rate : float, default 1.0
-        Step, above 0, divided by the mean squared length of a row.
+        Step size, above 0, divided by the mean squared length of a row.
     rejection : float, default 0.05
         beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
         active; larger values give sparser models.
@@ -210,8 +210,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
-        the same total.
+        Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
+        weight.
     random_state : int, RandomState or None, default None
         Seed of the order of the rows.
     n_jobs : int or None, default None
@@ -222,14 +222,14 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. Each of several classes stands
-        against the rest.
+        In units of the raw columns; 0 where a column is not used. More than two classes are
+        fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        The constants.
+        Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     n_iter_ : int
-        Passes made.
+        Number of passes made.
     history_ : ndarray of shape (n_stages, 2)
         Features active after each stage of the (first) problem, and the gravity used in it.
     n_features_in_, feature_names_in_

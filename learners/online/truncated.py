@@ -70,9 +70,8 @@ class SoftThresholdClassifier(OnlineClassifier):
 class TruncatedGradientClassifier(SoftThresholdClassifier):
     """Truncated gradient: stochastic gradient steps, and a soft threshold after every few rows.
 
-    Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a stream of rows it goes
-    downhill
-    on::
+    Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a stream of rows it
+    performs stochastic descent on the objective::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
 
@@ -84,21 +83,21 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
         g_0, at least 0: every ``burst_size`` rows all coefficients shrink by ``burst_size *
         gravity``; larger values give sparser models.
     loss : str or Loss, default "hinge"
-        Of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz", "squared",
-        "exponential", or one of their objects.
+        Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
+        "squared", "exponential", or the corresponding loss object.
     learning_rate : float, default 0.3
-        Step, above 0, divided by the mean squared length of a row.
+        Step size, above 0, divided by the mean squared length of a row.
     burst_size : int, default 5
-        K, at least 1: rows between two thresholds.
+        K, at least 1: number of rows between two thresholding steps.
     fit_intercept : bool, default True
         Whether to fit an intercept; it is not shrunk.
     max_iter : int, default 20
         Passes over the rows in ``fit``, at least 1.
     shuffle : bool, default True
-        Take a new order of the rows for every pass of ``fit``.
+        Whether to shuffle the rows before every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced", for ``fit`` alone, gives all classes
-        the same total.
+        Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
+        weight.
     random_state : int, RandomState or None, default None
         Seed of the order of the rows.
     verbose : bool, default False
@@ -107,14 +106,14 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. Each of several classes stands
-        against the rest.
+        In units of the raw columns; 0 where a column is not used. More than two classes are
+        fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        The constants.
+        Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     n_iter_ : int
-        Passes made.
+        Number of passes made.
     n_features_in_, feature_names_in_
         As in every scikit-learn estimator.
 

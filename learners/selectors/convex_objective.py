@@ -58,22 +58,22 @@ def forward_backward_minimise(
     ----------
     objective : function
         Takes a vector (n_features,) and returns the value and the gradient (n_features,). Where the
-        function is not defined it returns infinity, and any gradient.
+        function is not defined, it returns infinity and an arbitrary gradient.
     start : array-like of shape (n_features,)
         Starting point, 0 except for the free coordinates. The objective must be finite there.
     n_features_to_select : int or None, default None
-        Number of coordinates to select besides the free ones; None stops by ``delta`` or
-        ``epsilon``.
+        Number of coordinates to select besides the free ones; None stops according to ``delta``
+        or ``epsilon``.
     free : array-like of int, default ()
         Coordinates that are always included and not counted.
     criterion : {"gradient", "objective"}, default "gradient"
-        The coordinate that enters has the largest derivative (FoBa-gdt), or lowers the objective
-        most when it alone moves (FoBa-obj, which minimises along every coordinate).
+        The coordinate that is added has the largest derivative (FoBa-gdt), or lowers the objective
+        most when it alone is changed (FoBa-obj, which minimises along every coordinate).
     delta, epsilon : float or None, default None
         Stop when no coordinate lowers the objective by ``delta`` ("objective"), or has a derivative
         of ``epsilon`` ("gradient").
     backward : bool, default True
-        False leaves the backward steps out (Forward-gdt).
+        Whether to take backward steps; False gives Forward-gdt.
     tol : float, default 1e-6
         Largest derivative on the support after a refit, above 0.
 
@@ -84,8 +84,8 @@ def forward_backward_minimise(
     Raises
     ------
     ValueError
-        For a start that is no vector or where the objective is not finite, a gradient of another
-        shape, or a parameter out of its range.
+        If the start is not a vector, the objective is not finite there, a gradient has the wrong
+        shape, or a parameter is out of range.
 
     References
     ----------
@@ -96,7 +96,7 @@ def forward_backward_minimise(
     Examples
     --------
     Two of five variables depend on each other given the rest (covariance selection): the entries of
-    the precision matrix are the coordinates, its diagonal is free.
+    the precision matrix are the coordinates, and its diagonal is free.
 
     >>> import numpy as np
     >>> from annealed.learners import forward_backward_minimise

@@ -294,7 +294,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     fit_intercept : bool, default True
         Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
+        Weight factor of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -305,7 +305,7 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         In units of the raw columns; 0 where not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        The constants.
+        Intercepts.
     path_ : list of (action, feature, objective, size)
         Each feature (or group, numbered by their first columns) that entered or left, the refitted
         objective, and how many there were then.
@@ -368,7 +368,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         In units of the raw columns; 0 where not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
-        The constants.
+        Intercepts.
     path_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`ForwardBackwardClassifier`.
 

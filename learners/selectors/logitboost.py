@@ -143,14 +143,14 @@ class LinearLearners(WeakLearners):
 
 
 class CodeLearners(WeakLearners):
-    """Functions of the codes of features.
+    """Weak learners that are functions of the codes of one feature.
 
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, m, ROWS), uint8
         Codes as in ``kernels``.
     n_samples : int
-        Rows; the last block may have more places.
+        Number of rows; the last block may be padded.
     basis : ndarray of shape (256, width)
         Values of the basis at every code: a weak learner is a sum of these.
     """
@@ -304,7 +304,7 @@ class LogitBoostClassifier(SelectingClassifier):
     learning_rate : float, default 1.0
         Factor of every weak learner, above 0.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
+        Weight factor of each class; "balanced" gives all classes the same total weight.
     random_state : int, RandomState or None, default None
         Seed, where ``subsample`` is below 1.
 
@@ -321,7 +321,7 @@ class LogitBoostClassifier(SelectingClassifier):
     responses_ : ndarray of shape (k, n_bins or n_bins + 1, n_outputs)
         Values in the bins or at the knots.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        The constants.
+        Intercepts.
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)

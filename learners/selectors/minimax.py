@@ -76,7 +76,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     tol : float, default 1e-3
         Relative duality gap, above 0, of the reduced problems.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
+        Weight factor of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     coef_ : ndarray of shape (1, n_features)
         In units of the raw columns; 0 where not selected.
     intercept_ : ndarray of shape (1,)
-        The constant.
+        Intercept.
     objective_ : ndarray of shape (n_iter_,)
         Objective of the reduced problem after each cut: it never rises.
     gap_ : float

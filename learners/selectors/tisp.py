@@ -136,7 +136,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     fit_intercept : bool, default True
         Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Factor of the weights of each class's rows; "balanced" gives all classes the same total.
+        Weight factor of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         In units of the raw columns; 0 where not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        The constants.
+        Intercepts.
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
         Loss before each step.
     n_iter_ : int
@@ -206,7 +206,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         In units of the raw columns; 0 where not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
-        The constants.
+        Intercepts.
     loss_curve_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`TISPClassifier`.
 

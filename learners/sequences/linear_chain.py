@@ -398,7 +398,7 @@ class LinearChainCRF(BaseCRF):
     transitions_ : ndarray of shape (n_classes, n_classes)
         Score of going from one class (row) to the next (column).
     intercept_ : ndarray of shape (n_classes,)
-        The constants.
+        Intercepts.
     objective_ : float
         Value of the objective.
     n_iter_ : int

@@ -141,8 +141,8 @@ class Schema:
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
     def to_keypoints(self, n_points: int) -> np.ndarray:
-        """Matrix (n_keypoints, n_points) of means that gives the keypoints from the points that are
-        refined together: these are the landmarks, or the keypoints where there are none."""
+        """Averaging matrix (n_keypoints, n_points) that maps the jointly refined points to the
+        keypoints. The points are the landmarks, or the keypoints if there are no landmarks."""
         if n_points == len(self.keypoints):
             return np.eye(n_points)
         matrix = np.zeros((len(self.keypoints), n_points))

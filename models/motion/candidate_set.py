@@ -109,7 +109,7 @@ def candidate_sets(
     Raises
     ------
     ValueError
-        For an array that is not complete tracks, or fewer than four points per motion.
+        If the tracks are not complete, or there are fewer than four points per motion.
     """
     tracks = as_tracks(tracks)
     families = dict.fromkeys(family for listed in family_sets.values() for family in listed)
@@ -165,7 +165,7 @@ def candidate_set(
     Raises
     ------
     ValueError
-        For an array that is not complete tracks, or fewer than four points per motion.
+        If the tracks are not complete, or there are fewer than four points per motion.
     """
     return candidate_sets(
         tracks, n_motions, {"": families}, features or PairFeatures(), sequence, columns

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from ... import __version__
-from ...learners.common.additive import AdditiveModel, observed_probability
+from ...learners.common.additive import AdditiveModel, class_probabilities
 from ...learners.common.columns import feature_names
 from ..files import ModelFile, check_array
 from .encoding import CATEGORY, TableEncoding
@@ -48,9 +48,9 @@ class TabularModel(ModelFile):
         learners.
     encoding : TableEncoding or None, default None
         Encoding of the columns of a table; None for a model of a matrix.
-    flip : float, default 0.0
-        Share of labels that the two-class loss treats as flipped: probabilities are those of the
-        observed labels.
+    flip, slope : float, default 0.0 and 1.0
+        Of the probabilities flip + (1 - 2 flip) / (1 + exp(-slope score)) of two classes, or
+        softmax(slope scores).
     about : dict, optional
         Further entries of the file: the estimator, the version of the package, scores.
 
@@ -77,6 +77,7 @@ class TabularModel(ModelFile):
     probabilities: str | None = "softmax"
     encoding: TableEncoding | None = None
     flip: float = 0.0
+    slope: float = 1.0
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -131,17 +132,19 @@ class TabularModel(ModelFile):
             else "ranking"
         )
         loss = getattr(estimator, "loss_", None)
-        link, flip = getattr(loss, "link", "identity"), getattr(loss, "flip", 0.0)
+        calibration = getattr(estimator, "calibration_", None)
+        slope, flip = calibration or (1.0, getattr(loss, "flip", 0.0))
         about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
         return cls(
             additive,
             task,
             names,
             classes,
-            link,
+            getattr(loss, "link", "identity"),
             _kind_of_probabilities(estimator),
             encoding,
             flip,
+            slope,
             about,
         )
 
@@ -225,11 +228,8 @@ class TabularModel(ModelFile):
                 f"a model for {self.task} of {self.about.get('estimator')} has no probabilities"
             )
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            p = observed_probability(expit(scores), self.flip)
-            return np.column_stack([1.0 - p, p])
-        if self.probabilities == "softmax":
-            return softmax(scores, axis=1)
+        if scores.ndim == 1 or self.probabilities == "softmax":
+            return class_probabilities(scores, self.slope, self.flip)
         p = expit(scores)
         return p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
 
@@ -255,6 +255,7 @@ class TabularModel(ModelFile):
             "link": self.link,
             "probabilities": self.probabilities,
             "flip": self.flip,
+            "slope": self.slope,
             "columns": self.columns,
             "about": self.about,
             "classes": None
@@ -300,9 +301,10 @@ class TabularModel(ModelFile):
         ):
             raise ValueError(f"classes {classes} for {outputs} outputs")
         additive = AdditiveModel(selected, knots, responses, missing, intercept)
-        kinds, flip = (header["link"], header["probabilities"]), float(header.get("flip", 0.0))
-        if not 0.0 <= flip < 0.5:
-            raise ValueError(f"flip {flip}: expected a share below 0.5")
+        kinds = header["link"], header["probabilities"]
+        flip, slope = float(header.get("flip", 0.0)), float(header.get("slope", 1.0))
+        if not (0.0 <= flip < 0.5 and 0.0 < slope < np.inf):
+            raise ValueError(f"flip {flip}, slope {slope}: expected a share below 0.5 and a number")
         return cls(
             additive,
             header["task"],
@@ -311,6 +313,7 @@ class TabularModel(ModelFile):
             *kinds,
             encoding,
             flip,
+            slope,
             dict(header["about"]),
         )
 
@@ -341,8 +344,5 @@ def _kind_of_probabilities(estimator: Any) -> str | None:
     if not hasattr(estimator, "predict_proba"):
         return None
     probe = np.array([[0.0, 1.0, 3.0]])
-    return (
-        "softmax"
-        if np.allclose(estimator._probabilities(probe), softmax(probe, axis=1))
-        else "separate"
-    )
+    expected = class_probabilities(probe, *(getattr(estimator, "calibration_", None) or (1.0,)))
+    return "softmax" if np.allclose(estimator._probabilities(probe), expected) else "separate"

@@ -375,8 +375,8 @@ def _alternatives(selection: Selection) -> str:
         )
     others = table(["column", "possible replacements (cost)"], rows, numbers=())
     words = small(
-        "Cost: increase of the training loss, up to 5%, by a quadratic approximation. "
-        "The other coefficients adapt."
+        "Cost: increase in the training loss, up to 5%, by a quadratic approximation. "
+        "The other coefficients are adjusted."
     )
     return f"<h2>Alternatives</h2>{others}{words}"
 

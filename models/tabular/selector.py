@@ -138,7 +138,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            A frame of pandas, Polars or PyArrow.
+            A pandas or Polars DataFrame or a PyArrow table.
         y : array of shape (n_samples,)
             Numbers or labels; rows without one are dropped.
         sample_weight : array of shape (n_samples,) or None, default None
@@ -157,7 +157,10 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             options, k = SelectionOptions.of(self), self.n_features_to_select
             if k != "auto":
                 check_integer("n_features_to_select", k, 1)
-            options.check(None if self.fdr is not None else k)
+            weighted = (
+                options if sample_weight is None else replace(options, weight="sample_weight")
+            )
+            weighted.check(None if self.fdr is not None else k)
             frame, target = as_frame(X), _as_series(self, y)
             validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
             if len(frame) != len(target):
@@ -244,7 +247,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         DataFrame of pandas or Polars, or ndarray of shape (n_samples, n_selected)
-            As X; a frame of pandas for other frames.
+            Of the type of X; a pandas DataFrame for other types of frame.
         """
         check_is_fitted(self, "model_")
         if not is_frame(X):
@@ -300,7 +303,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
         """
         columns = self._selection().columns
         effects = [column["effect"] for column in columns]
@@ -317,7 +320,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         matplotlib.axes.Axes
-            Where it was drawn.
+            The axes of the plot.
         """
         v = self._selection().validation
         label = next(iter(v.scores["selected"])) if v.scores else "score"
@@ -405,13 +408,13 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Any = None) -> pd.DataFrame:
-    """Return a table as a frame of pandas whose names are distinct texts; ``names`` are those of an
-    array's columns, by default x0, x1, ...
+    """Return a table as a pandas DataFrame with distinct strings as column names; ``names`` are the
+    column names of an array, by default x0, x1, ...
 
     Raises
     ------
     ValueError
-        For duplicate names.
+        If names are duplicated.
     """
     check_container("X", X, numbers=False)
     if hasattr(X, "to_pandas"):

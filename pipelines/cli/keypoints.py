@@ -102,7 +102,7 @@ class Detection:
         str,
         Option(
             metavar="auto|off|HZ",
-            help="Smoothing of a video or camera: automatic, none, or a cut-off frequency.",
+            help="Smoothing of points over time: automatic (5 Hz), none, or a cut-off frequency.",
         ),
     ] = "auto"
     jobs: Annotated[
@@ -503,6 +503,8 @@ class _Output:
         """Output each photograph or frame, after those of an earlier run."""
         import time
 
+        from ...learners.compilation import seconds_compiling
+
         n_images, n_before = max(1, len(self.images)), 0 if finished is None else finished.n
         for record in finished or ():
             self._report(record)
@@ -510,7 +512,7 @@ class _Output:
             console.log(
                 f"{n_before} of {n_images} photographs finished in an earlier run", self.quiet
             )
-        start, n, seconds = time.perf_counter(), 0, 0.0
+        start, compiled, n, seconds = time.perf_counter(), seconds_compiling(), 0, 0.0
         shown = (
             results
             if source is not None
@@ -541,7 +543,8 @@ class _Output:
             self.forms.write(finished, detector)
             finished.remove()
         if source is not None:
-            elapsed = max(time.perf_counter() - start, 1e-9)
+            compiling = seconds_compiling() - compiled
+            elapsed = max(time.perf_counter() - start - compiling, 1e-9)
             rates = (
                 f"{n / elapsed:.1f} per second ({n / max(seconds, 1e-9):.1f} by the "
                 "detection alone)"

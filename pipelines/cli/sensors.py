@@ -182,8 +182,8 @@ def evaluate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate on held-out days: majority, logistic regression, hidden Markov model and CRF; with
-    -k also on few sensors.
+    """Evaluate the majority class, logistic regression, a hidden Markov model and the CRF on
+    held-out days; with -k, also with few sensors.
 
     \b
     Examples:

@@ -35,8 +35,8 @@ def draw_detections(
     instances: Sequence[Instance] = (),
     landmarks: bool = False,
 ) -> np.ndarray:
-    """Draw a box with its probability around every face, a disc at every detection, and a legend
-    below the image.
+    """Draw a box with person number and probability around every face, a disc at every detection,
+    and a legend below the image.
 
     Without faces, a ring around each detection shows the size of its window; ``landmarks`` are
     drawn as small points.
@@ -80,16 +80,9 @@ def draw_symbols(
         x0, y0, x1, y1 = fixed(*instance.box)
         cv2.rectangle(canvas, (x0, y0), (x1, y1), _OTHER, 1, cv2.LINE_AA, shift)
         at = (max(x0 >> shift, 0), max((y0 >> shift) - 4, 12))
-        cv2.putText(
-            canvas,
-            f"{instance.probability:.2f}",
-            at,
-            cv2.FONT_HERSHEY_SIMPLEX,
-            0.4,
-            _OTHER,
-            1,
-            cv2.LINE_AA,
-        )
+        number = "" if instance.person is None else f"{instance.person}:  "
+        text = f"{number}{instance.probability:.2f}"
+        cv2.putText(canvas, text, at, cv2.FONT_HERSHEY_SIMPLEX, 0.4, _OTHER, 1, cv2.LINE_AA)
         for x, y in instance.landmarks if landmarks else ():
             circle(x, y, 1.5, _OTHER, -1)
     for d in reversed(detections):

@@ -1,8 +1,13 @@
 """``annealed faces detect`` on a video file or a camera, with faces tracked from frame to frame."""
 
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from time import monotonic
 
 import cv2
 import numpy as np
@@ -10,7 +15,14 @@ import numpy as np
 from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.assembly import Assembly
-from ...models.keypoints.instances.one_euro import DEFAULT_CUTOFF
+from ...models.keypoints.instances.instance_finder import Instance
+from ...models.keypoints.instances.smoothing import (
+    DEFAULT_CUTOFF,
+    MAX_FRAMES,
+    TimedInstances,
+    half_window,
+    smoothed,
+)
 from ...models.keypoints.instances.tracker import InstanceTracker
 from ...vision.tracks.video import frames_of, open_video
 from ..common.video import writing_video
@@ -21,57 +33,73 @@ _RATE = 25.0  # frames per second if the source has no frame rate
 
 
 FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
+# pixels, and detections if the frame is processed
+_Frame = tuple[np.ndarray, FileDetections | None]
 
 
 def frame_processor(
     detector: KeypointDetector, smooth: float | str, options: DetectionOptions
 ) -> FrameProcessor:
-    """Return the function that processes each frame (H, W, 3) and its time in seconds, in order."""
+    """Return the function that processes each frame (H, W, 3) and its time in seconds, in order;
+    points are smoothed by those of earlier frames."""
     options = detector.resolve(options)
-    cutoff = _cutoff(smooth)
-    finder, min_probability = (
-        detector.finder,
-        0.5 if options.min_probability is None else options.min_probability,
-    )
-    if (
-        finder is None
-        or options.assembly == Assembly.NONE
-        or options.threshold is not None
-        or min_probability == 0
-    ):
-        if smooth not in ("auto", "off"):
-            raise ValueError(
-                f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no "
-                "threshold"
-            )
+    cutoff, min_probability = _cutoff(detector, options, smooth), options.min_probability
+    if detector.finder is None or not _is_tracked(detector, options):
         return lambda frame, time: detector.find(frame, options)
+
+    def search(frame: np.ndarray, scale: float) -> list[Instance]:
+        low, high = (size and size * scale for size in (options.min_size, options.max_size))
+        scaled = replace(options, min_size=low, max_size=high)
+        return list(detector.find(frame, scaled).instances)
+
     tracker = InstanceTracker(
-        finder,
-        lambda frame: detector.find(frame, options).instances,
-        smooth=cutoff,
-        min_probability=min_probability,
+        detector.finder, search, min_probability=0.5 if min_probability is None else min_probability
     )
+    known: deque[TimedInstances] = deque(maxlen=MAX_FRAMES)
 
     def follow(frame: np.ndarray, time: float) -> DetectionResult:
         instances = tracker.update(frame, time)
-        detections = of_instances(
-            instances, options.keypoints or (), detector.pool.window / detector.reference_length
-        )
-        return DetectionResult(
-            sorted(detections, key=lambda detection: -detection.score), instances
-        )
+        if cutoff is not None:
+            known.append((time, instances))
+            instances = smoothed(known, len(known) - 1, cutoff)
+        return _result(detector, options, instances)
 
     return follow
 
 
-def _cutoff(smooth: float | str) -> float | None:
-    """Cut-off frequency at rest, in Hz; None: no filter."""
+def _is_tracked(detector: KeypointDetector, options: DetectionOptions) -> bool:
+    """False if every candidate or no instance is requested: each frame is then searched."""
+    assembled = detector.finder is not None and options.assembly != Assembly.NONE
+    return assembled and options.threshold is None and options.min_probability != 0
+
+
+def _result(
+    detector: KeypointDetector, options: DetectionOptions, instances: list[Instance]
+) -> DetectionResult:
+    size = detector.pool.window / detector.reference_length
+    detections = of_instances(instances, options.keypoints or (), size)
+    return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
+
+
+def _cutoff(
+    detector: KeypointDetector, options: DetectionOptions, smooth: float | str
+) -> float | None:
+    """Cut-off frequency in Hz; None: no smoothing."""
     try:
-        return None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
+        cutoff = None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
     except ValueError:
         raise ValueError(
             f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz"
         ) from None
+    if cutoff is not None and not 0 < cutoff < np.inf:
+        raise ValueError(f"smooth={cutoff}: expected a cut-off frequency above 0 Hz")
+    if _is_tracked(detector, options):
+        return cutoff
+    if smooth not in ("auto", "off"):
+        raise ValueError(
+            f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold"
+        )
+    return None
 
 
 def detect_video(
@@ -89,13 +117,15 @@ def detect_video(
     with the latest detections. By default ``roll`` is 0, because frames without a face are frequent
     and are searched once. Faces are tracked, and persons are numbered
     (:class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`), unless every candidate
-    or no face is requested. ``smooth`` is the cut-off frequency at rest in Hz of the filter that
-    smooths their points, "auto" for
-    :data:`~annealed.models.keypoints.instances.one_euro.DEFAULT_CUTOFF`, or "off".
+    or no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing their points
+    (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
+    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". The frames of a
+    file are smoothed by earlier and later ones, those of a camera by earlier ones only.
     """
-    options = options or DetectionOptions(roll=0.0)
-    process = frame_processor(detector, smooth, options)
+    options = detector.resolve(options or DetectionOptions(roll=0.0))
     camera = isinstance(source, int)
+    cutoff = None if camera else _cutoff(detector, options, smooth)
+    process = frame_processor(detector, smooth if camera else "off", options)
     name = f"camera {source}" if camera else str(source)
     if every < 1:
         raise ValueError(f"every={every}: expected an integer of at least 1")
@@ -106,23 +136,65 @@ def detect_video(
             raise ValueError(f"{name}: cannot be opened as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
+
+        def detected() -> Iterator[_Frame]:
+            time, start = -1 / rate, None
+            for number, pixels in enumerate(frames_of(capture, name, camera)):
+                now = monotonic() if camera else capture.get(cv2.CAP_PROP_POS_MSEC) / 1000
+                if start is None:
+                    start = now
+                    warm_up(detector, options)
+                # by the frame rate where neither the file nor the clock gives a later time
+                step = now - start - time
+                time += step if step > 0.1 / rate else 1 / rate
+                result = None
+                if number % every == 0:
+                    answer, seconds = timed(process, pixels, time)
+                    more = *answer, detector.category, None, number, time
+                    result = FileDetections(name, pixels, seconds, *more)
+                yield pixels, result
+            if start is None:
+                raise ValueError(f"{name}: expected a video with a readable frame")
+
+        frames = detected()
+        if cutoff is not None:
+            frames = _smoothed(frames, cutoff, partial(_result, detector, options))
         write = None if overlay is None else stack.enter_context(writing_video(overlay, rate))
-        number, shown = -1, DetectionResult([], [])
-        for number, pixels in enumerate(frames_of(capture, name, camera)):
-            if number == 0:
-                warm_up(detector, options)
-            if number % every == 0:
-                shown, seconds = timed(process, pixels, number / rate)
+        shown = FileDetections(name)
+        for pixels, result in frames:
+            shown = result or shown
             if write is not None:
                 drawn = pixels.copy()
                 draw_symbols(drawn, shown.detections, shown.instances)
                 write(drawn)
-            if number % every == 0:
+            if result is not None:
                 try:
-                    yield FileDetections(
-                        name, pixels, seconds, *shown, frame=number, time=number / rate
-                    )
+                    yield result
                 except GeneratorExit:
                     break
-        if number < 0:
-            raise ValueError(f"{name}: expected a video with a readable frame")
+
+
+def _smoothed(
+    frames: Iterator[_Frame], cutoff: float, result_of: Callable[[list[Instance]], DetectionResult]
+) -> Iterator[_Frame]:
+    """The frames, delayed until the later ones that smooth their points are known."""
+    held: deque[_Frame] = deque()
+    known: deque[TimedInstances] = deque(maxlen=2 * MAX_FRAMES + 1)
+    n_waiting = 0  # held frames with detections
+    for frame in chain(frames, [None]):
+        held += [] if frame is None else [frame]
+        if frame is not None and frame[1] is not None:
+            known.append((frame[1].time, frame[1].instances))
+            n_waiting += 1
+        while held and (
+            frame is None
+            or held[0][1] is None
+            or len(held) > MAX_FRAMES
+            or known[-1][0] > held[0][1].time + half_window(cutoff)
+        ):
+            pixels, result = held.popleft()
+            if result is not None:
+                detections, instances = result_of(smoothed(known, len(known) - n_waiting, cutoff))
+                result = replace(result, detections=detections, instances=instances)
+                n_waiting -= 1
+            yield pixels, result

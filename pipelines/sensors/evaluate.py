@@ -149,8 +149,8 @@ def check_selection_kinds(kinds: tuple[str, ...]) -> None:
     """Raise a ValueError for features of a sensor that depend on other sensors."""
     if "last" in kinds:
         raise ValueError(
-            "features last: they depend on all sensors, also on dropped ones; expected history "
-            "instead"
+            "features last: they depend on all sensors, including dropped ones; "
+            "expected history instead"
         )
 
 

@@ -17,7 +17,7 @@ from ...models.tabular.encoding import TableEncoding
 from ...models.tabular.fitting.frames import table_from_frame, usable
 from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
 from .request import Request
-from .tables import check_target_name, in_file
+from .tables import in_file
 
 _SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice
 _MIN_SAMPLE = 1000  # rows
@@ -97,7 +97,6 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     n = sum(part.file.metadata.num_rows for part in parts)
     n_drawn = min(MAX_ROWS, max(_MIN_SAMPLE, limit // (_SHARE * 8 * len(names))))
     some = _frame(path, parts, names, -(-n // n_drawn))
-    check_target_name(path, some, request.target)
     to_table = partial(table_from_frame, target=request.target, logarithms=False)
     with in_file(path):
         decided = to_table(some, request=request, notes=[])

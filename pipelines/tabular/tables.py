@@ -15,11 +15,11 @@ import pandas as pd
 from ...models.files import replacing
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words
 from ...models.tabular.fitting.frames import (
-    check_column,
     check_names,
     labels_of,
     rows_with_target,
     table_from_frame,
+    target_of,
     usable,
     weights,
 )
@@ -86,22 +86,13 @@ def read_table(path: str | Path, request: Request) -> Table:
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
-        check_target_name(path, frame, request.target)
         with in_file(path):
-            table = table_from_frame(frame, str(request.target), request, notes)
+            table = table_from_frame(frame, request.target, request, notes)
         del frame
         if "pyarrow" in sys.modules:  # its pool holds as much memory as the table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
     with in_file(path):
         return usable(table)
-
-
-def check_target_name(path: Path | str, frame: pd.DataFrame, target: str | None) -> None:
-    """Check that a table has the named target."""
-    if target is None:
-        raise ValueError(f"{path}: no target; expected --target COLUMN")
-    with in_file(path):
-        check_column(target, list(frame.columns), "the target")
 
 
 @contextmanager
@@ -166,10 +157,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     """
     notes: list[str] = []
     frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding, notes)
-    if y is None:
-        check_target_name(path, frame, request.target)
     with in_file(path):
-        y = read_target(frame[request.target]) if y is None else y
+        y = read_target(target_of(frame, request.target)) if y is None else y
         rows = rows_with_target(y, [])
         X = table.encoding.encode(frame.iloc[rows])
         weight = weights(frame, request.weight, rows)

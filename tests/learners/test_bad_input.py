@@ -262,12 +262,13 @@ def test_halves_are_stratified_by_class_and_plain_for_numbers():
 
     fitted = []
     y = np.repeat([0.0, 1.0], [30, 10])
-    selection_stability(Rows(k=1), X, y, 2, resample="half")
-    selection_stability(Rows(k=1), X, X[:, 0], 2, resample="half")
+    selection_stability(Rows(k=1), X, y, 2)
+    selection_stability(Rows(k=1), X, X[:, 0], 2)
     # prices that occur twice
-    selection_stability(Rows(k=1), X, np.repeat(np.round(X[:20, 0], 9), 2), 2, resample="half")
+    selection_stability(Rows(k=1), X, np.repeat(np.round(X[:20, 0], 9), 2), 2)
     assert [(len(v), v.sum()) for v in fitted[:2]] == [(20, 5)] * 2
     assert [len(np.unique(v)) for v in fitted[2:4]] == [20] * 2
+    assert len(np.unique(fitted[2:4])) == 40  # complementary
     assert all(len(np.unique(v)) < 20 for v in fitted[4:])
 
 

@@ -69,7 +69,7 @@ class SubspaceFamily:
         return sorted({min(d, rank) for d in listed})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Affinity of the tracks projected to a dimension.
+        """Affinity of the tracks projected to ``dimension`` dimensions.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ def candidates(
     Raises
     ------
     ValueError
-        For an array that is not complete tracks, or fewer than four points per motion.
+        If the tracks are not complete, or there are fewer than four points per motion.
 
     Examples
     --------

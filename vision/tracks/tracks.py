@@ -57,7 +57,7 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest)
         are dropped, except the first.
     strengths : ndarray of shape (n,)
-        Their singular values, falling.
+        Their singular values, in descending order.
     """
     left, strengths, _ = np.linalg.svd(rows, full_matrices=False)
     useful = max(1, int((strengths > 1e-9 * max(strengths[0], 1e-300)).sum()))
@@ -167,7 +167,7 @@ class Tracks:
         -------
         vectors : ndarray of shape (P, n)
         strengths : ndarray of shape (n,)
-            From :func:`right_vectors`.
+            Their singular values, in descending order.
         """
         if representation not in self._right_vectors:
             self._right_vectors[representation] = right_vectors(

@@ -311,7 +311,7 @@ def level_channels(
     height, width = image.shape[:2]
     top, bottom = (0, height) if rows is None else rows
     if not 0 <= top < bottom <= height:
-        raise ValueError(f"rows={rows}: expected some of the {height} rows of the level")
+        raise ValueError(f"rows={rows}: expected (top, bottom), 0 <= top < bottom <= {height}")
     first, end = max(0, top - margin), min(height, bottom + margin)
     window = pool.window
     stride = -(-width // LANES) * LANES + window

@@ -79,7 +79,7 @@ class PatchDesign(Design):
         if self.n_samples == 0 or weight.shape != (self.n_samples,):
             raise ValueError(
                 f"sample_weight of shape {weight.shape}: "
-                f"expected one for each of {self.n_samples} patches"
+                f"expected one weight for each of {self.n_samples} patches"
             )
         if (low is None) != (bin_width is None):
             raise ValueError("low and bin_width: expected both or neither")

@@ -23,7 +23,7 @@ class ImageWindows:
     paths : sequence of path
         Image files.
     image : (n,) array_like of int
-        For each window the position of its image in ``paths``. Consecutive windows of one image are
+        For each window, the index of its image in ``paths``. Consecutive windows of one image are
         extracted together.
     x, y : (n,) array_like of int
         Pixels, see `annealed.vision.windows.patches.extract_patches`.
@@ -37,8 +37,7 @@ class ImageWindows:
     Raises
     ------
     ValueError
-        For lists of different lengths, values that are not integers, and images that are not in
-        ``paths``.
+        If the lists differ in length, a value is not an integer, or an image is not in ``paths``.
     """
 
     def __init__(

@@ -162,11 +162,11 @@ def propose(
     -------
     possible : bool
     removed : int
-        The atom that leaves, or -1.
+        Index of the atom to remove, or -1.
     n : int
-        Columns of the atom that comes; 0 for none.
+        Number of columns of the new atom; 0 for none.
     log_ratio : float
-        Log of prior times proposal ratio, without the likelihood.
+        Log of the prior ratio times the proposal ratio, without the likelihood.
     """
     if kind == BIRTH:
         if size == len(atoms.length):

@@ -116,6 +116,8 @@ class Instance:
         In a video, the number of the person: the same from frame to frame, from 1.
     appearance : ndarray of shape (n, 128) or None, default None
         Histograms of gradients around its points, for comparing the faces of two frames.
+    track : int or None, default None
+        In a video, the number of an uninterrupted sequence of frames that show the person.
     """
 
     probability: float
@@ -127,6 +129,7 @@ class Instance:
     support: float
     person: int | None = None
     appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
+    track: int | None = field(default=None, repr=False, compare=False)
 
     @property
     def ied(self) -> float:
@@ -211,22 +214,22 @@ class FoundInstances(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedShape:
-    """A refined hypothesis: its points and the inputs of its probability.
+    """A refined hypothesis: its points and the inputs to its probability.
 
     Attributes
     ----------
     points : ndarray of shape (n,), complex
         Refined points in image pixels.
     histograms : ndarray of shape (n, 128), float32
-        Input of the last stage.
+        Input to the last stage.
     score : float
         Score of the shape classifier.
     support : float
         Sum of the excess of the anchors' log-odds over the minimum.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
-        Distance of the keypoints in two refinements from different starts, in reference lengths;
-        None before the second one.
+        Distances between the keypoints of two refinements from different starts, in reference
+        lengths; None before the second refinement.
     """
 
     points: np.ndarray

@@ -142,7 +142,7 @@ class ShapeRegressor:
         points : ndarray of shape (n,), complex
             Image pixels.
         histograms : ndarray of shape (n, 128), float32
-            Input of the last stage.
+            Input to the last stage.
         """
         histograms = np.empty((0, 0), np.float32)
         for stage in self.stages:

@@ -150,7 +150,7 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 2), int
-            For each level: their distinct pixels x, y.
+            For each level, the distinct positions x, y of these windows, in pixels.
         """
         windows, objects = [], self.objects(levels)
         for number in range(len(levels)):

@@ -168,7 +168,7 @@ def _meaning(
         values = [_exp(s) if kept.link == "log" else s for s in scores]
         return [], results + [("prediction", output, v) for output, v in zip(outputs, values)]
     if len(scores) == 1:
-        p = _logistic("s1")
+        p = _logistic(_sloped(kept, "s1"))
         stages: list[dict] = [
             {"p": ("+", kept.flip, ("*", 1.0 - 2.0 * kept.flip, p)) if kept.flip else p}
         ]
@@ -184,7 +184,7 @@ def _meaning(
             )
         softmax = kept.probabilities == "softmax"
         odds = {
-            f"e{o + 1}": _exp(("-", s, "best")) if softmax else _logistic(s)
+            f"e{o + 1}": _exp(_sloped(kept, ("-", s, "best"))) if softmax else _logistic(s)
             for o, s in enumerate(scores)
         }
         stages = [{"best": best}, odds, {"total": ("max", ("+", *odds), 1e-300)}]
@@ -195,12 +195,16 @@ def _meaning(
     return stages, [*results, ("prediction", "", ("if", ("none", "s1"), ("label", -1), label))]
 
 
+def _sloped(kept: TabularModel, x: Expression) -> Expression:
+    return x if kept.slope == 1.0 else ("*", kept.slope, x)
+
+
 def _exp(x: Expression) -> Expression:
     most = ("exp", _MAX_EXPONENT)
     return ("if", ("<", x, -_MAX_EXPONENT), 0.0, ("if", ("<", _MAX_EXPONENT, x), most, ("exp", x)))
 
 
-def _logistic(s: str) -> Expression:
+def _logistic(s: Expression) -> Expression:
     odds = ("exp", ("-", 0.0, s))
     return (
         "if",

@@ -14,7 +14,7 @@ from .table import KINDS, Table, encode_frame, numbers_rows, read_target, skewed
 
 def table_from_frame(
     frame: pd.DataFrame,
-    target: str | pd.Series,
+    target: str | pd.Series | None,
     request: SelectionOptions,
     notes: list[str],
     logarithms: bool = True,
@@ -24,8 +24,8 @@ def table_from_frame(
     Parameters
     ----------
     frame : DataFrame
-    target : str or Series
-        A column of the frame, or the target itself.
+    target : str, Series or None
+        Name of a column of the frame, or the target itself; None is an error.
     request : SelectionOptions
         Names of special columns, and how columns are read.
     notes : list of str
@@ -38,7 +38,7 @@ def table_from_frame(
     ValueError
         If the frame lacks a named column, or the target is not valid.
     """
-    values = frame[target] if isinstance(target, str) else target
+    values = target if isinstance(target, pd.Series) else target_of(frame, target)
     y = read_target(values)
     rows = rows_with_target(y, notes)
     if y.dtype != object and values.dtype.kind not in "biuf":
@@ -47,7 +47,9 @@ def table_from_frame(
     row_groups = _row_groups(frame, request.row_groups, rows)
     times = _times(frame, request.time, rows, request.dates or "")
 
-    of_rows = (target if isinstance(target, str) else None, request.row_groups, request.weight)
+    of_rows = {request.row_groups, request.weight} | (
+        {target} if isinstance(target, str) else set()
+    )
     usable_names = [name for name in frame.columns if name not in of_rows]
     check_names(usable_names, request.include, request.exclude)
     excluded = set(request.exclude)
@@ -122,6 +124,14 @@ def check_column(name: str, names: Sequence[str], option: str) -> None:
             f"no column {name!r} for {option}{suggestion(name, names)}; "
             f"the columns are {first_of(names, 10)}"
         )
+
+
+def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
+    """Return the column of the target."""
+    if name is None:
+        raise ValueError("no target; expected --target COLUMN")
+    check_column(name, list(frame.columns), "the target")
+    return frame[name]
 
 
 def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:

@@ -21,7 +21,7 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
     ----------
     table : Table
     model : FSAClassifier or FSARegressor
-        Its columns are tested, except those that it includes: they are always selected.
+        Its columns are tested, except its required columns, which are always selected.
     fdr : float
         In (0, 1).
 

@@ -91,7 +91,7 @@ class Selection:
     def add_certainty(self) -> None:
         """Add p-values, and the requested intervals, to the columns; explain missing ones in the
         notes."""
-        if self.request.card or self.request.weight is not None:
+        if self.request.card or self.table.weight is not None:
             return
         from .inference import add_certainty
 
@@ -445,6 +445,8 @@ def select_columns(
         given = model.constraints or Constraints(units)
         model.set_params(constraints=clone(given).set_params(exclude=~table.columns_of(only)))
     model = fit(model, validation.size, table)
+    if validation.calibration is not None:
+        model.calibration_ = validation.calibration
     # out of core: effects and distributions are those of the sample rows
     columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
     return Selection(
@@ -582,7 +584,7 @@ def _shape(
 
 
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
-    """Columns that could replace a selected one, and the relative increase of the training loss."""
+    """Columns that could replace a selected one, and the relative increase in the training loss."""
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
     alternatives = getattr(model, "alternatives_", {}).get(
         int(np.flatnonzero(units == unit)[0]), []

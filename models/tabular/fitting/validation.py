@@ -10,9 +10,11 @@ from itertools import combinations, pairwise
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, softmax
+from sklearn.utils import compute_sample_weight
 
-from ....learners import FSAPath, ScoreCardClassifier
+from ....learners import FSAClassifier, FSAPath, ScoreCardClassifier
+from ....learners.common.additive import class_probabilities
+from ....learners.model_selection.calibration import calibrate
 from ....learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
 from ..encoding import CATEGORY, ColumnEncoding, TableEncoding
 from .options import SelectionOptions
@@ -54,6 +56,9 @@ class Validation:
         Number of held-out rows of each fold.
     errors : dict
         Errors of the selected columns, see :func:`errors`.
+    calibration : tuple of (float, float) or None
+        Slope and flip of the probabilities, see :func:`.calibrate`. The scores of a
+        fold have those of the other folds.
     """
 
     size: int
@@ -64,6 +69,7 @@ class Validation:
     nested: bool = False
     held_out: list[int] = field(default_factory=list)
     errors: dict[str, Any] = field(default_factory=dict)
+    calibration: tuple[float, float] | None = None
 
     @property
     def path_scores(self) -> np.ndarray:
@@ -122,6 +128,8 @@ class HeldOut:
     probabilities : ndarray of shape (n_rows, n_classes) or None
     calibrated : bool
         Whether the probabilities are calibrated, and not only a ranking.
+    scores : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
+        Scores of a classifier that can be calibrated.
     """
 
     y: np.ndarray
@@ -130,6 +138,7 @@ class HeldOut:
     classes: np.ndarray | None = None
     probabilities: np.ndarray | None = None
     calibrated: bool = True
+    scores: np.ndarray | None = None
 
     @classmethod
     def of(cls, model: Any, table: Table) -> Self:
@@ -138,13 +147,16 @@ class HeldOut:
         if classes is None:
             return cls(table.y, predicted, table.weight)
         if hasattr(model, "predict_proba"):
-            return cls(table.y, predicted, table.weight, classes, model.predict_proba(table.X))
-        score = model.decision_function(table.X)
-        p = (
-            softmax(score, axis=1)
-            if score.ndim == 2
-            else np.column_stack([expit(-score), expit(score)])
-        )
+            by_class = isinstance(model, FSAClassifier)
+            return cls(
+                table.y,
+                predicted,
+                table.weight,
+                classes,
+                model.predict_proba(table.X),
+                scores=model.decision_function(table.X) if by_class else None,
+            )
+        p = class_probabilities(model.decision_function(table.X))
         return cls(table.y, predicted, table.weight, classes, p, calibrated=False)
 
     @classmethod
@@ -164,6 +176,7 @@ class HeldOut:
             classes=first.classes,
             probabilities=joined("probabilities") if alike else None,
             calibrated=first.calibrated,
+            scores=joined("scores") if alike else None,
         )
 
 
@@ -345,7 +358,8 @@ def validate(
     scored with nested choices: in each fold the losses of the other folds choose the size. That
     needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
     """
-    competitors = _competitors(task, request, getattr(model, "class_weight", None))
+    class_weight = getattr(model, "class_weight", None)
+    competitors = _competitors(task, request, class_weight)
     by_fold: list[list[HeldOut]] = []  # each with one for every size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}
     for train, test in progress(splits, "sizes"):
@@ -372,13 +386,17 @@ def validate(
             sizes, losses[remaining], _rows_of_folds(table, tests, by_fold, remaining), request
         )
 
+    def calibration(place: int, without: int | None = None) -> tuple[float, float] | None:
+        """Calibrate the probabilities of a size by all folds, or all but one."""
+        parts = [of_sizes[place] for fold, of_sizes in enumerate(by_fold) if fold != without]
+        return _calibration(parts, class_weight) if parts and sizes[place] else None
+
     nested = size is None and len(splits) > 1
     size = best_size() if size is None else size
     for fold, of_sizes in enumerate(by_fold):
         size_of_fold = best_size(without=fold) if nested else size
-        held_out["selected"].append(
-            of_sizes[min(int(np.searchsorted(sizes, size_of_fold)), len(sizes) - 1)]
-        )
+        place = min(int(np.searchsorted(sizes, size_of_fold)), len(sizes) - 1)
+        held_out["selected"].append(_with(of_sizes[place], calibration(place, without=fold)))
     joined = {name: HeldOut.together(parts) for name, parts in held_out.items()}
     return Validation(
         size,
@@ -389,7 +407,25 @@ def validate(
         nested=nested,
         held_out=[len(test) for test in tests],
         errors=errors(joined["selected"]),
+        calibration=calibration(min(int(np.searchsorted(sizes, size)), len(sizes) - 1)),
     )
+
+
+def _calibration(parts: list[HeldOut], class_weight: Any) -> tuple[float, float] | None:
+    """Slope and flip by held-out rows; None for models that are not calibrated."""
+    held = HeldOut.together(parts)
+    if held.scores is None or held.classes is None:
+        return None
+    weight = compute_sample_weight(class_weight, held.y)
+    weight = weight if held.weight is None else weight * held.weight
+    return calibrate(held.scores, np.searchsorted(held.classes, held.y), weight)
+
+
+def _with(held: HeldOut, calibration: tuple[float, float] | None) -> HeldOut:
+    """The same predictions with calibrated probabilities."""
+    if calibration is None or held.scores is None:
+        return held
+    return replace(held, probabilities=class_probabilities(held.scores, *calibration))
 
 
 def _competitors(

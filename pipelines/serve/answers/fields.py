@@ -78,7 +78,7 @@ class Fields:
         Raises
         ------
         ValueError
-            For another word.
+            If the value is not one of them.
         """
         words = list(choices)
         value = self.text(name) or words[0]

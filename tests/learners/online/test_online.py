@@ -328,14 +328,14 @@ def test_stability_of_any_selector():
         result = selection_stability(SelectKBest(k=3), X, y, 5, resample=resample, random_state=0)
         assert result.supports.shape == (5, 20) and result.frequency.sum() == pytest.approx(3)
     assert (
-        selection_stability(SelectKBest(k=3), X, y, 4).kappa == 1.0
+        selection_stability(SelectKBest(k=3), X, y, 4, resample="permute").kappa == 1.0
     )  # the order of the rows does not matter to it
     dense = selection_stability(
         TruncatedGradientClassifier(gravity=0.0), X, y, 4, n_features=3, random_state=0
     )
     assert dense.supports.sum(axis=1).tolist() == [3, 3, 3, 3]
     ax = result.plot()
-    assert len(ax.patches) == 20
+    assert len(ax.patches) == np.count_nonzero(result.frequency) < 20
     with pytest.raises(ValueError, match="n_repeats=1"):
         selection_stability(SelectKBest(k=3), X, y, 1)
 

@@ -13,6 +13,8 @@ from annealed.models.keypoints.instances.shape_models import Pose
 def test_names_of_models():
     with pytest.warns(FutureWarning, match="Face is Instance; the old name ends with 0.4"):
         assert annealed.models.Face is Instance
+    with pytest.warns(FutureWarning, match="OneEuroFilter is not used"):
+        assert annealed.models.OneEuroFilter(0.5).cutoff == 0.5
     with pytest.warns(FutureWarning, match="pixel_of is nearest_pixel; the old name ends with 0.4"):
         assert annealed.vision.pixel_of is annealed.vision.nearest_pixel
     one = Instance(0.9, Pose(0, 0, 0), (0, 0, 1, 1), {}, None, 30.0, 1.0)

@@ -11,6 +11,7 @@ import pytest
 from annealed.learners import (
     FOBOSClassifier,
     FSAClassifier,
+    FSAClassifierCV,
     FSARanker,
     FSARegressor,
     LogitBoostClassifier,
@@ -132,6 +133,8 @@ def scaled(scaler=None, **options):
 
 MODELS = {
     "linear, two classes": lambda: plain(FSAClassifier(3), "two"),
+    "linear, calibrated": lambda: plain(FSAClassifierCV([3]), "two"),
+    "linear, calibrated three": lambda: plain(FSAClassifierCV([3]), "three"),
     "linear, truth values": lambda: plain(FSAClassifier(3), "truth"),
     "linear, three classes": lambda: plain(FSAClassifier(3), "three"),
     "linear, number": lambda: plain(FSARegressor(3), "number"),
@@ -277,8 +280,10 @@ def check_query(result, expected):
         close(result.filter(regex="^probability"), probabilities, 1e-12)
 
 
-def test_there_are_forty_one():
-    assert len(MODELS) == 41
+def test_there_are_forty_three():
+    assert len(MODELS) == 43
+    for name in ("linear, calibrated", "linear, calibrated three"):
+        assert model_of(name).slope not in (0.0, 1.0)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from annealed import TabularSelector
 from annealed.learners import FSAClassifier, FSAClassifierCV
@@ -20,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-pl = pytest.importorskip("polars")
+pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
 N = 120
 rng = np.random.default_rng(0)
 NUMBERS = pd.DataFrame(rng.standard_normal((N, 5)).round(3), columns=list("abcde"))
@@ -185,13 +184,16 @@ def test_tools_of_scikit_learn():
     chosen = numbers.set_output(transform="polars").fit(MIXED, y).transform(MIXED)
     assert isinstance(chosen, pl.DataFrame) and chosen.columns == ["a", "b"]
     weight = np.where(y == "yes", 5.0, 1.0)
+    with pytest.raises(ValueError, match="intervals: not available with weight"):
+        TabularSelector(2, intervals=True).fit(MIXED, y, sample_weight=weight)
     heavy = TabularSelector(2).fit(MIXED, y, sample_weight=weight)
     assert (heavy.predict(MIXED) == "yes").sum() > (numbers.predict(MIXED) == "yes").sum()
 
 
 def test_other_estimators_name_the_column_of_text():
     for estimator in (FSAClassifier(2), FSAClassifierCV()):
-        for frame in (MIXED.drop(columns=["day", "flag"]), pl.from_pandas(MIXED[["a", "city"]])):
+        text = MIXED.drop(columns=["day", "flag"])
+        for frame in (text, text.astype({"city": "category"}), pl.from_pandas(text)):
             with pytest.raises(
                 ValueError, match=r"column 'city' holds text \('\w+'\).*TabularSelector"
             ):

@@ -417,13 +417,15 @@ def test_camera(folder, model, monkeypatch):
         return opened[-1]
 
     monkeypatch.setattr(cv2, "VideoCapture", capture)
+    clock = iter((7.0, 7.1, 7.1, 7.4, 7.5))
+    monkeypatch.setattr("annealed.pipelines.keypoints.video.monotonic", lambda: next(clock))
     out = folder / "seen.avi"
     result = run(
         "faces", "detect", "camera", 0, "--model", model, "--every", 2, "--overlay", out, "--json"
     )
     assert result.exit_code == 0, result.output
     assert [(f["image"], f["frame"], f["time"]) for f in lines(result)] == [
-        ("camera 0", n, n / 25) for n in (0, 2, 4)
+        ("camera 0", frame, time) for frame, time in ((0, 0.0), (2, 0.14), (4, 0.5))
     ]
     assert "3 frames processed" in result.stderr and opened[0].released
     marked = real(str(out))

@@ -226,6 +226,7 @@ def noise(tmp_path, y):
 
 
 def test_noise_gives_no_column_but_all_files(tmp_path):
+    # How often noise has a column is measured in test_selection.py
     y = np.where(np.random.default_rng(2).random(100) < 0.7, "yes", "no")
     files = [
         "--table",

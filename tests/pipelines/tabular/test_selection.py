@@ -9,8 +9,9 @@ from annealed.learners.model_selection.size import beats_constant
 from annealed.models.tabular.encoding import ColumnEncoding, TableEncoding
 from annealed.models.tabular.fitting import validation
 from annealed.models.tabular.fitting.selection import check_target, select_columns
+from annealed.models.tabular.fitting.settings import make_model
 from annealed.models.tabular.fitting.table import Table
-from annealed.models.tabular.fitting.validation import HeldOut, errors, folds, measures
+from annealed.models.tabular.fitting.validation import HeldOut, errors, folds, measures, validate
 from annealed.models.tabular.report import page
 from annealed.pipelines.tabular.request import Request
 from annealed.pipelines.tabular.selection import select_file
@@ -223,3 +224,57 @@ def test_a_weak_target_of_few_groups_of_rows_needs_more():
     )
     weight = np.where(gain > 0, 0.1, 1.0)
     assert not beats_constant(1.0 - gain, np.ones(200), weight)
+
+
+def test_few_tables_of_noise_have_a_column(monkeypatch):
+    """The gain of the best size of noise exceeds one standard error in at most 16% of the tables,
+    as one of a given size would."""
+    monkeypatch.setattr(validation, "_competitors", lambda *_: {})
+    selected = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        noise = rng.standard_normal((100, 12)) + rng.standard_normal((100, 1))
+        classes = seed % 2 == 0
+        rows = table(rng.random(100) < 0.7 if classes else rng.standard_normal(100), noise)
+        task = "classification" if classes else "regression"
+        given = make_model(Request(), rows, task, 1), None, np.arange(9), folds(rows, task)
+        result = validate(rows, task, *given, lambda items, _: items, Request())
+        selected.append(result.size > 0)
+    assert np.mean(selected) <= 0.16
+
+
+def test_probabilities_of_two_classes_are_calibrated_by_the_other_folds(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.where(X[:, 0] - X[:, 1] + 2.0 * rng.logistic(size=200) > 0, "yes", "no")
+    result = select_columns(table(y), "classification", 6)
+    slope, flip = result.model.calibration_
+    assert (slope, flip) == result.validation.calibration and slope != 1.0
+    monkeypatch.setattr(validation, "_calibration", lambda *_: None)
+    plain = select_columns(table(y), "classification", 6)
+    assert plain.model.calibration_ is None
+    assert result.validation.scores == plain.validation.scores  # accuracies
+    distances = [
+        np.mean(
+            [
+                abs(row["predicted"] - row["observed"])
+                for row in one.validation.errors["calibration"]
+            ]
+        )
+        for one in (result, plain)
+    ]
+    assert distances[0] < distances[1]
+    stored = result.to_model("y")
+    assert (stored.slope, stored.flip) == (slope, flip)
+
+
+def test_class_weights_and_a_constant_are_calibrated_for_classes_of_equal_size():
+    rng = np.random.default_rng(0)
+    y = (X[:, 0] + rng.logistic(size=200) > 2.0).astype(int)
+    request = Request(class_weight=("balanced",))
+    result = select_columns(table(y), "classification", 2, request)
+    p = result.model.predict_proba(X)[:, 1]
+    weight = 1.0 / np.bincount(y)[y]
+    assert np.average(p, weights=weight) == pytest.approx(0.5, abs=0.05)
+    assert y.mean() < 0.25
+    nothing = select_columns(table(rng.permutation(y)), "classification", None)
+    assert nothing.validation.size > 0 or nothing.validation.calibration is None

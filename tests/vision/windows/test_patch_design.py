@@ -170,7 +170,7 @@ def test_range(patches):
 
 
 def test_bad_input(patches, weight):
-    with pytest.raises(ValueError, match="expected one for each of 1111 patches"):
+    with pytest.raises(ValueError, match="expected one weight for each of 1111 patches"):
         PatchDesign(patches, weight[1:], features=POOL.features[:3])
     with pytest.raises(ValueError, match="expected both or neither"):
         PatchDesign(patches, weight, features=POOL.features[:3], low=[0.0, 0.0, 0.0])

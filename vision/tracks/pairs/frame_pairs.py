@@ -29,18 +29,19 @@ KERNELS = (*(g.name for g in GEOMETRIES), *SUMS)
 
 @dataclass(frozen=True)
 class FramePair:
-    """The points seen in both of two frames.
+    """Two frames and the points that are visible in both.
 
     Attributes
     ----------
     first, second : int
-        The frames.
+        Indices of the frames.
     is_long : bool
         Whether the gap is one of the two longest.
     points : ndarray of shape (n,), int
         Columns of the tracks.
     rows : ndarray of shape (n, 4)
-        x, y, x', y', each frame centred, both divided by ``scale``: distances are similar in both.
+        x, y, x', y', centred in each frame and divided by the common ``scale``, so that distances
+        in the two frames are comparable.
     scale : float
         Pixels per unit of the rows.
     """

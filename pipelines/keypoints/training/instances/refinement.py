@@ -30,13 +30,14 @@ class RegressionSettings:
     ----------
     augmentation : AugmentationSettings
     starts : int
-        Starts of the refinement for each copy of a face.
+        Number of starts of the refinement for each copy of a face.
     mean_starts : int
-        Number of these starts that use the mean shape in place, as in the second refinement.
+        Number of these starts that are replaced by the mean shape, aligned to them, as in the
+        second refinement.
     ied : tuple of int
-        Reference length in pixels of the frames of the stages.
+        Reference length, in pixels, of the frame of each stage.
     cell : tuple of int
-        Side in pixels of the histogram cells of each stage.
+        Side, in pixels, of the histogram cells of each stage.
     n_features : int
         Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
@@ -44,7 +45,7 @@ class RegressionSettings:
     ridge : float
         Ridge penalty of the final fit, per thousand rows.
     n_steps : int
-        Steps of the annealing.
+        Number of annealing steps.
     mu : float
         Speed of the annealing schedule, eq. (3) of Barbu et al. (2017).
     seed : int

@@ -11,10 +11,9 @@ from annealed.models.keypoints.instances.instance_finder import (
     InstanceProbabilities,
     RefinedShape,
 )
-from annealed.models.keypoints.instances.one_euro import OneEuroFilter
 from annealed.models.keypoints.instances.shape_models import RigidModel, learn_shape
 from annealed.models.keypoints.instances.shape_regression import ShapeClassifier, ShapeRegressor
-from annealed.models.keypoints.instances.tracker import InstanceTracker
+from annealed.models.keypoints.instances.tracker import CutDetector, InstanceTracker
 from annealed.vision.pyramid import Level
 
 HEAD = np.array(
@@ -88,13 +87,13 @@ def finder():
 
 
 def searching(whole, searched):
-    """A search of a whole frame that records its calls."""
+    """A search of a frame that records its calls; those at half size are negative."""
 
-    def search(pixels):
-        searched.append(pixels)
-        points = 24 * (HEAD[:, 0] + 1j * HEAD[:, 1])
+    def search(pixels, scale):
+        searched.append(pixels if scale == 1 else -1)
+        points = 24 * scale * (HEAD[:, 0] + 1j * HEAD[:, 1])
         points, histograms = whole.regressor.refine([Level(pixels, 1.0)], points)
-        refined = RefinedShape(points, histograms, 10.0, 2.5, 24.0, np.zeros(7))
+        refined = RefinedShape(points, histograms, 10.0, 2.5, 24.0 * scale, np.zeros(7))
         return [whole.report(refined, 10.0, NO_CANDIDATES)] if histograms.any() else []
 
     return search
@@ -106,7 +105,7 @@ def test_a_face_is_followed_between_searches():
     for i in range(9):
         (face,) = tracker.update(frame(60 + 3 * i, 50 + i))
         np.testing.assert_allclose(face.landmarks.mean(axis=0), [60 + 3 * i, 50 + i], atol=0.01)
-        assert face.support == 2.5 and face.probability > 0.9 and len(searched) == 1 + i // 4
+        assert face.support == 2.5 and face.probability > 0.9 and n_full(searched) == 1 + i // 4
 
 
 def test_a_lost_face_is_searched_for_at_once():
@@ -119,45 +118,99 @@ def test_a_lost_face_is_searched_for_at_once():
     assert small.update(frame(20, 20)) and small.update(frame(150, 110)) and len(searched) == 4
 
 
-def test_points_are_filtered_if_asked_for():
+def n_full(searched):
+    return sum(isinstance(pixels, np.ndarray) for pixels in searched)
+
+
+def test_a_face_that_enters_is_detected_at_half_size():
+    whole, searched = finder(), []
+    tracker = InstanceTracker(whole, searching(whole, searched), search_every=100)
+    assert not tracker.update(frame(0, 0, seen=False)) and n_full(searched) == 1
+    found = [tracker.update(frame(60 + i, 50)) for i in range(4)]
+    i = next(i for i, faces in enumerate(found) if faces)
+    assert i < 3 and n_full(searched) == 1 and len(found[3]) == 1
+    np.testing.assert_allclose(found[i][0].landmarks.mean(axis=0), [60 + i, 50], atol=0.01)
+    assert found[i][0].reference_length == pytest.approx(24, rel=0.05)
+
+
+def test_known_faces_are_hidden_at_half_size():
+    whole, searched = finder(), []
+
+    def search(pixels, scale):
+        if scale < 1:
+            searched.append(pixels.max())
+        return searching(whole, [])(pixels, scale)
+
+    tracker = InstanceTracker(whole, search, search_every=100)
+    for i in range(7):
+        assert len(tracker.update(frame(60 + i, 50))) == 1
+    assert searched == [128, 128]
+
+
+def test_a_scene_cut_is_searched_and_begins_tracks():
+    whole, searched = finder(), []
+    tracker = InstanceTracker(whole, searching(whole, searched), search_every=100)
+    other = np.maximum(frame(120, 70), 90)
+    frames = [frame(60, 50)] * 12 + [other] * 3
+    faces = [tracker.update(pixels, i / 25)[0] for i, pixels in enumerate(frames)]
+    assert n_full(searched) == 2 and isinstance(searched[-1], np.ndarray)
+    assert [face.track for face in faces] == [1] * 12 + [2] * 3
+    assert {face.person for face in faces} == {1}  # by appearance
+    np.testing.assert_allclose(faces[12].landmarks.mean(axis=0), [120, 70], atol=0.01)
+
+
+def test_cuts_are_sudden_changes():
+    rng = np.random.default_rng(0)
+    scenes = rng.integers(0, 255, (3, 24, 32, 3), np.uint8).repeat(10, axis=1).repeat(10, axis=2)
+    cuts = CutDetector()
+    still = [np.clip(scenes[i // 12] + rng.normal(0, 5, (240, 320, 3)), 0, 255) for i in range(36)]
+    still = [pixels.astype(np.uint8) for pixels in still]
+    assert [i for i, pixels in enumerate(still) if cuts.update(pixels)] == [12, 24]
+    moving = [np.roll(scenes[0], 4 * i, axis=1) for i in range(30)]  # a fast pan
+    found = [cuts.update(pixels) for pixels in (*still[-12:], *moving)]
+    assert not any(found[12 + 8 :])
+
+
+@pytest.mark.parametrize("damaged", [0, 128, 255])
+def test_a_damaged_frame_interrupts_a_track_but_not_a_person(damaged):
     whole = finder()
-    tracker = InstanceTracker(whole, searching(whole, []), search_every=1, smooth=0.5)
-    faces = [tracker.update(frame(x, 50), i / 25)[0] for i, x in enumerate((60, 70, 70))]
-    middles = [face.landmarks.mean(axis=0) for face in faces]
-    still = OneEuroFilter(0.5)
-    expected = [
-        still(np.array([[x, 50.0]]), i / 25, faces[0].reference_length)[0]
-        for i, x in enumerate((60, 70, 70))
-    ]
-    np.testing.assert_allclose(middles, expected, atol=0.01)
-    assert 62 < middles[1][0] < 70 and {face.person for face in faces} == {1}
-    (face,) = tracker.update(frame(70, 50))
-    assert (
-        face.keypoints["chin"].x == pytest.approx(face.landmarks[6, 0])
-        and face.box[0] == face.landmarks[:, 0].min()
-    )
-    # The filter of a person who was away is reset: no jump is filtered.
-    assert not tracker.update(frame(0, 0, seen=False), 1.0)
-    np.testing.assert_allclose(
-        tracker.update(frame(100, 60), 1.5)[0].landmarks.mean(axis=0), [100, 60], atol=0.01
-    )
+    tracker = InstanceTracker(whole, searching(whole, []), search_every=100)
+    found = []
+    for i in range(12):
+        pixels = frame(60 + i, 50)
+        found.append(tracker.update(np.full_like(pixels, damaged) if i == 6 else pixels, i / 25))
+    assert [[face.person for face in faces] for i, faces in enumerate(found) if i != 6] == [
+        [1]
+    ] * 11
+    middles = [faces[0].landmarks[:, 0].mean() for i, faces in enumerate(found) if i != 6]
+    np.testing.assert_allclose(middles, [60 + i for i in range(12) if i != 6], atol=0.05)
+
+
+def test_times_increase():
+    tracker = InstanceTracker(finder(), searching(finder(), []))
+    assert tracker.update(frame(60, 50), 1.5)
+    for time in (1.5, 1.0, np.nan):
+        with pytest.raises(ValueError, match=f"time={time}: expected a time after 1.5"):
+            tracker.update(frame(60, 50), time)
+    assert tracker.update(frame(60, 50))
 
 
 @pytest.mark.parametrize(
-    "options, message", [({"smooth": 0.0}, "smooth=0.0"), ({"search_every": 0}, "search_every=0")]
+    "options, message",
+    [({"search_every": 0}, "search_every=0"), ({"search_every": -1}, "search_every=-1")],
 )
 def test_senseless_numbers(options, message):
     with pytest.raises(ValueError, match=message):
-        InstanceTracker(finder(), lambda frame: [], **options)
+        InstanceTracker(finder(), lambda frame, scale: [], **options)
 
 
 def test_two_tracks_on_one_face_are_searched_again():
     whole = finder()
     searches = []
 
-    def search(pixels):
+    def search(pixels, scale):
         searches.append(len(searches))
-        (face,) = searching(whole, [])(pixels)
+        (face,) = searching(whole, [])(pixels, scale)
         other = replace(
             face, keypoints={name: p._replace(x=p.x + 60) for name, p in face.keypoints.items()}
         )

@@ -1,18 +1,21 @@
-"""Identities over frames, from synthetic detections with known truth; and smoothed points."""
+"""Identities over frames, from synthetic detections with known truth; and the One-Euro filter."""
 
 import numpy as np
 import pytest
-from annealed.models import Instance, OneEuroFilter
+from annealed.models import Instance
+from annealed.models.keypoints.instances.one_euro import OneEuroFilter
 from annealed.models.keypoints.instances.shape_models import Pose
-from annealed.models.keypoints.instances.tracker import REMEMBERED, PersonTracker
+from annealed.models.keypoints.instances.tracker import MAX_PERSONS, REMEMBERED, PersonTracker
 
 LOOKS = np.random.default_rng(0).uniform(size=(4, 8, 128)) ** 4  # dissimilarity 0.5
+PLACES = np.array([[-0.5, 0], [0.5, 0], [0, 1]])
 
 
-def seen(who, x, y, rng, ied=40.0):
-    """A detection of a person: noisy position and appearance."""
-    landmarks = np.array([[-0.5, 0], [0.5, 0], [0, 1]]) * ied + [x, y] + rng.normal(size=(3, 2))
+def seen(who, x, y, rng, ied=40.0, occluded=0):
+    """A detection of a person: noisy position and appearance, with some points occluded."""
+    landmarks = PLACES * ied + [x, y] + rng.normal(size=(3, 2))
     looks = LOOKS[who] + 0.05 * rng.normal(size=LOOKS[who].shape)
+    looks[:occluded] = rng.uniform(size=(occluded, 128)) ** 4
     return Instance(
         0.9, Pose(0.0, 0.0, 0.0), (0, 0, 1, 1), {}, landmarks, ied, 1.0, appearance=looks
     )
@@ -51,15 +54,66 @@ def test_persons_who_cross_leave_and_come_back_keep_their_numbers(seed):
     )
 
 
-def test_who_was_away_for_long_or_is_unlike_is_a_new_person():
+def numbers(tracker, *frames):
+    """Numbers of the persons in each frame: detections, time and new_scene."""
+    return [[one.person for one in tracker.update(*frame)] for frame in frames]
+
+
+def test_persons_are_found_again_by_appearance():
+    rng, late = np.random.default_rng(0), 0.5 + 60 * REMEMBERED
+    assert numbers(
+        PersonTracker(),
+        ([seen(0, 50, 50, rng)], 0.0),
+        ([seen(1, 50, 50, rng)], 0.2),  # another person in the same place
+        ([seen(0, 60, 50, rng)], 0.5),
+        ([seen(2, 60, 50, rng), seen(0, 900, 400, rng)], late),
+        ([seen(0, 60, 50, rng)], late + 0.04),  # nobody moves that fast
+        ([], late + 0.1),
+    ) == [[1], [2], [1], [3, 1], [4], []]
+
+
+def test_a_scene_begins():
     rng, tracker = np.random.default_rng(0), PersonTracker()
-    (first,) = tracker.update([seen(0, 50, 50, rng)], 0.0)
-    (other,) = tracker.update([seen(1, 50, 50, rng)], 0.2)
-    (again,) = tracker.update([seen(0, 60, 50, rng)], 0.5)
-    (late,) = tracker.update([seen(0, 60, 50, rng)], 0.5 + REMEMBERED + 0.1)
-    far = tracker.update([seen(0, 900, 50, rng)], 1.64)
-    assert [first.person, other.person, again.person, late.person, far[0].person] == [1, 2, 1, 3, 4]
-    assert tracker.update([], 1.7) == []
+    places = [(100, 100), (300, 100), (200, 300)]
+    found = numbers(
+        tracker,
+        ([seen(who, *places[who], rng) for who in (0, 1)], 0.0),
+        ([seen(who, *places[who], rng) for who in (0, 1)], 0.04),
+        ([seen(who, *places[2 - who], rng) for who in (2, 1, 0)], 0.08, True),
+    )
+    assert found == [[1, 2], [1, 2], [3, 2, 1]]
+
+
+def test_tracks_are_uninterrupted():
+    rng, tracker = np.random.default_rng(0), PersonTracker()
+    tracks = [
+        tracker.update([seen(0, 100, 100, rng)], time, cut)[0].track
+        for time, cut in ((0.0, False), (0.04, False), (0.08, True), (0.12, False), (0.5, False))
+    ]
+    assert tracks == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_person_half_occluded_by_another_keeps_the_number(beside):
+    rng = np.random.default_rng(0)
+    front = [seen(1, 160, 100, rng)] if beside else []
+    whole, occluded = seen(0, 100, 100, rng), seen(0, 105, 100, rng, occluded=7)
+    found = numbers(PersonTracker(), ([whole, *front], 0.0), ([occluded, *front], 0.2))
+    assert found[1][0] == (1 if beside else 2)
+    covered = seen(0, 105, 100, rng, occluded=4)  # less than 60%: like oneself everywhere
+    assert numbers(PersonTracker(), ([whole], 0.0), ([covered], 0.2)) == [[1], [1]]
+
+
+def test_memory_of_persons_is_bounded(monkeypatch):
+    rng, tracker = np.random.default_rng(0), PersonTracker()
+    looks = rng.uniform(size=(MAX_PERSONS + 5, 8, 128)) ** 4
+    monkeypatch.setattr(f"{__name__}.LOOKS", looks)
+    for who in range(len(looks)):
+        tracker.update([seen(who, 50, 50, rng)], 2.0 * who)
+    assert len(tracker._persons) == MAX_PERSONS
+    last = len(looks) - 1
+    again = numbers(tracker, *(([seen(who, 50, 50, rng)], 1e3 + who) for who in (last, 0)))
+    assert again == [[last + 1], [last + 2]]  # the first one is forgotten
 
 
 def test_still_at_rest_and_quick_at_speed():

@@ -1,0 +1,91 @@
+"""FSA from batches of rows: ``partial_fit`` beside one ``fit`` and beside Vowpal Wabbit.
+
+    python benchmarks/batches.py [--rows 1000000] [--columns 500] [--size 20] [--batches 50] [--vw]
+
+Normal columns with correlation 0.5 and ``size`` true ones; processor seconds. ``--vw`` also times
+Vowpal Wabbit with a squared loss (three passes, from its cache), if it is installed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from annealed import FSARegressor
+from common import new_parser, print_head, print_line
+
+
+def batches(rows: int, columns: int, size: int, n_batches: int) -> list[tuple]:
+    """Batches of float32 rows and their targets."""
+    rng = np.random.default_rng(0)
+    coef = rng.standard_normal(size)
+    made = []
+    for part in np.array_split(np.arange(rows), n_batches):
+        X = rng.standard_normal((len(part), columns), np.float32)
+        X += rng.standard_normal((len(part), 1), np.float32)
+        made.append((X, X[:, :size] @ coef + 3.0 * rng.standard_normal(len(part))))
+    return made
+
+
+def vowpal_wabbit(data: list[tuple], size: int) -> tuple[float, int]:
+    """Seconds of three passes, with the text already written, and true columns among the largest
+    ``size`` weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.txt")
+        with path.open("w") as file:
+            for X, y in data:
+                for row, target in zip(X, y, strict=True):
+                    file.write(f"{target:.5g} | ")
+                    file.write(" ".join(f"{j}:{value:.5g}" for j, value in enumerate(row)) + "\n")
+        start = time.perf_counter()
+        options = ["-c", "--passes", "3", "--invert_hash", f"{folder}/model", "--quiet", "-k"]
+        subprocess.run(["vw", str(path), *options], check=True)
+        seconds = time.perf_counter() - start
+        weights = np.zeros(data[0][0].shape[1])
+        for line in Path(folder, "model").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name.isdigit():
+                weights[int(name)] = float(rest.rpartition(":")[2])
+    return seconds, int((np.argsort(-np.abs(weights))[:size] < size).sum())
+
+
+def main() -> None:
+    parser = new_parser(__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, default=500)
+    parser.add_argument("--size", type=int, default=20)
+    parser.add_argument("--batches", type=int, default=50)
+    parser.add_argument("--vw", action="store_true", help="time Vowpal Wabbit, too")
+    args = parser.parse_args()
+    data = batches(args.rows, args.columns, args.size, args.batches)
+    print_head("method", "seconds", "true columns")
+
+    start = time.process_time()
+    model = FSARegressor(args.size)
+    for X, y in data:
+        model.partial_fit(X, y, refresh=False)
+    adding = time.process_time() - start
+    model.refresh()
+    seconds = time.process_time() - start
+    name = f"partial_fit, {args.batches} batches"
+    print_line(name, f"{seconds:.2f}", int(model.support_[: args.size].sum()))
+    print_line("of these: refresh", f"{seconds - adding:.2f}", "")
+
+    X, y = (np.concatenate(parts) for parts in zip(*data, strict=True))
+    start = time.process_time()
+    whole = FSARegressor(args.size).fit(X, y)
+    seconds = time.process_time() - start
+    print_line("fit", f"{seconds:.2f}", int(whole.support_[: args.size].sum()))
+    same = np.array_equal(whole.support_, model.support_)
+    gap = np.abs(whole.coef_ - model.coef_).max() / np.abs(whole.coef_).max()
+    print_line("same columns; relative difference of coefficients", same, f"{gap:.1e}")
+    if args.vw:
+        seconds, true = vowpal_wabbit(data, args.size)
+        print_line("Vowpal Wabbit, three passes", f"{seconds:.2f}", true)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Log loss of the probabilities of classes on new rows: of `FSAClassifier`, calibrated by held-out
+scores as in `FSAClassifierCV` and `annealed select`, and of logistic regression on the same
+columns.
+
+    python benchmarks/probabilities.py --data DIR [--wrong 0.1] [--rows balanced] [--several]
+
+DIR is the folder of public data sets (docs/datasets.md); tables of scikit-learn are added. Two
+classes, or with ``--several`` more than two. 60% of the rows are for training, k = 5, 10 and 20;
+losses are divided by a constant's. ``--wrong``: share of training labels in another class.
+``--rows``: "weighted" by 1 to 10 at random, with "balanced" classes, or "grouped": three noisy
+copies of each training row, which stay together in the folds.
+"""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from annealed.learners import FSAClassifier
+from annealed.learners.common.additive import class_probabilities
+from annealed.learners.model_selection.calibration import calibrate
+from annealed_experiments.datasets import load_set
+from common import new_parser, print_head, print_line
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, log_loss
+from sklearn.model_selection import (
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_val_predict,
+    train_test_split,
+)
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import compute_sample_weight
+
+SIZES = (5, 10, 20)
+MIN_ROWS = 8  # of a class
+
+Tables = Iterator[tuple[str, np.ndarray, np.ndarray]]
+
+
+def tables_of_several(folder: Path) -> Tables:
+    """Name, columns and codes of the classes of each table."""
+    for name in ("khan", "sorlie", "christensen", "lymphoma", "TOX-171", "warpAR10P"):
+        with np.load(folder / "tables" / f"{name}.npz") as arrays:
+            X, y = arrays["X"].astype(float), arrays["y"]
+        enough = np.isin(y, np.flatnonzero(np.bincount(y) >= MIN_ROWS))
+        yield name, X[enough], np.unique(y[enough], return_inverse=True)[1]
+    yield "wine", *datasets.load_wine(return_X_y=True)
+    X, y = datasets.load_digits(return_X_y=True)
+    yield "digits, 600 rows", X[:600], y[:600]
+
+
+def tables(folder: Path) -> Tables:
+    """Name, columns and labels (0 and 1) of each table."""
+    for name in ("alon", "chowdary", "gravier", "shipp"):
+        with np.load(folder / "tables" / f"{name}.npz") as arrays:
+            yield name, arrays["X"].astype(float), arrays["y"]
+    for name in ("leukemia", "ionosphere", "madelon", "arcene"):
+        X, y, X_test, y_test = load_set(name, folder)
+        yield name, np.vstack([X, X_test]).astype(float), (np.append(y, y_test) > 0).astype(int)
+    yield "breast_cancer", *datasets.load_breast_cancer(return_X_y=True)
+    X, y = datasets.load_wine(return_X_y=True)
+    yield "wine, 1", X, (y == 1).astype(int)
+    X, y = datasets.load_digits(return_X_y=True)
+    yield "digits 3, 8", X[(y == 3) | (y == 8)], (y[(y == 3) | (y == 8)] == 8).astype(int)
+
+
+def trial(
+    X: np.ndarray, y: np.ndarray, k: int, seed: int, wrong: float, rows: str
+) -> list[tuple[float, float]]:
+    """Log loss over a constant's, and balanced error, of the three models."""
+    rng = np.random.default_rng(seed)
+    X, X_new, y, y_new = train_test_split(X, y, train_size=0.6, random_state=seed, stratify=y)
+    y = np.where(rng.random(len(y)) < wrong, (y + 1) % (y.max() + 1), y)
+    groups = weight = None
+    if rows == "grouped":
+        X, y, groups = np.tile(X, (3, 1)), np.tile(y, 3), np.tile(np.arange(len(y)), 3)
+        X = X + 0.3 * X.std(axis=0) * rng.standard_normal(X.shape)
+    elif rows == "weighted":
+        weight = rng.integers(1, 11, len(y)).astype(float)
+    balanced = "balanced" if rows == "balanced" else None
+    model = FSAClassifier(k, class_weight=balanced).fit(X, y, weight)
+    folds = StratifiedKFold() if groups is None else StratifiedGroupKFold()
+    held_out = cross_val_predict(
+        clone(model),
+        X,
+        y,
+        groups=groups,
+        cv=folds,
+        method="decision_function",
+        params={"sample_weight": weight},
+    )
+    weight_of_class = compute_sample_weight(balanced, y) * (1.0 if weight is None else weight)
+    calibration = calibrate(held_out, y, weight_of_class)
+    columns = np.flatnonzero(model.support_)
+    scaler = StandardScaler().fit(X[:, columns])
+    logistic = LogisticRegression(max_iter=500, class_weight=balanced)
+    logistic.fit(scaler.transform(X[:, columns]), y, weight)
+    share, new_weight = np.bincount(y) / len(y), np.ones(len(y_new))
+    if balanced:  # the probabilities are those of classes of equal size
+        share, new_weight = np.full(len(share), 1 / len(share)), 1.0 / np.bincount(y_new)[y_new]
+    constant = np.average(-np.log(share[y_new]), weights=new_weight)
+    probabilities = (
+        model.predict_proba(X_new),
+        class_probabilities(model.decision_function(X_new), *calibration),
+        logistic.predict_proba(scaler.transform(X_new[:, columns])),
+    )
+    return [
+        (
+            log_loss(y_new, p, sample_weight=new_weight) / constant,
+            1.0 - balanced_accuracy_score(y_new, p.argmax(axis=1)),
+        )
+        for p in probabilities
+    ]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print a line for each table, and the means."""
+    parser = new_parser(__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--wrong", type=float, default=0.0)
+    parser.add_argument(
+        "--rows", choices=("plain", "weighted", "balanced", "grouped"), default="plain"
+    )
+    parser.add_argument("--several", action="store_true")
+    args = parser.parse_args(argv)
+    warnings.simplefilter("ignore")
+    print_head("table", "FSAClassifier", "calibrated", "logistic regression", "balanced errors")
+    results = []
+    for name, X, y in (tables_of_several if args.several else tables)(args.data):
+        runs = [
+            [trial(X, y, min(k, X.shape[1]), seed, args.wrong, args.rows) for k in SIZES]
+            for seed in range(args.repeats)
+        ]
+        results.append(np.mean(runs, axis=(0, 1)))
+        losses, errors = results[-1].T
+        print_line(name, *(f"{v:.3f}" for v in losses), " ".join(f"{v:.3f}" for v in errors))
+    losses, errors = np.mean(results, axis=0).T
+    print_line("mean", *(f"{v:.3f}" for v in losses), " ".join(f"{v:.3f}" for v in errors))
+    change = np.array(results)[:, 1, 0] - np.array(results)[:, 0, 0]
+    print(f"calibrated: better by 0.005 {np.sum(change < -0.005)}, worse {np.sum(change > 0.005)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Moments of the rows: with the squared loss the mean and the centred products of all columns and
+targets are all that a fit needs ([1]_).
+
+References
+----------
+.. [1] L. Sun, M. Wang, S. Zhu, A. Barbu, "A Novel Framework for Online Supervised Learning with
+       Feature Selection", arXiv:1803.11521 (2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.lapack import dpstrf
+
+from ..compilation import n_values, problem_size
+from .matrix import OutOfCoreMatrix
+
+MAX_COLUMNS = 10_000  # columns and targets up to which moments are kept: 800 MB of sums, a choice
+# Standard deviation over the mean below which a column differs from a constant by rounding alone
+_ROUNDING = 8.0 * np.finfo(np.float64).eps
+_BLOCK_BYTES = 32 << 20  # of a batch in double precision at a time
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted moments of columns and targets, side by side.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows.
+    n_rows : float
+        Sum of the row weights.
+    mean : ndarray of shape (p,)
+    scatter : ndarray of shape (p, p)
+        Sum of the weighted products of the deviations from the mean.
+    """
+
+    n_samples: int
+    n_rows: float
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def empty(cls, p: int) -> Self:
+        """Moments of no rows."""
+        return cls(0, 0.0, np.zeros(p), np.zeros((p, p)))
+
+    @classmethod
+    def of(cls, rows: np.ndarray, weight: np.ndarray) -> Self:
+        """Moments of rows (n, p), in double precision."""
+        n_rows = float(weight.sum())
+        if not n_rows > 0:
+            return replace(cls.empty(rows.shape[1]), n_samples=len(rows))
+        mean = weight @ rows / n_rows
+        deviations = rows - mean
+        deviations *= np.sqrt(weight)[:, None]
+        return cls(len(rows), n_rows, mean, deviations.T @ deviations)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Moments of the rows of both [1]_.
+
+        References
+        ----------
+        .. [1] T. Chan, G. Golub, R. LeVeque, "Algorithms for computing the sample variance",
+               The American Statistician 37 (1983).
+        """
+        n_rows = self.n_rows + other.n_rows
+        share = other.n_rows / n_rows if n_rows > 0 else 0.0
+        difference = other.mean - self.mean
+        scatter = self.scatter + other.scatter
+        scatter += self.n_rows * share * np.outer(difference, difference)
+        mean = self.mean + share * difference
+        return Moments(self.n_samples + other.n_samples, n_rows, mean, scatter)
+
+    def faded(self, factor: float) -> Moments:
+        """The same moments with all row weights multiplied by ``factor``."""
+        return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
+
+    def equivalent_rows(self) -> np.ndarray:
+        """Rows of equal weight that have these moments: as many as the rank, and one.
+
+        The squared loss of a linear model differs from that of the original rows by a constant
+        factor, so every fit of such a model is the same.
+
+        Returns
+        -------
+        ndarray of shape (r + 1, p)
+        """
+        p = len(self.mean)
+        scale = np.sqrt(np.diagonal(self.scatter))
+        rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
+        scale = np.where(scale > rounding, scale, 0.0)  # constant columns
+        unit = np.where(scale > 0, scale, np.inf)
+        factor, pivots, rank, _ = dpstrf(self.scatter / np.outer(unit, unit))
+        rank = min(rank, max(0, self.n_samples - 1))  # more is rounding
+        n = rank + 1
+        rows = np.zeros((n, p))
+        rows[1:, pivots - 1] = np.triu(factor[:rank])
+        # The reflection of the first axis onto the diagonal: its other columns sum to zero, so that
+        # the rows get the mean without a change of their products
+        normal = np.full(n, -1.0 / np.sqrt(n))
+        normal[0] += 1.0
+        length = normal @ normal
+        if length > 0:
+            rows -= np.outer(2.0 / length * normal, normal @ rows)
+        return self.mean + np.sqrt(n / self.n_rows) * rows * scale
+
+
+def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
+    """Moments of the columns of X and of the targets (n, q), in one pass over blocks of rows.
+
+    Raises
+    ------
+    ValueError
+        For more than ``MAX_COLUMNS`` columns.
+    """
+    (n, m), q = X.shape, targets.shape[1]
+    if m + q > MAX_COLUMNS:
+        raise ValueError(
+            f"X has {m} columns; expected at most {MAX_COLUMNS - q}, since partial_fit keeps the "
+            "products of all pairs"
+        )
+    total = Moments.empty(m + q)
+    height = max(1, _BLOCK_BYTES // (8 * (m + q)))
+    with problem_size(n_values(X)):
+        for start in range(0, n, height):
+            rows = slice(start, min(start + height, n))
+            if isinstance(X, OutOfCoreMatrix):
+                part = X[rows, np.arange(m)]
+            else:
+                part = X[rows].toarray() if sp.issparse(X) else X[rows]
+            values = np.hstack([np.asarray(part, np.float64), targets[rows]])
+            total += Moments.of(values, weight[rows])
+    return total

@@ -52,14 +52,15 @@ def vowpal_wabbit(data: list[tuple], size: int) -> tuple[float, int]:
     return seconds, int((np.argsort(-np.abs(weights))[:size] < size).sum())
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
+    """Measure and print."""
     parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=500)
     parser.add_argument("--size", type=int, default=20)
     parser.add_argument("--batches", type=int, default=50)
     parser.add_argument("--vw", action="store_true", help="time Vowpal Wabbit, too")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     data = batches(args.rows, args.columns, args.size, args.batches)
     print_head("method", "seconds", "true columns")
 

@@ -42,14 +42,15 @@ def measure(rows: int, columns: int, runs: int) -> dict[str, float]:
     return {name: 1e3 * statistics.median(values) for name, values in seconds.items()}
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
+    """Measure and print."""
     parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--columns", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--quiet", action="store_true", help="start no other processes")
     parser.add_argument("--child", action="store_true", help="print one measurement")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.child:
         print(json.dumps(measure(args.rows, args.columns, args.runs)))
         return

@@ -36,6 +36,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/tutorials/database",
             "docs/tutorials/why",
             "docs/tutorials/how_sure",
+            "docs/tutorials/insurance",
             "docs/tutorials/score_card",
             "docs/tutorials/photographs",
             "docs/tutorials/video",
@@ -55,6 +56,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     "docs/learners": {
         None: [
             "docs/responses",
+            "docs/invariance",
             "docs/constraints",
             "docs/losses",
             "docs/ranking",

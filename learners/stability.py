@@ -121,6 +121,7 @@ def selection_stability(
     resample: Any = "half",
     n_features: int | None = None,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     random_state: Seed = None,
     n_jobs: int | None = None,
 ) -> SelectionStability:
@@ -147,6 +148,8 @@ def selection_stability(
         selection: for comparable kappas of estimators of different sparsity.
     sample_weight : array of shape (n_samples,) or None, default None
         Weights of the rows in each fit.
+    offset : array of shape (n_samples,) or None, default None
+        Offset of the scores in each fit, of the FSA estimators.
     random_state : int, RandomState or None, default None
         Random seed of the resampling.
     n_jobs : int or None, default None
@@ -186,11 +189,12 @@ def selection_stability(
     X, y = indexable(X if hasattr(X, "shape") else np.asarray(X), y)
     if n_features is not None:
         check_integer("n_features", n_features, 1, X.shape[1])
-    weight = None if sample_weight is None else np.asarray(sample_weight)
+    given = {"sample_weight": sample_weight, "offset": offset}
+    of_rows = {name: np.asarray(values) for name, values in given.items() if values is not None}
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_repeats)
     supports = np.array(
         Parallel(n_jobs=n_jobs)(
-            delayed(_support)(clone(estimator), X, y, weight, rows, n_features, int(seed))
+            delayed(_support)(clone(estimator), X, y, of_rows, rows, n_features, int(seed))
             for rows, seed in zip(_resampled(y, resample, seeds), seeds, strict=True)
         )
     )
@@ -231,7 +235,7 @@ def _support(
     estimator: Any,
     X: Matrix,
     y: np.ndarray,
-    weight: Any,
+    of_rows: dict[str, np.ndarray],
     rows: np.ndarray,
     n_features: int | None,
     seed: int,
@@ -239,8 +243,8 @@ def _support(
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=seed)
     part = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-    weights = {} if weight is None else {"sample_weight": weight[rows]}
-    return selected(estimator.fit(part, y[rows], **weights), X.shape[1], n_features)
+    options = {name: values[rows] for name, values in of_rows.items()}
+    return selected(estimator.fit(part, y[rows], **options), X.shape[1], n_features)
 
 
 def selected(estimator: Any, n_features_in: int, n_features: int | None = None) -> np.ndarray:

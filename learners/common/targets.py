@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_sample_weight
+from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..designs.factory import rowwise
@@ -18,7 +18,7 @@ from ..objective.losses import (
 )
 from ..objective.regression_losses import weighted_quantile
 from ..sklearn_bases import ClassifierMixin
-from ..types import ArrayLike, Matrix
+from ..types import ArrayLike, ClassWeight, Matrix
 from .additive import class_probabilities
 from .validation import check_sample_weight
 
@@ -144,6 +144,28 @@ def encode_classes(
     return classes, targets, resolved
 
 
+def weighted_classes(
+    class_weight: ClassWeight, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Row weights times those of their classes; "balanced" counts weights, not rows.
+
+    Examples
+    --------
+    >>> labels, codes = np.array(["a", "b"]), np.array([0, 0, 1])
+    >>> weighted_classes("balanced", labels, codes, np.array([1.0, 1.0, 4.0]))
+    array([1.5, 1.5, 3. ])
+    """
+    counted = weight > 0
+    present, factor = np.unique(codes[counted]), np.ones(len(classes))
+    factor[present] = compute_class_weight(
+        class_weight,
+        classes=classes[present],
+        y=classes[codes[counted]],
+        sample_weight=weight[counted],
+    )
+    return weight * factor[codes]
+
+
 class SparseClassifierMixin(ClassifierMixin):
     """Label encoding and predictions of a classifier that implements ``_scores(X)``."""
 
@@ -158,8 +180,7 @@ class SparseClassifierMixin(ClassifierMixin):
         """Set ``classes_``; return targets, the loss that fits them, and the weights."""
         weight = check_sample_weight(sample_weight, n_samples)
         if self.class_weight is not None:
-            class_codes(y)  # raises a clear error for bad labels
-            weight = weight * compute_sample_weight(self.class_weight, y)
+            weight = weighted_classes(self.class_weight, *class_codes(y), weight)
         self.classes_, targets, resolved = encode_classes(y, loss, weight)
         check_two_classes(y, weight)
         _warn_of_rare_class(y, self.classes_, weight)

@@ -23,6 +23,8 @@ from ..objective.base import Loss
 # Columns are compacted when fewer than one in this many stored ones remain: a copy costs a few
 # reads
 COMPACT_RATIO = 3
+# Mean of a column in standard deviations above which scores have fewer than six digits: a choice
+_LOST_DIGITS = 1e10
 
 
 def inverse_scale(
@@ -95,6 +97,18 @@ def warn_if_constant(inv: np.ndarray) -> None:
         warnings.warn(
             "no column of X that may be selected varies: the selection is arbitrary, and the "
             "model predicts a constant",
+            stacklevel=4,
+        )
+
+
+def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) -> None:
+    """Warn if a column's mean is so large that scores, which multiply raw values, lose digits."""
+    ratio = np.abs(mean[:, 0]) * inv
+    if len(ratio) and ratio.max() > _LOST_DIGITS:
+        worst = int(ratio.argmax())
+        warnings.warn(
+            f"column {columns[worst]} has a mean of {ratio[worst]:.0e} standard deviations: scores "
+            f"lose {np.log10(ratio[worst]):.0f} of 16 digits; subtract a constant from it",
             stacklevel=4,
         )
 

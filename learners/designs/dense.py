@@ -10,8 +10,8 @@ from ..sources.matrix import CHUNK
 from . import kernels
 from .base import COMPACT_RATIO, FirstReadDesign, moments
 
-# |mean| / sd of a column from which float32 products are taken about the mean, to keep precision
-_MAX_RATIO = 1e3
+# |mean| / sd of a column from which products are taken about the mean, to keep precision
+_MAX_RATIO = {"float32": 1e3, "float64": 1e8}
 # rows read at once: they stay in the second-level cache for scores and gradient
 BLOCK_BYTES = 1 << 20
 
@@ -87,7 +87,7 @@ class DenseDesign(FirstReadDesign):
     def _rounded_mean(self) -> np.ndarray | None:
         """Means in the matrix' precision if products are taken about them, else None."""
         mean = self.mean[:, 0]
-        if self._stored.dtype == np.float64 or not (np.abs(mean) * self.inv > _MAX_RATIO).any():
+        if not (np.abs(mean) * self.inv > _MAX_RATIO[self._stored.dtype.name]).any():
             return None
         return mean.astype(self._stored.dtype)
 

@@ -23,7 +23,7 @@ from ..common.validation import (
     resolve_n_features,
     rollback_on_error,
 )
-from ..designs.base import warn_if_constant
+from ..designs.base import warn_if_constant, warn_of_lost_digits
 from ..designs.factory import as_out_of_core, local, rowwise
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, SquaredLoss, regression_loss
@@ -36,7 +36,7 @@ from ..sources.moments import Moments, moments_of
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
 from .fit import Start, condensed, solve, with_class_counts
-from .problem import FINITE, FitProblem, check_data, fitted_attributes
+from .problem import FINITE, FitProblem, check_data, fitted_attributes, varying_columns
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 
@@ -212,9 +212,14 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
                 start=self._last if self.warm_start else None,
                 callbacks=callbacks,
             )
+        attributes = fitted_attributes(problem, solution, why)
+        columns = np.flatnonzero(attributes["support_"])
         warn_if_constant(solution.design.inv)  # annealing drops constant columns first
-        self._last = (solution.kept, solution.coef, solution.intercept) if self.warm_start else None
-        self.__dict__.update(fitted_attributes(problem, solution, why))
+        if solution.design.width == 1:
+            names = columns if problem.names is None else problem.names[columns]
+            warn_of_lost_digits(solution.design.mean, solution.design.inv, names)
+        self._last = (columns, solution.coef, solution.intercept) if self.warm_start else None
+        self.__dict__.update(attributes)
         return self
 
     def _constrained(self, problem: FitProblem) -> FitProblem:
@@ -262,13 +267,10 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         if offset is None and self._has_offset:
             raise ValueError("the model was fitted with an offset; expected offset=... here too")
         model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
+        shift = 0.0 if offset is None else check_offset(local(offset), X.shape[0], n_outputs)
         if isinstance(X, OutOfCoreMatrix):
-            scores = X.scores(model.scores_of_selected, model.selected, n_outputs)
-        else:
-            scores = model.scores(X)
-        if offset is not None:
-            scores = scores + check_offset(local(offset), X.shape[0], n_outputs)
-        return scores
+            return X.scores(model.scores_of_selected, model.selected, n_outputs) + shift
+        return model.scores(X) + shift
 
 
 class BatchEstimator(FSAEstimator):
@@ -392,8 +394,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Shrinkage and smoothness of the responses, during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which features are compared: columns of variance one, or raw columns, which favours
-        columns with large values. For a sparse matrix the final ridge acts in raw units; if at most
-        a tenth of its values are stored, variances include one additional row with a value.
+        columns with large values. For a sparse matrix with at most a tenth of its values stored,
+        variances include one additional row with a value, and the final ridge acts in raw units.
     schedule : str, Schedule or function, default "inverse"
         Number of features after each step.
 
@@ -476,7 +478,15 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
         names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(X, targets, self.loss_, weight, classification=True, names=names)
+        problem = FitProblem(
+            X,
+            targets,
+            self.loss_,
+            weight,
+            classification=True,
+            names=names,
+            allowed=varying_columns(X, weight),
+        )
         self._has_offset = offset is not None
         if offset is not None:
             problem = problem.with_offset(offset)
@@ -534,7 +544,10 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
     def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
         names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(X, y, self.loss_, weight, classification=True, names=names)
+        allowed = varying_columns(X, weight)
+        problem = FitProblem(
+            X, y, self.loss_, weight, classification=True, names=names, allowed=allowed
+        )
         return with_class_counts(self._constrained(problem))
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
@@ -737,7 +750,15 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         targets, shift, scale = scaled_targets(y, share, self.loss_.target_scaling)
         names = getattr(self, "feature_names_in_", None)
         problem = FitProblem(
-            X, targets, self.loss_, weight, shift=shift, scale=scale, flat=flat, names=names
+            X,
+            targets,
+            self.loss_,
+            weight,
+            shift=shift,
+            scale=scale,
+            flat=flat,
+            names=names,
+            allowed=varying_columns(X, weight),
         )
         return self._constrained(problem)
 

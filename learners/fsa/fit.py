@@ -10,7 +10,7 @@ import numpy as np
 from ..common.progress import progress_bar
 from ..common.validation import check_finite, resolve_n_features
 from ..compilation import n_values, problem_size
-from ..designs.base import Design, NotFiniteError
+from ..designs.base import Design, FirstReadDesign, NotFiniteError
 from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
 from ..designs.sparse import SparseDesign
@@ -29,7 +29,7 @@ from .settings import FitSettings, with_ridge
 _STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path: a choice
 
 StepCallback = Callable[[int, Annealed], object]
-Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # features, their coefficients, the intercept
+Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # columns, their coefficients, the intercept
 
 
 def solve(
@@ -170,6 +170,8 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
         If it is below the number of included features.
     """
     what, k = "features" if problem.groups is None else "groups", settings.size
+    if problem.allowed is not None:
+        what += " that may be selected and vary"
     if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or more than available
         k = resolve_n_features(k, problem.n_units, what)  # type: ignore[arg-type]
     if 0 < k < problem.n_included:
@@ -210,14 +212,13 @@ def _start(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Starting coefficients of all features, and the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
-    if (
-        start is None
-        or (len(start[0]) and start[0][-1] >= shape[0])
-        or start[1].shape[1:] != shape[1:]
-    ):
+    if start is None or start[1].shape[1:] != shape[1:]:
         return None, None
+    _, position, before = np.intersect1d(
+        problem.columns(np.arange(shape[0])), start[0], return_indices=True
+    )
     coef = np.zeros(shape)
-    coef[start[0]] = start[1]
+    coef[position] = start[1][before]
     return coef, start[2]
 
 
@@ -247,9 +248,17 @@ def _anneal(
     if momentum is None:  # unstable with steps longer than the curvature allows
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
     coef, intercept = _start(design, problem, start)
-    counts = _counts(problem, settings, plan, sizes)
-    last = len(counts) - 1 - np.argmax(counts[::-1] == sizes[:, None], axis=1)
-    size_after, states = dict(zip(last.tolist(), sizes.tolist(), strict=True)), {}
+    size_after: dict[int, int] = {}
+    states: dict[int, Annealed] = {}
+
+    def counts_of(design: Design) -> np.ndarray:
+        n_units = problem.n_units
+        if problem.groups is None:  # without columns that are constant up to rounding
+            n_units = max(int(np.count_nonzero(design.inv)), int(sizes[-1]))
+        counts = _counts(n_units, settings, plan, sizes)
+        last = len(counts) - 1 - np.argmax(counts[::-1] == sizes[:, None], axis=1)
+        size_after.update(zip(last.tolist(), sizes.tolist(), strict=True))
+        return counts
 
     def after_step(step: int, state: Annealed) -> None:
         if step in size_after:  # the loop reuses its arrays
@@ -268,14 +277,18 @@ def _anneal(
     bar = (
         nullcontext()
         if settings.title is None
-        else progress_bar(title=settings.title, total=len(counts), shown=True)
+        else progress_bar(
+            title=settings.title,
+            total=len(_counts(problem.n_units, settings, plan, sizes)),
+            shown=True,
+        )
     )
     with bar as shown:
         anneal(
             design,
             problem.y,
             loss,
-            counts,
+            counts_of if isinstance(design, FirstReadDesign) else counts_of(design),
             sample_weight=weight,
             learning_rate=rate,
             prior=prior,
@@ -291,14 +304,12 @@ def _anneal(
     return states
 
 
-def _counts(
-    problem: FitProblem, settings: FitSettings, plan: Plan, sizes: np.ndarray
-) -> np.ndarray:
+def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) -> np.ndarray:
     """Number of features after each step: the schedule down to the largest size, then the others.
     With a refinement the schedule ends when the largest size is reached: a refit is better than
     further gradient steps.
     """
-    counts = step_counts(plan.schedule, problem.n_units, int(sizes[-1]), plan.n_steps)
+    counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
     return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])

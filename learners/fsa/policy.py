@@ -255,7 +255,7 @@ def decide(
         newton=newton,
         keeps_sparse=keeps_sparse,
         chooses_ridge=settings.chooses_ridge,
-        raw_ridge=settings.standardize and facts.sparse and settings.fit_prior is None,
+        raw_ridge=settings.standardize and facts.very_sparse and settings.fit_prior is None,
         search=search and plain and exchanges and not along_path,
         checks_swaps=exchanges and may_overfit and supported < MAX_CHECKED,
         alternatives=settings.names_alternatives

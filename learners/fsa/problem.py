@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import block_diag
+from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
 from ..common.columns import column_position, included_and_excluded
@@ -18,7 +19,7 @@ from ..designs.factory import as_out_of_core, local
 from ..objective.base import OffsetLoss, effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
-from ..sources.matrix import OutOfCoreMatrix
+from ..sources.matrix import PIECE_BYTES, OutOfCoreMatrix
 from .policy import Facts, Plan
 from .settings import Constraints
 
@@ -181,7 +182,7 @@ class FitProblem:
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
     def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """The problem with constraints.
+        """The problem with constraints. Groups and required columns keep their constant columns.
 
         Raises
         ------
@@ -207,9 +208,13 @@ class FitProblem:
         monotone = None if c.monotone is None else _directions(c.monotone, n, self.names)
         if monotone is not None and not piecewise:  # a sign is a bound
             bounds, monotone = _signs(monotone, bounds, n, self.names), None
-        allowed = None
-        if excluded.any():
-            allowed = np.flatnonzero(~excluded)
+        stays = ~excluded
+        if groups is None and self.allowed is not None:
+            varies = included.copy()
+            varies[self.allowed] = True
+            stays = stays & varies if (stays & varies).any() else stays
+        allowed = None if stays.all() else np.flatnonzero(stays)
+        if allowed is not None:
             included = included[allowed]
             bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
             monotone = None if monotone is None else monotone[allowed]
@@ -218,6 +223,33 @@ class FitProblem:
         return replace(
             self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone
         )
+
+
+def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
+    """Columns of data in memory that are not constant in the rows of positive weight: schedules,
+    sizes and criteria count columns. None for all, and if all are constant.
+
+    Only columns that are constant so far are read on: the first rows suffice for most data.
+
+    Examples
+    --------
+    >>> varying_columns(np.array([[1.0, 2.0], [1.0, 3.0]]), np.ones(2))
+    array([1])
+    """
+    (n, m), present = X.shape, weight > 0
+    if isinstance(X, OutOfCoreMatrix) or not present.any():
+        return None
+    if sp.issparse(X):
+        low, high = min_max_axis(X if present.all() else X[present], axis=0)
+        columns, start = np.flatnonzero(low == high), n
+    else:
+        row, start = X[present.argmax()], 0
+        columns = np.flatnonzero(np.isfinite(row))
+    while start < n and len(columns):
+        stop = start + max(1, PIECE_BYTES // (8 * len(columns)))
+        same = (X[start:stop, columns] == row[columns])[present[start:stop]].all(axis=0)
+        columns, start = columns[same], stop
+    return np.delete(np.arange(m), columns) if 0 < len(columns) < m else None
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:

@@ -11,7 +11,7 @@ from ..common.validation import check_sample_weight, rollback_on_error
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from ..sklearn_bases import with_callbacks
 from .estimators import FSAEstimator
-from .problem import FitProblem, check_data
+from .problem import FitProblem, check_data, varying_columns
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -155,7 +155,13 @@ class FSARanker(FSAEstimator):
             getattr(self, "feature_names_in_", None),
         )
         problem = FitProblem(
-            X, np.zeros((X.shape[0], 1)), self.loss_, weight, flat=True, names=names
+            X,
+            np.zeros((X.shape[0], 1)),
+            self.loss_,
+            weight,
+            flat=True,
+            names=names,
+            allowed=varying_columns(X, weight),
         )
         return (
             problem

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..sklearn_bases import BaseEstimator
 
-_MAX_STEPS = 50  # Newton steps of an intercept
+_N_STEPS = 20  # Newton steps of an intercept: a choice
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
 SecondOrder = tuple[
@@ -340,16 +340,10 @@ class BandedLoss(Loss):
         Of the band.
     """
 
-    has_curvature = True
-
     def __init__(self, base: Loss, centre: np.ndarray, half_width: float = 2.0) -> None:
         self.base = base
         self.centre = centre
         self.half_width = half_width
-
-    def _inside(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inside = self.centre + np.clip(scores - self.centre, -self.half_width, self.half_width)
-        return inside, scores - inside
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return self.value_and_gradient(y, scores, sample_weight)[0]
@@ -357,13 +351,11 @@ class BandedLoss(Loss):
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return self.value_and_gradient(y, scores, sample_weight)[1]
 
-    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.base.curvature(y, self._inside(scores)[0], sample_weight)
-
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        inside, beyond = self._inside(scores)
+        inside = self.centre + np.clip(scores - self.centre, -self.half_width, self.half_width)
+        beyond = scores - inside
         value, slope = self.base.value_and_gradient(y, inside, sample_weight)
         bend = self.base.curvature(y, inside, sample_weight) * beyond
         return value + float(np.vdot(slope + 0.5 * bend, beyond)), slope + bend
@@ -375,6 +367,16 @@ class BandedLoss(Loss):
         points = self.centre + self.half_width * np.linspace(-1.0, 1.0, 5)[:, None, None]
         one = np.ones(len(y))
         return np.max([self.base.curvature(y, np.broadcast_to(p, y.shape), one) for p in points], 0)
+
+
+def _shifted(name: str) -> Any:
+    """The method of that name of the base loss, at the scores plus the offset."""
+
+    def method(self: OffsetLoss, y: np.ndarray, scores: np.ndarray, *weight: np.ndarray) -> Any:
+        # Compiled losses need contiguous arrays
+        return getattr(self.base, name)(y.real.copy(), scores + y.imag, *weight)
+
+    return method
 
 
 class OffsetLoss(Loss):
@@ -395,58 +397,28 @@ class OffsetLoss(Loss):
         "several_classes",
         "redundant_outputs",
         "has_curvature",
-        "bounds_rows",
         "is_log_likelihood",
         "unknown_dispersion",
     )
+
+    value, row_values, gradient = map(_shifted, ("value", "row_values", "gradient"))
+    curvature, row_hessians = map(_shifted, ("curvature", "row_hessians"))
+    value_and_gradient, second_order = map(_shifted, ("value_and_gradient", "second_order"))
 
     def __init__(self, base: Loss) -> None:
         self.base = base
         self.__dict__.update({name: getattr(base, name) for name in self._same})
 
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return self.base.value(*_shifted(y, scores), sample_weight)
-
-    def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        return self.base.row_values(*_shifted(y, scores))
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.base.gradient(*_shifted(y, scores), sample_weight)
-
-    def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.base.curvature(*_shifted(y, scores), sample_weight)
-
-    def row_hessians(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> np.ndarray:
-        return self.base.row_hessians(*_shifted(y, scores), sample_weight)
-
-    def second_order(
-        self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
-    ) -> SecondOrder:
-        return self.base.second_order(*_shifted(y, scores), sample_weight)
-
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         constant = self.base.best_constant(y.real, sample_weight) - sample_weight @ y.imag
-        for _ in range(_MAX_STEPS if self.has_curvature else 0):
-            scores = np.broadcast_to(constant, y.shape)
-            slope = self.gradient(y, scores, sample_weight).sum(axis=0)
-            bend = self.curvature(y, scores, sample_weight).sum(axis=0)
-            step = np.clip(slope / np.maximum(bend, 1e-300), -1.0, 1.0)
-            constant = constant - step
-            if np.abs(step).max() < 1e-9:
-                break
+        for _ in range(_N_STEPS if self.has_curvature else 0):
+            at = np.broadcast_to(constant, y.shape), sample_weight
+            slope, bend = (f(y, *at).sum(axis=0) for f in (self.gradient, self.curvature))
+            constant = constant - np.clip(slope / np.maximum(bend, 1e-300), -1.0, 1.0)
         return constant
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
         return self.base.n_informative(y.real, weight)
-
-    def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        return self.base.curvature_bound(y.real)
-
-
-def _shifted(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return y.real.copy(), scores + y.imag  # compiled losses need contiguous arrays
 
 
 class MarginLoss(Loss):

@@ -53,16 +53,16 @@ class MeanLoss(Loss):
         return np.log(np.maximum(sample_weight @ y, 1e-300))
 
     def encode_targets(self, y: Any) -> Any:
+        if not 1.0 <= self.power <= 2.0:
+            raise ValueError(f"power={self.power!r} is not valid; expected a number from 1 to 2")
         values = np.asarray(y)
-        if values.dtype.kind not in "iuf" or not values.size:
-            return y
-        lowest = np.nanmin(values) if not np.isnan(values).all() else 0.0
+        numbers = values.dtype.kind in "iuf" and values.size
+        lowest = np.fmin.reduce(values, axis=None) if numbers else np.nan
         if lowest < 0 or (lowest == 0 and self.power >= 2.0):
-            raise ValueError(f"y holds {lowest:g}; expected {self.targets}, for loss={self.name!r}")
-        if not (values != 0).any():
+            raise ValueError(f"y holds {lowest:g}; expected {self.targets} for loss={self.name!r}")
+        if lowest == 0 and not values.any():
             raise ValueError(
-                f"y is 0 everywhere; expected some {self.targets.split(',')[0]} above 0 "
-                f"for loss={self.name!r}"
+                f"y is 0 everywhere; expected at least one positive number for loss={self.name!r}"
             )
         return y
 
@@ -72,15 +72,10 @@ class MeanLoss(Loss):
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
         # D^2: the share of the deviance that is explained, as of scikit-learn's d2_tweedie_score
         y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        mean = np.average(y, axis=0, weights=sample_weight)
-
-        def deviance(means: np.ndarray) -> float:
-            scores = np.log(np.maximum(means, 1e-300)).reshape(y.shape)
-            return float(np.average(self.row_values(y, scores), weights=sample_weight))
-
-        return 1.0 - deviance(np.asarray(prediction)) / max(
-            deviance(np.broadcast_to(mean, y.shape)), 1e-300
-        )
+        constant = np.broadcast_to(np.average(y, axis=0, weights=sample_weight), y.shape)
+        logs = [np.log(np.maximum(m, 1e-300)).reshape(y.shape) for m in (prediction, constant)]
+        left, whole = (np.average(self.row_values(y, f), weights=sample_weight) for f in logs)
+        return 1.0 - float(left) / max(float(whole), 1e-300)
 
 
 class PoissonLoss(MeanLoss):
@@ -91,7 +86,7 @@ class PoissonLoss(MeanLoss):
 
     name = "poisson"
     power = 1.0
-    targets = "counts, at least 0"
+    targets = "non-negative counts"
 
 
 class GammaLoss(MeanLoss):
@@ -103,7 +98,7 @@ class GammaLoss(MeanLoss):
     name = "gamma"
     unknown_dispersion = True
     power = 2.0
-    targets = "amounts, above 0"
+    targets = "positive amounts"
 
 
 class TweedieLoss(MeanLoss):
@@ -124,18 +119,10 @@ class TweedieLoss(MeanLoss):
 
     name = "tweedie"
     unknown_dispersion = True
-    targets = "amounts, at least 0"
+    targets = "non-negative amounts"
 
     def __init__(self, power: float = 1.5) -> None:
         self.power = power
-
-    def encode_targets(self, y: Any) -> Any:
-        if not 1.0 <= self.power <= 2.0:
-            raise ValueError(
-                f"power={self.power!r} of the Tweedie loss is not valid; "
-                "expected a number from 1 to 2"
-            )
-        return super().encode_targets(y)
 
 
 class NegativeBinomialLoss(MeanLoss):
@@ -149,7 +136,7 @@ class NegativeBinomialLoss(MeanLoss):
 
     name = "negative_binomial"
     power = 1.0
-    targets = "counts, at least 0"
+    targets = "non-negative counts"
 
     def __init__(self, dispersion: float = 1.0) -> None:
         self.dispersion = dispersion
@@ -171,8 +158,7 @@ class NegativeBinomialLoss(MeanLoss):
     def encode_targets(self, y: Any) -> Any:
         if not self.dispersion > 0.0:
             raise ValueError(
-                f"dispersion={self.dispersion!r} of the negative binomial loss is not valid; "
-                "expected a number above 0"
+                f"dispersion={self.dispersion!r} is not valid; expected a number above 0"
             )
         return super().encode_targets(y)
 

@@ -1,4 +1,4 @@
-"""Losses of numbers with outliers, and of quantiles."""
+"""Losses of numbers besides the squared one: counts, outliers, quantiles."""
 
 import numpy as np
 from scipy.special import expit

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +18,7 @@ from ..common.targets import (
     check_two_classes,
     class_codes,
     stream_codes,
+    weighted_classes,
 )
 from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import problem_size, values_of_rows
@@ -186,12 +187,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                     "class_weight='balanced' is not known on a stream; "
                     "expected a dict or sample_weight"
                 )
-            present = np.isin(self.classes_, y)
-            per_class = np.ones(len(self.classes_))
-            per_class[present] = compute_class_weight(
-                self.class_weight, classes=self.classes_[present], y=y
-            )
-            weight = weight * per_class[np.searchsorted(self.classes_, y)]
+            codes = np.searchsorted(self.classes_, y)
+            weight = weighted_classes(self.class_weight, self.classes_, codes, weight)
         X = canonical(sp.csr_array(X))
         if not X.data.all():  # stored zeros cause no update
             X = X.copy()

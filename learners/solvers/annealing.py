@@ -203,7 +203,7 @@ def anneal(
     design: Design,
     y: np.ndarray,
     loss: Loss,
-    counts: np.ndarray,
+    counts: np.ndarray | Callable[[Design], np.ndarray],
     *,
     sample_weight: np.ndarray,
     learning_rate: float | Callable[[Design, np.ndarray], float],
@@ -226,8 +226,9 @@ def anneal(
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss
-    counts : ndarray of int
-        Number of features (of groups, where given) left after each step; never rising.
+    counts : ndarray of int, or function
+        Number of features (of groups, where given) left after each step; never rising. A function
+        of the design is called after the first gradient.
     sample_weight : ndarray of shape (n_samples,)
         Sums to one: gradients are weighted means.
     learning_rate : float or function
@@ -271,16 +272,18 @@ def anneal(
     )
     if intercept is None:
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
-    state = Annealed(
-        design, np.arange(m), coef, np.array(intercept, dtype=float), np.full(m, len(counts))
-    )
+    state = Annealed(design, np.arange(m), coef, np.array(intercept, dtype=float), np.zeros(m, int))
     rest = _Remaining(groups, fixed, np.zeros_like(coef) if momentum else None)
     eta = _StepSize(learning_rate, state, from_zero)
 
+    def evaluated() -> tuple[np.ndarray, np.ndarray, float]:
+        return state.design.scores_and_gradient(state.coef, state.intercept, loss, y, sample_weight)
+
+    first = evaluated()
+    counts = counts(design) if callable(counts) else counts
+    state.dropped_at[:] = len(counts)
     for step, count in enumerate(counts):
-        gradient, residual_sum, value = state.design.scores_and_gradient(
-            state.coef, state.intercept, loss, y, sample_weight
-        )
+        gradient, residual_sum, value = evaluated() if step else first
         state.loss_curve.append(value)
         if not np.isfinite(value):
             raise FloatingPointError(

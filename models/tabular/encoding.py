@@ -385,6 +385,25 @@ def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
     return np.array([order.get(word, np.nan) for word in words], np.float64)
 
 
+def offsets(values: pd.Series, link: str) -> np.ndarray:
+    """Offsets of the scores: the numbers of a column, or the logarithms of exposures ("log").
+
+    Raises
+    ------
+    ValueError
+        For a cell that is not a finite number, or not a positive exposure.
+    """
+    numbers = to_numbers(values)
+    bad = np.flatnonzero(~np.isfinite(numbers) | ((numbers <= 0) & (link == "log")))
+    if len(bad):
+        what, expected = ("exposure", "positive") if link == "log" else ("offset", "finite")
+        raise ValueError(
+            f"{what} {values.name!r}: {values.iloc[bad[0]]!s} in row {bad[0] + 1}; "
+            f"expected {expected} numbers"
+        )
+    return np.log(numbers) if link == "log" else numbers
+
+
 def logarithm(numbers: np.ndarray) -> np.ndarray:
     """Return natural logarithms; NaN for numbers not above 0."""
     return np.log(np.where(numbers > 0, numbers, np.nan))

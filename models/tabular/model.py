@@ -12,7 +12,7 @@ from ... import __version__
 from ...learners.common.additive import AdditiveModel, class_probabilities
 from ...learners.common.columns import feature_names
 from ..files import ModelFile, check_array
-from .encoding import CATEGORY, TableEncoding
+from .encoding import CATEGORY, TableEncoding, offsets
 
 TASKS = ("classification", "regression", "ranking")
 LINKS = ("identity", "log")
@@ -51,6 +51,8 @@ class TabularModel(ModelFile):
     flip, slope : float, default 0.0 and 1.0
         Of the probabilities flip + (1 - 2 flip) / (1 + exp(-slope score)) of two classes, or
         softmax(slope scores).
+    offset : (str, str) or None, default None
+        Column of a table that is added to the scores ("identity"), or its logarithm ("log").
     about : dict, optional
         Further entries of the file: the estimator, the version of the package, scores.
 
@@ -78,6 +80,7 @@ class TabularModel(ModelFile):
     encoding: TableEncoding | None = None
     flip: float = 0.0
     slope: float = 1.0
+    offset: tuple[str, str] | None = None
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -87,7 +90,11 @@ class TabularModel(ModelFile):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, encoding: TableEncoding | None = None, **about: Any
+        cls,
+        estimator: Any,
+        encoding: TableEncoding | None = None,
+        offset: tuple[str, str] | None = None,
+        **about: Any,
     ) -> Self:
         """Create a model from a fitted estimator.
 
@@ -98,6 +105,8 @@ class TabularModel(ModelFile):
         encoding : TableEncoding or None, default None
             Encoding of the table that it was fitted to; only the columns that the model uses are
             kept.
+        offset : (str, str) or None, default None
+            As above; required if the estimator was fitted with an offset.
         **about
             Further JSON entries of the file.
 
@@ -117,6 +126,11 @@ class TabularModel(ModelFile):
             raise ValueError(
                 f"{estimator!r} is not a fitted linear or piecewise-linear selector: "
                 "expected coef_ or responses_"
+            )
+        if getattr(estimator, "_has_offset", False) and offset is None:
+            raise ValueError(
+                "the estimator was fitted with an offset; "
+                "expected offset=(column, 'identity' or 'log')"
             )
         additive = AdditiveModel.from_estimator(estimator)
         names = tuple(str(name) for name in feature_names(estimator))
@@ -145,6 +159,7 @@ class TabularModel(ModelFile):
             encoding,
             flip,
             slope,
+            offset,
             about,
         )
 
@@ -181,6 +196,11 @@ class TabularModel(ModelFile):
             As in the estimator; one column for two classes.
         """
         scores = self.additive.scores(self._matrix(X))
+        if self.offset is not None:
+            name, link = self.offset
+            if name not in getattr(X, "columns", ()):
+                raise ValueError(f"the table has no column {name!r}, which the model needs")
+            scores = scores + offsets(X[name], link)[:, None]
         if self.classes is not None and len(self.classes) == 2 and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -256,6 +276,7 @@ class TabularModel(ModelFile):
             "probabilities": self.probabilities,
             "flip": self.flip,
             "slope": self.slope,
+            "offset": self.offset,
             "columns": self.columns,
             "about": self.about,
             "classes": None
@@ -314,6 +335,7 @@ class TabularModel(ModelFile):
             encoding,
             flip,
             slope,
+            None if header.get("offset") is None else tuple(header["offset"]),
             dict(header["about"]),
         )
 

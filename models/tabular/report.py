@@ -20,7 +20,10 @@ REPORT_FILES = ("select.json", "select.html")
 N_ROWS = 11  # explained rows: a choice
 _MAX_SHOWN = 12  # classes in the confusion matrix
 MAX_PICTURES = 30  # response curves and bars; the table lists all columns
-_LONG = {"R2": "R² (share of the variance explained)"}
+_LONG = {
+    "R2": "R² (share of the variance explained)",
+    "D2": "D² (share of the deviance explained)",
+}
 
 
 _RULES = {
@@ -294,7 +297,8 @@ def _responses(selection: Selection) -> str:
     elif classes:
         legend = f" The score is the log odds of {classes[1]!s}."
     else:
-        legend = " The score is the prediction."
+        log = selection.model.loss_.link == "log"
+        legend = f" The score is the {'logarithm of the ' if log else ''}prediction."
     words = (
         "Contribution to the score against the value of the column, from its 1st to its "
         "99th percentile; 0 at its mean. "
@@ -333,7 +337,8 @@ def _rows(selection: Selection) -> str:
     o = (added.sum(axis=1) + additive.intercept).argmax(axis=1)  # the score of the predicted class
     added -= added.mean(axis=0)
     scores = added.sum(axis=1)[np.arange(len(o)), o]
-    predicted, body = selection.model.predict(rows.X), ""
+    shift = {} if rows.offset is None else {"offset": rows.offset}
+    predicted, body = selection.model.predict(rows.X, **shift), ""
     for i in np.argsort(scores, kind="stable")[
         np.unique(np.linspace(0, len(scores) - 1, N_ROWS).astype(int))
     ]:

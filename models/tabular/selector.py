@@ -80,6 +80,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Fit a score card of ``n_features_to_select`` rules: two classes.
     keep_rare : bool, default False
         Keep classes with a single row, which makes cross-validation impossible.
+    offset, exposure : str or None, default None
+        Column that is added to the score, or whose logarithm is: rows to predict need it too.
     weight, row_groups, time : str or None, default None
         Columns of the sample weights; of the groups of rows that stay in the same fold; and of the
         order of the rows, so that each fold is predicted from earlier ones.

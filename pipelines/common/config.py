@@ -49,12 +49,21 @@ def read_tables(path: Path) -> dict[str, Any]:
     """
     try:
         raw = path.read_text(encoding="utf-8")
-        entries = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw)
+        is_json = path.suffix.lower() == ".json"
+        entries = json.loads(raw, object_pairs_hook=_distinct) if is_json else tomllib.loads(raw)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
     if not isinstance(entries, dict):
         raise ValueError(f"{path}: the file: expected settings by name")
     return entries
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object without repeated names, as TOML requires."""
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{max(names, key=names.count)!r} is set twice; expected one value")
+    return dict(pairs)
 
 
 def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:

@@ -448,7 +448,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
         categories = {
             c["id"]: {**c, "keypoints": [str(k) for k in c["keypoints"]]}
             for c in coco["categories"]
-            if "keypoints" in c
+            if c.get("keypoints")
         }
         for c in categories.values():
             if len(set(c["keypoints"])) < len(c["keypoints"]):
@@ -475,7 +475,7 @@ def coco_objects(
             if a["category_id"] not in names_of:
                 continue
             where, names = f"annotation {a.get('id', '')}", names_of[a["category_id"]]
-            values = np.array(a.get("keypoints", []), float)
+            values = np.array(a.get("keypoints") or [], float)
             if (
                 len(values) not in (0, 3 * len(names))
                 or not np.isfinite(values).all()

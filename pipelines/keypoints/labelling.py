@@ -145,14 +145,16 @@ class LabelFolder:
                 raise ValueError(
                     f"{where}: expected at least two points inside {width} x {height} pixels"
                 )
-            margin = max(_MARGIN * float(np.ptp(xy, axis=0).max()), 1.0)
-            low, high = xy.min(axis=0) - margin, xy.max(axis=0) + margin
+            low_xy, high_xy = xy.min(axis=0), xy.max(axis=0)
+            margin = max(_MARGIN * float((high_xy - low_xy).max()), 1.0)
+            low, high = low_xy - margin, high_xy + margin
             if entry.get("bbox"):
                 box = np.array(entry["bbox"], float)
-                low, high = (
-                    np.fmin(xy.min(axis=0), box[:2]),
-                    np.fmax(xy.max(axis=0), box[:2] + box[2:]),
-                )
+                if box.shape != (4,) or not np.isfinite(box).all():
+                    raise ValueError(f"{where}: expected a bbox of four finite numbers")
+                corners = np.stack([box[:2], box[:2] + box[2:]])
+                corners = np.clip(corners, -0.5, [width - 0.5, height - 0.5])
+                low, high = np.minimum(low_xy, corners[0]), np.maximum(high_xy, corners[1])
             entries.append(
                 (values.round(2).ravel().tolist(), np.append(low, high - low).round(2).tolist())
             )

@@ -142,10 +142,12 @@ async def _answer(pool: WorkerPool, request: Request, kind: str, report: Progres
 async def _run(
     pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback
 ) -> bytes:
-    """Let a worker answer; without an upload, that of the request is read once a worker is free."""
-    async with pool.turn() as worker:
-        upload = upload or await read_upload(request, LIMITS[kind])
-        return await _while_connected(request, worker.run(kind, upload, report))
+    """Let a worker answer; without an upload, that of the request is read first, so that slow
+    clients keep no worker waiting."""
+    with pool.room() as hold:
+        upload = upload or await read_upload(request, LIMITS[kind], hold)
+        async with pool.turn() as worker:
+            return await _while_connected(request, worker.run(kind, upload, report))
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:

@@ -11,10 +11,10 @@ import signal
 import tempfile
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,7 +23,15 @@ from typing import Any
 from ...models.messages import plain, short
 from ..common.samples import sample
 from .answers.fields import Fields
-from .answers.limits import LIMITS, MAX_WAITING, MEMORY, PREPARE_SECONDS, WAIT_SECONDS, RequestError
+from .answers.limits import (
+    LIMITS,
+    MAX_HELD,
+    MAX_WAITING,
+    MEMORY,
+    PREPARE_SECONDS,
+    WAIT_SECONDS,
+    RequestError,
+)
 from .uploads import Upload
 
 TABS = ("faces", "camera", "motion", "pets", "select")
@@ -125,7 +133,7 @@ class WorkerPool:
 
     def __init__(self, n_workers: int, memory: int = MEMORY):
         self.n_workers, self.memory = n_workers, memory
-        self.waiting = self.running = 0
+        self.waiting = self.running = self.held = 0
         self.workers: set[Worker] = set()
         self._idle: asyncio.LifoQueue[Worker] = asyncio.LifoQueue()
         self._closed = False
@@ -143,8 +151,7 @@ class WorkerPool:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Worker]:
-        """Wait for a worker; the file of a request is read afterwards, so that only a few are held
-        in memory.
+        """Wait for a worker.
 
         Raises
         ------
@@ -177,6 +184,28 @@ class WorkerPool:
                 worker = Worker(self.memory)
             if not self._closed:
                 self._add(worker)
+
+    @contextmanager
+    def room(self) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of an upload in memory, as they arrive, until its answer.
+
+        Raises
+        ------
+        RequestError
+            With status 503, if all uploads together need too much memory.
+        """
+        mine = 0
+
+        def hold(n_bytes: int) -> None:
+            nonlocal mine
+            mine, self.held = mine + n_bytes, self.held + n_bytes
+            if self.held > MAX_HELD:
+                raise RequestError(503, "busy: many uploads are waiting; try again in a minute")
+
+        try:
+            yield hold
+        finally:
+            self.held -= mine
 
     def _add(self, worker: Worker) -> None:
         self.workers.add(worker)

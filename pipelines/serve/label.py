@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import IO, Any
+from zlib import crc32
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -15,11 +16,12 @@ from starlette.routing import Route
 
 from ...models.messages import plain, short
 from ..keypoints.labelling import LabelFolder
-from .answers.limits import MIB, RequestError
+from .answers.limits import MIB, UPLOAD_SECONDS, RequestError
 from .jobs import WorkerPool
 from .uploads import Upload, plain_name
 
 _BODY = 4 * MIB  # of the labels of one image
+_UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 
 
 class Labelling:
@@ -81,6 +83,11 @@ class Labelling:
             self._training.wait()
 
 
+def _version(objects: list[dict[str, Any]] | None) -> float:
+    """Fingerprint of the labels of an image, which :func:`save` compares."""
+    return float(crc32(json.dumps(objects, sort_keys=True).encode()))
+
+
 def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     """Return the endpoints; the pool's workers decode images and compute the proposals."""
     labels = labelling.labels
@@ -110,24 +117,36 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
         record |= {"labelled": labelled is not None, "training": state} | (
             {} if known is None else {"objects": known}
         )
+        record["version"] = _version(labelled)
         return JSONResponse(plain(record))
 
     async def save(request: Request) -> Response:
         path, body = _picture(request), b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _BODY:
-                raise RequestError(413, f"too many labels: expected at most {_BODY // MIB} MiB")
-        before = labels.labels.get(path.name)
-        _refresh(path)
-        if labels.labels.get(path.name) != before:
-            raise RequestError(
-                409,
-                f"{path.name}: another program has changed its labels; reload the image",
-            )
         try:
-            labels.save(path, json.loads(body)["objects"])
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError):
+            async with asyncio.timeout(UPLOAD_SECONDS):
+                async for part in request.stream():
+                    body += part
+                    if len(body) > _BODY:
+                        raise RequestError(
+                            413, f"too many labels: expected at most {_BODY // MIB} MiB"
+                        )
+        except TimeoutError:
+            raise RequestError(
+                408, f"the labels did not arrive within {UPLOAD_SECONDS:.0f} seconds"
+            ) from None
+        before = _version(labels.labels.get(path.name))
+        _refresh(path)
+        try:
+            # As floats, numbers of any length are parsed in linear time
+            record = json.loads(body, parse_int=float)
+            if record.get("version", before) != _version(labels.labels.get(path.name)):
+                raise RequestError(
+                    409,
+                    f"{path.name}: another program or window has changed its labels; "
+                    "reload the image",
+                )
+            labels.save(path, record["objects"])
+        except (LookupError, TypeError, AttributeError, RecursionError, *_UNREADABLE):
             raise RequestError(
                 400, f"{path.name}: expected a JSON object with objects and their keypoints"
             ) from None

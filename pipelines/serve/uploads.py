@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,14 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from .answers.limits import FIELD_BYTES, MIB, UPLOAD_SECONDS, Limit, RequestError
+from .answers.limits import (
+    FIELD_BYTES,
+    MIB,
+    STALL_SECONDS,
+    UPLOAD_SECONDS,
+    Limit,
+    RequestError,
+)
 
 _FORM_BYTES = 256 * 1024  # of a form without its file
 _DISCARD_SECONDS = 20.0
@@ -49,8 +56,9 @@ def check_head(request: Request, limit: Limit) -> None:
         _check_size(int(announced) - _FORM_BYTES, limit)
 
 
-async def read_upload(request: Request, limit: Limit) -> Upload:
-    """Read the form of a request: one file, ``file``, and fields of text.
+async def read_upload(request: Request, limit: Limit, hold: Callable[[int], object]) -> Upload:
+    """Read the form of a request: one file, ``file``, and fields of text; ``hold`` gets the number
+    of bytes of each part.
 
     Raises
     ------
@@ -63,14 +71,20 @@ async def read_upload(request: Request, limit: Limit) -> Upload:
         async for part in request.stream():
             n_bytes += len(part)
             _check_size(n_bytes - _FORM_BYTES, limit)
+            hold(len(part))
+            clock.reschedule(min(end, now() + STALL_SECONDS))
             yield part
 
+    now = asyncio.get_running_loop().time
+    end = now() + UPLOAD_SECONDS
     try:
-        async with asyncio.timeout(UPLOAD_SECONDS):
+        async with asyncio.timeout_at(now() + STALL_SECONDS) as clock:
             form = await _InMemory(request.headers, stream(), **_FORM_LIMITS).parse()
     except TimeoutError:
         raise RequestError(
-            408, f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds"
+            408,
+            f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds, or stopped for "
+            f"{STALL_SECONDS:.0f}",
         ) from None
     # ValueError: raised by older versions of python-multipart
     except (MultiPartException, KeyError, ValueError) as error:

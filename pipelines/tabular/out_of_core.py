@@ -102,11 +102,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
         decided = to_table(some, request=request, notes=[])
     whole = decided
     if len(some) < n:
-        needed = [
-            name
-            for name in (request.target, request.row_groups, request.weight, request.time)
-            if name
-        ]
+        needed = [*filter(None, [request.target]), *request.of_rows.values()]
         frame, plain = (
             _frame(path, parts, needed, 1),
             replace(request, include=(), exclude=(), kinds=()),

@@ -17,6 +17,7 @@ from ...models.tabular.encoding import BLOCK, TableEncoding, as_words
 from ...models.tabular.fitting.frames import (
     check_names,
     labels_of,
+    offset_of,
     rows_with_target,
     table_from_frame,
     target_of,
@@ -106,9 +107,8 @@ def in_file(path: Path | str) -> Iterator[None]:
 
 def _special(request: Request) -> list[tuple[str, list[str]]]:
     """Columns that a table of numbers cannot have, by the options that name them."""
-    named = {"--row-groups": request.row_groups, "--weight": request.weight, "--time": request.time}
     return [
-        *((option, [name] if name else []) for option, name in named.items()),
+        *((f"--{option.replace('_', '-')}", [name]) for option, name in request.of_rows.items()),
         ("--as", list(request.kinds)),
     ]
 
@@ -161,7 +161,8 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         y = read_target(target_of(frame, request.target)) if y is None else y
         rows = rows_with_target(y, [])
         X = table.encoding.encode(frame.iloc[rows])
-        weight = weights(frame, request.weight, rows)
+        weight, shift = weights(frame, request.weight, rows), table.offset_column
+        offset = None if shift is None else offset_of(frame, *shift, rows)
     y = labels_of(y, rows)
     if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
         raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
@@ -176,6 +177,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         notes=notes,
         rows=rows,
         weight=weight,
+        offset=offset,
     )
 
 

@@ -5,8 +5,10 @@ import io
 import multiprocessing
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import joblib
+import laws
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,7 +19,6 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-pytestmark = pytest.mark.slow
 RNG = np.random.default_rng(0)
 X = RNG.integers(-40, 40, (90, 8)) / 8.0  # exact in every type of float
 FUNCTION = X[:, 1] - 2 * X[:, 4] + 0.5 * X[:, 6]
@@ -141,6 +142,7 @@ def formed(change, path):
     return np.load(path, mmap_mode="r") if change is None else change(X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_forms_of_the_data(tally, tmp_path, name):
@@ -183,6 +185,7 @@ def unsorted(A):
     return np.concatenate([np.arange(a, b)[::-1] for a, b in zip(A.indptr, A.indptr[1:])])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "name", [name for name in ESTIMATORS if get_tags(make(name)).input_tags.sparse]
@@ -233,6 +236,7 @@ LABELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_forms_of_the_targets(tally, name):
@@ -252,6 +256,7 @@ def test_forms_of_the_targets(tally, name):
     tally.check("laws of estimators")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_order_scale_weights_and_copies(tally, name):
@@ -360,6 +365,7 @@ def refused(note, law, use):
     note(law, call)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_bad_data(tally, name):
@@ -402,6 +408,7 @@ def fit_in_child(name, queue):
     queue.put(answer(fitted(name, X, target(name)), X))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_threads_and_forks(tally, name):
@@ -435,3 +442,26 @@ def test_threads_and_forks(tally, name):
     if "fork" in multiprocessing.get_all_start_methods():
         tally.attempt("threads and forks", f"{name}, fork", fork)
     tally.check("threads and forks")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
+@pytest.mark.parametrize("name", laws.ESTIMATORS)
+def test_invariance(tally, name, seed):
+    """Every law of the table, for each estimator that does not depart from it by design."""
+    for law in laws.LAWS:
+        failure = "" if laws.stated(law, name) else laws.broken(law, name, seed)
+        if failure != "":  # it applies
+            tally.note("invariance", f"{name}, {law}", failure)
+    tally.check("invariance")
+
+
+def test_exceptions_are_on_the_page():
+    """Estimators and laws of the table are known, and each estimator has its rows on the page."""
+    page = (Path(__file__).parents[2] / "docs" / "invariance.md").read_text(encoding="utf-8")
+    for names, departures in laws.STATED.items():
+        assert set(departures.split(", ")) <= set(laws.LAWS), departures
+        for name in names.replace(",", " ").split():
+            assert f"{name}" in page, name

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....learners.common.additive import AdditiveModel
 from ....learners.common.columns import feature_names
+from ..encoding import NUMBER
 from ..model import TabularModel
 from .features import Feature, features_of_encoding, transformed
 from .formula import Expression, Formula
@@ -65,8 +66,15 @@ def formula_of(model: Any) -> Formula:
     terms = _terms(additive, features)
     used = [features[number] for number in additive.selected]
     kinds = {feature.column: feature.cell_kind for feature in used}
+    styles = {feature.column: feature.style for feature in used}
     if mixed := [feature.column for feature in used if feature.cell_kind != kinds[feature.column]]:
         raise ValueError(f"column {mixed[0]!r} is read as text and as numbers: cannot be exported")
+    if kept.offset is not None:
+        name, link = kept.offset
+        cell, nan = ("cell", name, 0.0), float("nan")
+        value = ("if", ("<", 0.0, cell), ("log", cell), nan) if link == "log" else cell
+        kinds[name], styles[name] = NUMBER, ""
+        terms += ((name, (("if", ("empty", name), nan, value),) * additive.responses.shape[2]),)
     intercept = tuple(np.atleast_1d(np.asarray(additive.intercept, float)).tolist())
     n, classes = len(intercept), None if kept.classes is None else tuple(kept.classes.tolist())
     outputs = ("",) if n == 1 else tuple(map(str, classes or range(1, n + 1)))
@@ -76,7 +84,7 @@ def formula_of(model: Any) -> Formula:
     more, results = _meaning(kept, list(scores), outputs)
     return Formula(
         columns=kinds,
-        styles={feature.column: feature.style for feature in used},
+        styles=styles,
         inputs=inputs,
         outputs=outputs,
         classes=classes,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ...messages import first_of, suggestion
-from ..encoding import TableEncoding, as_words, days, to_numbers
+from ..encoding import TableEncoding, as_words, days, offsets, to_numbers
 from .leaks import gap_leaks
 from .options import SelectionOptions
 from .table import KINDS, Table, encode_frame, numbers_rows, read_target, skewed_columns
@@ -44,13 +44,12 @@ def table_from_frame(
     if y.dtype != object and values.dtype.kind not in "biuf":
         notes.append(f"the target {values.name!r} holds numbers with thousands separators")
     weight = weights(frame, request.weight, rows)
-    row_groups = _row_groups(frame, request.row_groups, rows)
+    row_groups, shift = _row_groups(frame, request.row_groups, rows), request.offset_column
     times = _times(frame, request.time, rows, request.dates or "")
 
-    of_rows = {request.row_groups, request.weight} | (
-        {target} if isinstance(target, str) else set()
-    )
-    usable_names = [name for name in frame.columns if name not in of_rows]
+    others = {request.row_groups, request.weight, request.offset, request.exposure}
+    others |= {target} if isinstance(target, str) else set()
+    usable_names = [name for name in frame.columns if name not in others]
     check_names(usable_names, request.include, request.exclude)
     excluded = set(request.exclude)
     columns = frame[[name for name in usable_names if name not in excluded]]
@@ -88,6 +87,8 @@ def table_from_frame(
         rows=rows,
         row_groups=row_groups,
         weight=weight,
+        offset=None if shift is None else offset_of(frame, *shift, rows),
+        offset_column=shift,
         times=times,
         skewed=skewed,
     )
@@ -147,6 +148,12 @@ def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarr
             f"--weight {name}: {cell!s} in row {row + 1}; expected non-negative numbers, not all 0"
         )
     return weight
+
+
+def offset_of(frame: pd.DataFrame, name: str, link: str, rows: np.ndarray) -> np.ndarray:
+    """Return the offsets of some rows, see :func:`.offsets`."""
+    check_column(name, list(frame.columns), "--exposure" if link == "log" else "--offset")
+    return offsets(frame[name], link)[rows]
 
 
 def _row_groups(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:

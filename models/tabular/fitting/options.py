@@ -4,7 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
+from itertools import product
 from typing import Any, Literal, Self, TypeAlias
+
+from ....learners.objective.losses import LOSSES
 
 Words = Sequence[str]
 Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
@@ -137,6 +140,16 @@ class SelectionParameters:
     weight: str | None = field(
         default=None, metadata=_rows(metavar="COLUMN", help="Column of sample weights.")
     )
+    offset: str | None = field(
+        default=None,
+        metadata=_rows(metavar="COLUMN", help="Column that is added to the score (regression)."),
+    )
+    exposure: str | None = field(
+        default=None,
+        metadata=_rows(
+            metavar="COLUMN", help="Column whose logarithm is the offset, such as years."
+        ),
+    )
     row_groups: str | None = field(
         default=None,
         metadata=_rows(
@@ -190,8 +203,8 @@ class SelectionOptions(SelectionParameters):
             )
         if self.card and k == "auto":
             raise ValueError("-k auto: not available for a score card; expected a number of rules")
-        tests = {"--fdr": self.fdr is not None, "--intervals": self.intervals}
-        not_for_cards = {
+        chosen: dict[str, object] = {
+            "--card": self.card,
             "--response piecewise": self.response != "linear",
             "--monotone": self.monotone,
             "--bounds": self.bounds,
@@ -199,24 +212,26 @@ class SelectionOptions(SelectionParameters):
             "--group": self.group,
             "--loss": self.loss != "auto",
             "--class-weight": self.class_weight,
-            **tests,
+            "--offset": self.offset is not None,
+            "--exposure": self.exposure is not None,
+            "--fdr": self.fdr is not None,
+            "--intervals": self.intervals,
+            "--weight": self.weight is not None,
+            "--row-groups": self.row_groups is not None,
+            "--time": self.time is not None,
         }
-        for option, given in not_for_cards.items():
-            if self.card and given:
-                raise ValueError(
-                    f"--card: {option} is not available for score cards; expected only one of them"
-                )
-        for option, given in tests.items():
-            if given and self.weight is not None:
-                raise ValueError(
-                    f"{option}: not available with --weight; expected only one of them"
-                )
+        exclusive = [
+            *(("--card", option) for option in list(chosen)[1:12]),
+            *product(("--fdr", "--intervals"), ("--weight", "--offset", "--exposure")),
+            ("--intervals", "--response piecewise"),
+            ("--exposure", "--offset"),
+            ("--time", "--row-groups"),
+        ]
+        for option, other in exclusive:
+            if chosen[option] and chosen[other]:
+                raise ValueError(f"{option}: not available with {other}; expected only one of them")
         if self.fdr is not None and not 0 < self.fdr < 1:
             raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
-        if self.intervals and self.response != "linear":
-            raise ValueError(
-                "--intervals: not available with --response piecewise; expected only one of them"
-            )
         lists = {
             "--monotone": self.monotone,
             "--bounds": self.bounds,
@@ -235,13 +250,29 @@ class SelectionOptions(SelectionParameters):
                 raise ValueError(
                     f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}"
                 )
-        if self.row_groups is not None and self.time is not None:
-            raise ValueError("--time: not available with --row-groups; expected only one of them")
 
     @property
     def keep_missing(self) -> bool:
         """Whether missing numbers have a response instead of being imputed with the median."""
         return self.card or self.response == "piecewise"
+
+    @property
+    def offset_column(self) -> tuple[str, str] | None:
+        """The column of the offset and its link: "log" for exposures, else "identity"."""
+        name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
+        return None if name is None else (name, link)
+
+    @property
+    def of_rows(self) -> dict[str, str]:
+        """The options that name a column about the rows, such as weights, and the column."""
+        names = ("row_groups", "weight", "offset", "exposure", "time")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def measure(self) -> str | None:
+        """The score that chooses the size, by default D^2 for a loss with a log link."""
+        log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
+        return "d2" if self.scoring is None and log_link else self.scoring
 
     def record(self) -> dict[str, Any]:
         """The options for JSON; None for those that are not set."""

@@ -91,7 +91,7 @@ class Selection:
     def add_certainty(self) -> None:
         """Add p-values, and the requested intervals, to the columns; explain missing ones in the
         notes."""
-        if self.request.card or self.table.weight is not None:
+        if self.request.card or self.table.fit_options:  # not valid with weights or offsets
             return
         from .inference import add_certainty
 
@@ -126,6 +126,7 @@ class Selection:
         return TabularModel.from_estimator(
             self.model,
             self.table.encoding,
+            self.table.offset_column,
             target=target,
             n_rows=len(self.table.y),
             scores=self.validation.scores,
@@ -245,6 +246,8 @@ def select_table(
     """
     table, task = _with_task(table, request)
     check_score(request.scoring, task)
+    if request.offset_column is not None and task != "regression":
+        raise ValueError("--offset, --exposure: not available here; expected --task regression")
     sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
     if test is not None:
@@ -274,7 +277,7 @@ def select_table(
         selection.add_certainty()
     if test is not None and selection.validation.scores:
         predicted = HeldOut.of(selection.model, test.with_logarithms(selection.logarithms))
-        selection.validation.scores["test"] = measures(task, predicted, request.scoring)
+        selection.validation.scores["test"] = measures(task, predicted, request.measure)
     return selection
 
 
@@ -475,7 +478,7 @@ def _stability(
         return np.full(n_columns, np.nan), None
     list(progress([None], "random halves of the rows"))
     stability = selection_stability(
-        model, table.X, y, N_HALVES, resample="half", sample_weight=table.weight, random_state=seed
+        model, table.X, y, N_HALVES, resample="half", random_state=seed, **table.fit_options
     )
     first = np.unique(table.encoding.groups, return_index=True)[1]
     return np.maximum.reduceat(stability.frequency, first), float(stability.kappa)

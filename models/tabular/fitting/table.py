@@ -119,6 +119,10 @@ class Table:
         Rows that stay together in cross-validation.
     weight : ndarray of shape (n_rows,) or None
         Sample weights.
+    offset : ndarray of shape (n_rows,) or None
+        Added to the scores.
+    offset_column : (str, str) or None
+        See :class:`.Request`.
     times : ndarray of shape (n_rows,) or None
         Times that order the rows.
     duplicate_of : ndarray of shape (n_rows,), int, or None
@@ -137,6 +141,8 @@ class Table:
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, int))
     row_groups: np.ndarray | None = None
     weight: np.ndarray | None = None
+    offset: np.ndarray | None = None
+    offset_column: tuple[str, str] | None = None
     times: np.ndarray | None = None
     duplicate_of: np.ndarray | None = None
     skewed: tuple[str, ...] = ()
@@ -147,6 +153,12 @@ class Table:
         """Names of the columns in use."""
         return [column.name for column in self.encoding.columns]
 
+    @property
+    def fit_options(self) -> dict[str, Any]:
+        """Weights and offsets for ``fit``, if any."""
+        given = {"sample_weight": self.weight, "offset": self.offset}
+        return {name: values for name, values in given.items() if values is not None}
+
     def columns_of(self, names: Collection[str]) -> np.ndarray:
         """A mask of the matrix columns that encode some columns of the table."""
         wanted = set(names)
@@ -156,7 +168,7 @@ class Table:
 
     def take(self, rows: np.ndarray) -> Table:
         """Return the table of some rows."""
-        per_row = ("X", "y", "rows", "row_groups", "weight", "times", "duplicate_of")
+        per_row = ("X", "y", "rows", "row_groups", "weight", "offset", "times", "duplicate_of")
         parts = {
             name: value[rows]
             for name in per_row

@@ -16,6 +16,7 @@ from ....learners import FSAClassifier, FSAPath, ScoreCardClassifier
 from ....learners.common.additive import class_probabilities
 from ....learners.model_selection.calibration import calibrate
 from ....learners.model_selection.size import MIN_PROBABILITY, beats_constant, choose_size
+from ....learners.objective.losses import Loss, regression_loss
 from ..encoding import CATEGORY, ColumnEncoding, TableEncoding
 from .options import SelectionOptions
 from .settings import make_model
@@ -130,6 +131,8 @@ class HeldOut:
         Whether the probabilities are calibrated, and not only a ranking.
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
         Scores of a classifier that can be calibrated.
+    loss : Loss or None
+        A loss with a log link, whose deviance is the loss of a row; None: the squared error.
     """
 
     y: np.ndarray
@@ -139,13 +142,17 @@ class HeldOut:
     probabilities: np.ndarray | None = None
     calibrated: bool = True
     scores: np.ndarray | None = None
+    loss: Loss | None = None
 
     @classmethod
     def of(cls, model: Any, table: Table) -> Self:
         """Predict the rows of a table with a fitted estimator."""
-        predicted, classes = model.predict(table.X), getattr(model, "classes_", None)
+        shift = {} if table.offset is None else {"offset": table.offset}
+        predicted, classes = model.predict(table.X, **shift), getattr(model, "classes_", None)
         if classes is None:
-            return cls(table.y, predicted, table.weight)
+            loss = getattr(model, "loss_", None)
+            loss = loss if getattr(loss, "link", "") == "log" else None
+            return cls(table.y, predicted, table.weight, loss=loss)
         if hasattr(model, "predict_proba"):
             by_class = isinstance(model, FSAClassifier)
             return cls(
@@ -153,10 +160,10 @@ class HeldOut:
                 predicted,
                 table.weight,
                 classes,
-                model.predict_proba(table.X),
-                scores=model.decision_function(table.X) if by_class else None,
+                model.predict_proba(table.X, **shift),
+                scores=model.decision_function(table.X, **shift) if by_class else None,
             )
-        p = class_probabilities(model.decision_function(table.X))
+        p = class_probabilities(model.decision_function(table.X, **shift))
         return cls(table.y, predicted, table.weight, classes, p, calibrated=False)
 
     @classmethod
@@ -177,6 +184,7 @@ class HeldOut:
             probabilities=joined("probabilities") if alike else None,
             calibrated=first.calibrated,
             scores=joined("scores") if alike else None,
+            loss=first.loss,
         )
 
 
@@ -193,7 +201,10 @@ def _balanced(held: HeldOut) -> float:
 
 
 def _row_losses(held: HeldOut, minimum: float = MIN_PROBABILITY) -> np.ndarray:
-    """Squared error, or log loss, of each row."""
+    """Squared error, deviance or log loss of each row."""
+    if held.loss is not None:
+        logs = np.log(np.maximum(held.predicted, 1e-300))
+        return 2.0 * held.loss.row_values(held.y[:, None].astype(np.float64), logs[:, None])
     if held.classes is None:
         return (held.y - held.predicted) ** 2
     likelihood = np.where(held.classes == held.y[:, None], np.asarray(held.probabilities), 0.0).sum(
@@ -205,6 +216,10 @@ def _row_losses(held: HeldOut, minimum: float = MIN_PROBABILITY) -> np.ndarray:
 def _r2(held: HeldOut) -> float:
     spread = _mean((held.y - _mean(held.y, held.weight)) ** 2, held.weight)
     return 1.0 - _mean((held.y - held.predicted) ** 2, held.weight) / spread if spread > 0 else 0.0
+
+
+def _d2(held: HeldOut) -> float:
+    return held.loss.quality(held.y, held.predicted, held.weight) if held.loss else _r2(held)
 
 
 def _mean(values: np.ndarray, weight: np.ndarray | None) -> float:
@@ -240,6 +255,8 @@ SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "roc_auc": ("classification", 1, _ranked("roc_auc")),
     "log_loss": ("classification", -1, lambda h: _mean(_row_losses(h, 1e-15), h.weight)),
     "r2": ("regression", 1, _r2),
+    "d2": ("regression", 1, _d2),
+    "deviance": ("regression", -1, lambda h: _mean(_row_losses(h), h.weight)),
     "mean_absolute_error": ("regression", -1, lambda h: _mean(np.abs(h.y - h.predicted), h.weight)),
     "mean_squared_error": ("regression", -1, lambda h: _mean((h.y - h.predicted) ** 2, h.weight)),
 }
@@ -278,7 +295,8 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
     without |= {"log_loss", "average_precision", "roc_auc"} if held.probabilities is None else set()
     values = {name: np.nan if name in without else SCORES[name][2](held) for name in names}
     return {
-        "R2" if name == "r2" else name.replace("_", " "): value for name, value in values.items()
+        name.upper() if name in ("r2", "d2") else name.replace("_", " "): value
+        for name, value in values.items()
     }
 
 
@@ -360,6 +378,7 @@ def validate(
     """
     class_weight = getattr(model, "class_weight", None)
     competitors = _competitors(task, request, class_weight)
+    competitors = _competitors(task, request, model)
     by_fold: list[list[HeldOut]] = []  # each with one for every size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}
     for train, test in progress(splits, "sizes"):
@@ -372,11 +391,11 @@ def validate(
         for name, fit in competitors.items():
             held_out[name].append(HeldOut.of(fit(rows), new_rows))
     tests = [test for _, test in splits]
-    losses = np.array([[_loss(one, request.scoring) for one in fold] for fold in by_fold])
-    if task == "regression" and request.scoring is None:
+    losses = np.array([[_loss(one, request.measure) for one in fold] for fold in by_fold])
+    if task == "regression" and request.measure is None:
         scores = 1.0 - losses / _variance(np.concatenate(tests), table)
     else:
-        measure = first_measure(task, request.scoring)[1]
+        measure = first_measure(task, request.measure)[1]
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
@@ -403,7 +422,7 @@ def validate(
         sizes.tolist(),
         path=scores,
         losses=losses,
-        scores={name: measures(task, one, request.scoring) for name, one in joined.items()},
+        scores={name: measures(task, one, request.measure) for name, one in joined.items()},
         nested=nested,
         held_out=[len(test) for test in tests],
         errors=errors(joined["selected"]),
@@ -429,17 +448,40 @@ def _with(held: HeldOut, calibration: tuple[float, float] | None) -> HeldOut:
 
 
 def _competitors(
-    task: str, request: SelectionOptions, class_weight: Any
+    task: str, request: SelectionOptions, model: Any
 ) -> dict[str, Callable[[Table], Any]]:
     """Functions that fit the models to compare with to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     baseline = DummyClassifier if task == "classification" else DummyRegressor
     models: dict[str, Callable[[Table], Any]] = {
-        "all columns": lambda table: all_columns(task, table, class_weight),
+        "all columns": lambda table: all_columns(task, table, getattr(model, "class_weight", None)),
         "baseline": lambda table: baseline().fit(table.X, table.y, table.weight),
     }
-    return models | ({"boosting": partial(_boosting, task)} if request.boosting else {})
+    models |= {"boosting": partial(_boosting, task)} if request.boosting else {}
+    if task == "regression" and (request.measure == "d2" or request.offset_column is not None):
+        loss = regression_loss("squared" if model.loss == "auto" else model.loss)
+        models = {name: partial(_Competitor, fit, loss) for name, fit in models.items()}
+    return models
+
+
+class _Competitor:
+    """A model without offsets or a log link, fitted to the target minus the offset, or with a log
+    link to the target per exposure, weighted by the exposure."""
+
+    def __init__(self, fit: Callable[[Table], Any], loss: Loss, table: Table) -> None:
+        self.loss_, self.log, n = loss, loss.link == "log", len(table.y)
+        weight = np.ones(n) if table.weight is None else table.weight
+        shift = np.zeros(n) if table.offset is None else table.offset
+        exposure = np.exp(shift) if self.log else np.ones(n)
+        y = table.y / exposure if self.log else table.y - shift
+        self.model = fit(replace(table, y=y, weight=weight * exposure))
+        # Deviances need positive means
+        self.lowest = 0.01 * np.average(y, weights=weight * exposure) if self.log else -np.inf
+
+    def predict(self, X: Any, offset: Any = 0.0) -> np.ndarray:
+        predicted = np.maximum(self.model.predict(X), self.lowest)
+        return predicted * np.exp(offset) if self.log else predicted + offset
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
@@ -496,7 +538,7 @@ def costs(
 
     All models use the same folds. The columns are given, not selected again.
     """
-    sign, measure = first_measure(task, request.scoring)
+    sign, measure = first_measure(task, request.measure)
 
     def score(without: str | None = None) -> float:
         kept = [name for name in table.names if name in names and name != without]
@@ -519,7 +561,7 @@ def interaction(
 
     The rows that score the pair also choose it: a hint, not a test.
     """
-    whole, (sign, measure) = _part(table, names), first_measure(task, request.scoring)
+    whole, (sign, measure) = _part(table, names), first_measure(task, request.measure)
     numbers = [
         name for name in names if table.encoding.columns[table.names.index(name)].kind != CATEGORY
     ][:_MAX_PAIRED]
@@ -595,7 +637,7 @@ def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
     if isinstance(model, ScoreCardClassifier):  # without a path
         return [fitted(model, int(k), table) for k in sizes]
     # with exchanges, as in the final fit: without them small sizes would score worse
-    path = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, sample_weight=table.weight)
+    path = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, **table.fit_options)
     return [path.get_estimator(int(k)) for k in np.minimum(sizes, path.sizes_[-1])]
 
 
@@ -655,10 +697,10 @@ def fitted(model: Any, size: int, table: Table) -> Any:
     """Fit an estimator of a given size; 0 is a constant."""
     from sklearn.base import clone
 
-    weights = {} if table.weight is None else {"sample_weight": table.weight}
+    options = table.fit_options
     if size:
-        return clone(model).set_params(n_features_to_select=size).fit(table.X, table.y, **weights)
-    return FSAPath(model, [0]).fit(table.X, table.y, **weights).get_estimator(0)
+        return clone(model).set_params(n_features_to_select=size).fit(table.X, table.y, **options)
+    return FSAPath(model, [0]).fit(table.X, table.y, **options).get_estimator(0)
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:

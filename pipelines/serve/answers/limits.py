@@ -8,8 +8,9 @@ MIB = 2**20
 MEMORY = 896 * MIB
 PREPARE_SECONDS = 900.0  # to load a model and compile its code, once
 WAIT_SECONDS = 120.0  # for a free worker
-UPLOAD_SECONDS = 60.0  # for a file to arrive
+UPLOAD_SECONDS, STALL_SECONDS = 60.0, 15.0  # for a file to arrive, and for its next bytes
 MAX_WAITING = 128  # waiting requests; further ones are rejected
+MAX_HELD = 256 * MIB  # of all uploads that arrive or wait
 FIELD_BYTES = 10_000  # of a form field
 
 

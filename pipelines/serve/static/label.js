@@ -157,7 +157,7 @@ export async function connectLabel(panel) {
 
   const save = attempt(async () => {
     if (!now) return;
-    const body = JSON.stringify({ objects: now.objects.map(({ keypoints, bbox }) => ({ keypoints, bbox })) });
+    const body = JSON.stringify({ version: now.version, objects: now.objects.map(({ keypoints, bbox }) => ({ keypoints, bbox })) });
     await call("/" + number, { method: "PUT", body });
     folder.pictures[number].labelled = true;
     await show(number + 1);

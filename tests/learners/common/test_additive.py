@@ -78,5 +78,5 @@ def test_contributions_less_a_reference():
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="shapes are inconsistent"):
         AdditiveModel(np.array([0]), np.zeros((1, 3)), np.zeros((1, 5, 1)))

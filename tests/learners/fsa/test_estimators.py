@@ -278,3 +278,68 @@ def test_input_is_left_alone(order, dtype):
     support = FSAClassifier(3).fit(X, y > 0).get_support(indices=True)
     assert list(support) == [3, 7, 11]
     assert np.array_equal(X, before)
+
+
+@pytest.mark.parametrize("make", [FSAClassifier, FSARegressor, FSARanker])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_constant_columns_do_not_change_the_schedule(make, kind):
+    X, y = problem(120, 20)
+    y = np.digitize(y, [-1.0, 1.0]) if make is FSARanker else y > 0
+    wide = np.insert(X, [4] * 60, 1e6 / 3, axis=1)
+    weight = np.arange(len(y)) > 0
+    wide[0, 30] = 7.0  # varies in a row of weight zero alone
+    narrow = make(3).fit(kind(X), y * 1, sample_weight=weight)
+    other = make(3).fit(kind(wide), y * 1, sample_weight=weight)
+    assert np.delete(other.support_, np.arange(4, 64)).tolist() == narrow.support_.tolist()
+    np.testing.assert_allclose(other.loss_curve_, narrow.loss_curve_, rtol=1e-9)
+
+
+def test_at_most_the_columns_that_vary_are_selected():
+    X, y = problem()
+    X[:, 4:] = 1.0
+    with pytest.warns(UserWarning, match="the 4 features that may be selected and vary; all"):
+        assert FSARegressor(6).fit(X, y).get_support(indices=True).tolist() == [0, 1, 2, 3]
+    kept = FSARegressor(5, constraints=Constraints(include=[9])).fit(X, y)
+    assert kept.get_support(indices=True).tolist() == [0, 1, 2, 3, 9]
+
+
+def test_warm_starts_follow_the_columns():
+    X, y = problem()
+    model = FSARegressor(3, warm_start=True, refinement=None, schedule=Schedule(n_steps=40))
+    model.fit(X, y)
+    start = model._last
+    constant = X.copy()
+    constant[:, 0] = 0.0
+    again = model.fit(constant, y)
+    assert start[0].tolist() == again.get_support(indices=True).tolist() == [3, 7, 11]
+    assert again.loss_curve_[0] < 0.5 * clone(model).fit(constant, y).loss_curve_[0]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_a_sparse_matrix_of_measurements_is_a_dense_one(share):
+    X, y = problem()
+    X *= np.random.default_rng(1).random(X.shape) < share
+    dense, csr = (FSAClassifier(3).fit(kind(X), y > 0) for kind in (np.asarray, sp.csr_array))
+    np.testing.assert_allclose(
+        csr.decision_function(X), dense.decision_function(X), rtol=1e-8, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("shape", ["two classes", "three classes", "numbers"])
+def test_a_large_mean(shape):
+    """Scores lose digits in the raw units, and the line names the column; the support does not."""
+    X, y = problem()
+    X[:, 3] = 1e12 + 0.01 * X[:, 3]
+    make = FSARegressor if shape == "numbers" else FSAClassifier
+    y = {"two classes": y > 0, "three classes": np.digitize(y, [-1, 1]), "numbers": y}[shape]
+    with pytest.warns(UserWarning, match="column 3 has a mean of 1e.14 standard deviations"):
+        model = make(3).fit(X, y)
+    assert model.get_support(indices=True).tolist() == [3, 7, 11]
+
+
+def test_columns_that_are_constant_up_to_rounding():
+    X, y = problem()
+    X[:, 0] = 2.0**60 + 256.0 * np.arange(len(X))
+    assert FSARegressor(3).fit(X, y).get_support(indices=True).tolist() == [3, 7, 11]
+    assert FSARegressor(3).fit(X[:, [0, 3, 7]], y).support_[1:].all()
+    assert FSARegressorCV(cv=3).fit(X[:, [0, 3, 7]], y).support_[1:].all()

@@ -189,10 +189,15 @@ def test_custom_loss_without_bounded_curvature():
 @pytest.mark.parametrize(
     "loss, y, offset, message",
     [
-        ("poisson", [1.0, -2.0, 3.0], None, "-2; expected counts, at least 0, for loss='poisson'"),
-        ("gamma", [1.0, 0.0, 3.0], None, "0; expected amounts, above 0, for loss='gamma'"),
-        ("tweedie", [1.0, -1.0, 3.0], None, "-1; expected amounts, at least 0"),
-        ("negative_binomial", [0.0, 0.0, 0.0], None, "0 everywhere; expected some counts above 0"),
+        ("poisson", [1.0, -2.0, 3.0], None, "-2; expected non-negative counts for loss='poisson'"),
+        ("gamma", [1.0, 0.0, 3.0], None, "0; expected positive amounts for loss='gamma'"),
+        ("tweedie", [1.0, -1.0, 3.0], None, "-1; expected non-negative amounts"),
+        (
+            "negative_binomial",
+            [0.0, 0.0, 0.0],
+            None,
+            "0 everywhere; expected at least one positive number",
+        ),
         ("tweedie", [1.0, np.nan, 3.0], None, "y contains NaN"),
         ("gamma", [1.0, np.inf, 3.0], None, "y contains infinity"),
         (TweedieLoss(2.5), [1.0, 2.0, 3.0], None, "power=2.5 .* expected a number from 1 to 2"),

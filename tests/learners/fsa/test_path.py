@@ -14,6 +14,7 @@ from annealed.learners import (
     Refinement,
 )
 from annealed.learners.fsa import fit as fit_module
+from annealed.learners.fsa.policy import keeps_swaps
 from annealed.learners.model_selection.size import default_sizes, ebic
 from annealed.learners.objective.regression_losses import QuantileLoss
 from annealed.learners.solvers.annealing import anneal
@@ -431,3 +432,11 @@ def test_cross_validation_of_the_refinement_is_left_out_where_rows_are_enough():
     assert few.refinement_.startswith("3-fold cross-validation chose ")
     again = FSAClassifier(3, refinement=Refinement(exchange="cv")).fit(X[:120][::-1], labels[::-1])
     assert again.refinement_ == few.refinement_ and np.array_equal(again.support_, few.support_)
+
+
+@pytest.mark.parametrize("k, kept", [(30, True), (50, False)])
+def test_with_a_strong_signal_exchanges_are_checked_below_seven_rows_per_column(k, kept):
+    X, y = problem(260, 100)
+    facts = FSARegressor().encode(X, y).facts
+    assert keeps_swaps(facts, k, k, gain=0.0, residual=0.05) == kept
+    assert keeps_swaps(facts, k, k, gain=1e6, residual=0.05)

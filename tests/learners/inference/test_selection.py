@@ -1,6 +1,8 @@
 """Selection with a bounded share of false columns: the parts against formulas, the whole on made
 data."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -250,7 +252,7 @@ def test_bad_parameters(change, said):
 def broken(kind):
     Z = X.copy()
     if kind == "constant":
-        Z[:, 4] = 3.0
+        Z[:] = 3.0
     elif kind == "copy":
         Z[:, 9] = 1.0 - 2.0 * Z[:, 5]
     elif kind == "missing":
@@ -265,7 +267,7 @@ def broken(kind):
 @pytest.mark.parametrize(
     "kind, said",
     [
-        ("constant", "column 4 is constant"),
+        ("constant", "column 0 is constant"),
         ("copy", "column 9 is a copy of column 5"),
         ("missing", "row 3, column 3"),
         ("sparse", "expected a dense array"),
@@ -277,3 +279,19 @@ def test_bad_tables(kind, said):
     with pytest.raises(ValueError, match=said) as caught:
         selector.fit(*broken(kind))
     assert "\n" not in str(caught.value) and not hasattr(selector, "support_")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_curved_columns_are_named(seed):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((400, 4))
+    Z = np.hstack([z, z**2 + 0.3 * rng.standard_normal(z.shape)])
+    bent = z[:, 1] ** 2 + rng.standard_normal(400)
+    with pytest.warns(UserWarning, match="curved functions of column 1: .* response='piecewise'"):
+        FDRSelector(FSARegressor()).fit(Z, bent)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*curved functions")
+        FDRSelector(FSARegressor()).fit(Z[:, :4], bent)  # no other column is
+        FDRSelector(FSARegressor()).fit(Z, z[:, 0] + rng.standard_normal(400))
+        heavy = rng.standard_t(3, (400, 8))
+        FDRSelector(FSAClassifier()).fit(heavy, heavy[:, 0] + heavy[:, 1] > 0)

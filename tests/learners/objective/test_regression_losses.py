@@ -234,7 +234,8 @@ def test_bad_survival_times(y, message):
 
 
 @pytest.mark.parametrize(
-    "y, message", [([1.0, -2.0, 3.0], "-2; expected counts"), ([0.0, 0.0, 0.0], "0 everywhere")]
+    "y, message",
+    [([1.0, -2.0, 3.0], "-2; expected non-negative counts"), ([0.0, 0.0, 0.0], "0 everywhere")],
 )
 def test_bad_counts(y, message):
     with pytest.raises(ValueError, match=message):

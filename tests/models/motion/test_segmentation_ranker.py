@@ -127,7 +127,7 @@ def test_what_is_not_trained_says_so(tmp_path):
     tracks, _ = rigid_motions(2, 10)
     with pytest.raises(ValueError, match="not trained"):
         SegmentationRanker().segment(tracks, 2)
-    with pytest.raises(ValueError, match="nothing to save"):
+    with pytest.raises(ValueError, match="call fit before save"):
         SegmentationRanker().save(tmp_path / "m.safetensors")
 
 

@@ -53,7 +53,8 @@ FRAME["day"] = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 400 
 HOLES = FRAME.copy()
 for j, name in enumerate(HOLES.columns):
     HOLES.loc[HOLES.index[j::7], name] = None
-NEW = HOLES.copy()
+YEARS = np.random.default_rng(1).uniform(0.02, 1.0, N)
+NEW = HOLES.assign(years=YEARS)
 NEW.loc[NEW.index[::5], "city"] = "elsewhere"
 
 SIGNAL = (
@@ -94,6 +95,14 @@ def encoded(estimator, target, *columns, fill=0.5):
     return TabularModel.from_estimator(
         estimator.fit(encoding.encode(HOLES), TARGETS[target]), encoding
     )
+
+
+def exposed(estimator, target, link):
+    """A model of a table whose column "years" is an exposure or an offset."""
+    encoding, years = TableEncoding((*numbers(0.5), CITY)), HOLES.assign(years=YEARS)["years"]
+    shift = {"log": np.log(years), "identity": years}[link]
+    fitted = estimator.fit(encoding.encode(HOLES), TARGETS[target], offset=shift)
+    return TabularModel.from_estimator(fitted, encoding, ("years", link))
 
 
 def plain(estimator, target):
@@ -175,6 +184,8 @@ MODELS = {
     ),
     "logarithms and ranks": lambda: encoded(FSARegressor(8), "number", LOGARITHM, RANK),
     "everything, counts": lambda: encoded(FSARegressor(9, loss="poisson"), "counts", CITY, DATE),
+    "exposure, amounts": lambda: exposed(FSARegressor(5, loss="tweedie"), "counts", "log"),
+    "offset, two classes": lambda: exposed(FSAClassifier(5), "two", "identity"),
     "pipeline, scaled": lambda: mixed(scaled(), onehot(), FSAClassifier(5), "two"),
     "pipeline, lowest to highest": lambda: mixed(
         scaled(MinMaxScaler((-1, 1))), onehot(drop="first"), FSARegressor(5), "number"

@@ -79,10 +79,11 @@ def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
         ("first = 3", "first: expected settings by name"),
         ("held_out = 2", "held_out=2.0: expected a share"),
         ("=", "not a readable TOML or JSON file"),
+        ('{"first": {"rounds": 1, "rounds": 2}}', "'rounds' is set twice; expected one value"),
     ],
 )
 def test_bad_entries_are_named(tmp_path, content, message):
-    path = tmp_path / "s.toml"
+    path = tmp_path / ("s.json" if content.startswith("{") else "s.toml")
     path.write_text(content)
     with pytest.raises(ValueError, match=message) as error:
         read_config(path, Whole())

@@ -269,3 +269,13 @@ def test_a_table_says_the_same_as_the_coco_file(tmp_path):
         [image.instances for image in found], [image.instances for image in expected]
     )
     assert all(image.visible.all() for image in found)
+
+
+def test_objects_without_keypoints_are_boxes_alone(tmp_path):
+    """As other tools write them: null in an annotation, and in another category."""
+    content = coco()
+    content["annotations"][0]["keypoints"] = None
+    content["categories"].append({"id": 2, "name": "dot", "keypoints": None})
+    folder = write(tmp_path, content)
+    images = read_objects(folder, schema_of(folder))
+    assert sum(len(image.instances) for image in images) == N - 1

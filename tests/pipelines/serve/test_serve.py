@@ -1,6 +1,7 @@
 """The server of ``annealed serve``: endpoints, refusals, cancellation."""
 
 import base64
+import contextlib
 import io
 import json
 import socket
@@ -64,6 +65,20 @@ def test_faces_answers_as_the_command(client, tmp_path, monkeypatch):
     expected = printed(tmp_path, monkeypatch, "faces", "detect", "a.png")
     assert found.pop("seconds") > 0 and expected.pop("seconds") > 0
     assert found == expected
+
+
+def test_uploads_that_stop_keep_no_worker(client):
+    head = (
+        "POST /api/faces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
+        "Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        for _ in range(150):
+            address = client.base_url.host, client.base_url.port
+            half = stack.enter_context(socket.create_connection(address, 60))
+            half.sendall(head.encode())
+        assert client.get("/api/status").json()["waiting"] == 0
+        assert ask(client, "pets", "a.png", png()).status_code == 200
 
 
 def test_pets_answers_as_the_command(client, tmp_path, monkeypatch):

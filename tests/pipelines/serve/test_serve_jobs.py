@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from annealed.pipelines.serve.answers.limits import LIMITS, MAX_WAITING, RequestError
 from annealed.pipelines.serve.jobs import WorkerPool
-from annealed.pipelines.serve.uploads import Upload
+from annealed.pipelines.serve.uploads import Upload, read_upload
 
 TABLE = b"a,b,y\n" + b"".join(
     b"%d,%d,%d\n" % (i % 7, i % 5, 3 * (i % 7) - i % 5) for i in range(200)
@@ -78,6 +78,35 @@ def test_cancelled_work_ends_its_worker():
         return await select(pool)
 
     assert b'"selected"' in in_pool(work)
+
+
+def test_uploads_together_have_a_limit(monkeypatch):
+    monkeypatch.setattr("annealed.pipelines.serve.jobs.MAX_HELD", 10)
+    pool = WorkerPool(1)
+    with pool.room() as first, pool.room() as second:
+        first(4)
+        second(6)
+        with pytest.raises(RequestError, match="busy: many uploads") as refused:
+            second(1)
+    assert refused.value.status == 503 and pool.held == 0
+
+
+class Paused:
+    """A request whose body stops after its first part."""
+
+    def __init__(self):
+        self.headers = {"Content-Type": "multipart/form-data; boundary=x"}
+
+    async def stream(self):
+        yield b"--x\r\n"
+        await asyncio.sleep(60)
+
+
+def test_an_upload_that_stops_is_refused(monkeypatch):
+    monkeypatch.setattr("annealed.pipelines.serve.uploads.STALL_SECONDS", 0.05)
+    with pytest.raises(RequestError, match="or stopped for") as refused:
+        asyncio.run(read_upload(Paused(), LIMITS["faces"], lambda n_bytes: None))
+    assert refused.value.status == 408
 
 
 def test_too_many_that_wait_are_refused(monkeypatch):

@@ -104,6 +104,13 @@ def test_labels_become_coco_keypoints(tmp_path):
     ]  # nothing half-written
 
 
+def test_boxes_end_at_the_border_of_the_image(tmp_path):
+    labels = LabelFolder(unlabelled(tmp_path / "fish"))
+    labels.save(labels.images[0], [fish(bbox=[0, 0, 1e9, 1e9])])
+    (entry,) = json.loads((tmp_path / "fish" / "annotations.json").read_text())["annotations"]
+    assert entry["bbox"] == [0, 0, 159.5, 139.5]
+
+
 def test_what_is_of_others_stays(tmp_path):
     folder = folder_of(tmp_path / "fish", 3)
     coco = json.loads((folder / "annotations.json").read_text())
@@ -162,6 +169,8 @@ def test_what_another_program_writes_stays(tmp_path):
         ),
         ([fish(), fish(150.0)], "000.png, object 2: expected at least two points inside"),
         ([fish(float("nan"))], "expected at least two points inside"),
+        ([fish(bbox=[0, 0, float("nan"), 9])], "expected a bbox of four finite numbers"),
+        ([fish(bbox=[0, 0, 9])], "expected a bbox of four finite numbers"),
     ],
 )
 def test_bad_labels_are_refused(tmp_path, objects, message):
@@ -280,7 +289,7 @@ def test_labels_of_another_program_are_not_replaced(served, client):
     client.put("/api/label/0", json={"objects": [fish()]}).raise_for_status()
     LabelFolder(folder).save(folder / "000.png", [fish(50.0)])
     refused = client.put("/api/label/0", json={"objects": [fish(55.0)]})
-    assert refused.status_code == 409 and "another program has changed its labels" in refused.text
+    assert refused.status_code == 409 and "another program or window" in refused.text
     assert client.get("/api/label/0").json()["objects"][0]["keypoints"]["head"][0] == 50
     client.put("/api/label/0", json={"objects": [fish(55.0)]}).raise_for_status()
     assert LabelFolder(folder).labels["000.png"][0]["keypoints"]["head"][0] == 55
@@ -292,11 +301,27 @@ def test_labels_of_another_program_are_not_replaced(served, client):
     (folder / "annotations.json").write_text(whole)
 
 
+def test_labels_of_another_window_are_not_replaced(served, client):
+    folder, _ = served
+    versions = [client.get("/api/label/2").json()["version"] for _ in range(2)]
+    first = {"version": versions[0], "objects": [fish(50.0)]}
+    client.put("/api/label/2", json=first).raise_for_status()
+    refused = client.put("/api/label/2", json={"version": versions[1], "objects": [fish(55.0)]})
+    assert refused.status_code == 409 and "another program or window" in refused.text
+    assert LabelFolder(folder).labels["002.png"][0]["keypoints"]["head"][0] == 50
+    again = {"version": client.get("/api/label/2").json()["version"], "objects": [fish(55.0)]}
+    client.put("/api/label/2", json=again).raise_for_status()
+    assert LabelFolder(folder).labels["002.png"][0]["keypoints"]["head"][0] == 55
+
+
 def test_refusals(client):
     assert client.get("/api/label/4").status_code == 404 and client.get(
         "/api/label/x"
     ).status_code in (404, 405)
-    for body in (b"{", b"[]", b'{"objects": 3}', b'{"objects": [{}]}', b"\xff"):
+    infinite = json.dumps({"objects": [fish(bbox=[0, 0, float("inf"), 9])]}).encode()
+    digits = b'{"objects": [{"keypoints": {"head": [%s, 1, 2]}}]}' % (b"9" * 400)
+    hostile = b"[" * 100_000, infinite, digits, digits.replace(b"9" * 400, b"1" * 5000)
+    for body in (b"{", b"[]", b'{"objects": 3}', b'{"objects": [{}]}', b"\xff", *hostile):
         refused = client.put("/api/label/0", content=body)
         assert refused.status_code == 400 and "\n" not in refused.json()["error"], body
     assert (

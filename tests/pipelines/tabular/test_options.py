@@ -65,6 +65,7 @@ OPTIONS = {
     "class_weight": "--class-weight",
     "random_state": "--seed",
     "sample_weight": "--weight",
+    "offset": "--offset",
     "groups": "--group",
     "include": "--include",
     "exclude": "--exclude",
@@ -400,8 +401,8 @@ def test_stdin_and_spreadsheets(folder):
         (
             ("--score", "roc_auc"),
             (
-                "--score roc_auc: expected one of r2, mean_absolute_error, mean_squared_error "
-                "for a regression"
+                "--score roc_auc: expected one of r2, d2, deviance, mean_absolute_error, "
+                "mean_squared_error for a regression"
             ),
         ),
         (("--bounds", "a"), "--bounds a: expected COLUMN=LOW:HIGH"),
@@ -464,7 +465,7 @@ def test_wrong_values_are_one_line(folder, options, message):
         ),
         (("--class-weight", "yes=much"), "--class-weight yes=much: 'much' is not a number"),
         (("--score", "r2"), "--score r2: expected one of accuracy"),
-        (("--card", "--loss", "logistic"), "--card: --loss is not available for score cards"),
+        (("--card", "--loss", "logistic"), "--card: not available with --loss"),
         (("--time", "ill"), "no is neither a number nor a date"),
     ],
 )

@@ -422,10 +422,10 @@ def test_a_score_card(tmp_path):
         (
             "ill",
             ("-k", 3, "--response", "piecewise"),
-            "--response piecewise is not available for score cards",
+            "--card: not available with --response piecewise",
         ),
-        ("ill", ("-k", 3, "--include", "age"), "--include is not available for score cards"),
-        ("ill", ("-k", 3, "--monotone", "age=+"), "--monotone is not available for score cards"),
+        ("ill", ("-k", 3, "--include", "age"), "--card: not available with --include"),
+        ("ill", ("-k", 3, "--monotone", "age=+"), "--card: not available with --monotone"),
         ("town", ("-k", 3), "--card: the target has 3 distinct values; expected two classes"),
     ],
 )

@@ -1,4 +1,5 @@
-"""FSA from batches of rows: ``partial_fit`` beside one ``fit`` and beside Vowpal Wabbit.
+"""FSA from batches of rows: ``partial_fit`` beside one ``fit``, ten sizes in five folds, and Vowpal
+Wabbit.
 
     python benchmarks/batches.py [--rows 1000000] [--columns 500] [--size 20] [--batches 50] [--vw]
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed import FSARegressor
+from annealed.learners import FSARegressorCV
 from common import new_parser, print_head, print_line
 
 
@@ -80,6 +82,10 @@ def main(argv: list[str] | None = None) -> None:
     whole = FSARegressor(args.size).fit(X, y)
     seconds = time.process_time() - start
     print_line("fit", f"{seconds:.2f}", int(whole.support_[: args.size].sum()))
+    start = time.process_time()
+    sizes = np.unique(np.linspace(2, 2 * args.size + 10, 10).astype(int))
+    FSARegressorCV(sizes, cv=5).fit(X, y)
+    print_line("ten sizes, five folds", f"{time.process_time() - start:.2f}", "")
     same = np.array_equal(whole.support_, model.support_)
     gap = np.abs(whole.coef_ - model.coef_).max() / np.abs(whole.coef_).max()
     print_line("same columns; relative difference of coefficients", same, f"{gap:.1e}")

@@ -106,10 +106,11 @@ def ask(address, method, path, body, kind, timeout=600):
     return 0
 
 
-def main():
+def main(argv: list[str] | None = None) -> None:
+    """Start a server, send the requests and print the answers."""
     parser = new_parser(__doc__)
     parser.add_argument("--megabytes", type=int, default=1000)
-    megabytes = parser.parse_args().megabytes
+    megabytes = parser.parse_args(argv).megabytes
     with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as stack:
         folder, log = Path(place) / "images", Path(place) / "log"
         folder.mkdir()

@@ -1,9 +1,9 @@
-"""Compilation by numba: when it is used, and when plain NumPy is enough.
+"""Compilation by numba: when it is used, and when plain NumPy is sufficient.
 
-``jit`` declares a hot loop. numba is imported, and the loop compiled, when it is first called:
-importing the package and fitting a small problem compile nothing. A loop may have a plain form, the
-same computation in NumPy: it is readable, the tests use it as the reference, and small problems run
-it.
+``jit`` declares a loop to be compiled. numba is imported, and the loop compiled, on the first call:
+importing the package and fitting a small problem compile nothing. A loop may also have a plain
+form, the same computation in NumPy, which is readable, serves as the reference in tests, and is
+used for small problems.
 """
 
 import functools
@@ -47,12 +47,13 @@ def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
 
 @contextmanager
 def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None]:
-    """Context of one computation on ``n_values`` values, such as a fit.
+    """Context of a computation on ``n_values`` values, such as a fit.
 
-    Code is chosen by this size, and keeps to it while features are dropped. Compiled loops use
-    ``n_threads`` threads (None: the limit outside), BLAS uses one: more would change the rounding
-    with their number, and they spin while they wait, so that a fit takes ten times as long where
-    other processes use the cores (benchmarks/busy_cores.py).
+    The size determines whether compiled code is used, and does not change while features are
+    dropped. Compiled loops use ``n_threads`` threads (None means the limit outside the context);
+    BLAS uses one. More BLAS threads would make rounding depend on their number, and they spin while
+    waiting, so that a fit takes ten times as long if other processes use the cores
+    (benchmarks/busy_cores.py).
     """
     with (
         _inside(_size, n_values),
@@ -63,13 +64,12 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
 
 
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
-    """Context in which loops run in plain NumPy where they can, whatever the size, without
-    compilation.
+    """Context in which loops run in plain NumPy where possible, regardless of the problem size.
 
     Parameters
     ----------
     enabled : bool, default True
-        False: nothing changes.
+        Whether the context has an effect.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     >>> with numpy_backend():  # doctest: +SKIP
     ...     load_model("faces").detect(image)
     """
-    return problem_size(0) if enabled else nullcontext()
+    return _inside(_size, 0) if enabled else nullcontext()
 
 
 def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
@@ -100,7 +100,7 @@ def is_small(n_values: float) -> bool:
     return (n_values if size is None else size) <= SMALL
 
 
-# Number of array values that take as long as one row handled in Python, about 15 microseconds
+# Number of array values that take as long as one row processed in Python, about 15 microseconds
 _VALUES_PER_ROW = 125
 
 
@@ -118,7 +118,7 @@ def n_values(X: Matrix) -> int:
 
 
 class Kernel:
-    """A function that numba compiles on its first call; other compiled functions can call it."""
+    """Function that numba compiles on its first call; other compiled functions can call it."""
 
     def __init__(
         self, function: Callable, plain: Callable | None, by_size: bool, options: dict[str, Any]
@@ -140,7 +140,7 @@ class Kernel:
         return self.compiled(*args)
 
     def compiled(self, *args: Any) -> Any:
-        """Call the compiled form, whatever the size."""
+        """Call the compiled form, regardless of the size."""
         return (self._dispatcher or self.dispatcher)(
             *[writable(a) if type(a) is np.ndarray else a for a in args]
         )
@@ -171,19 +171,19 @@ def jit(
     Parameters
     ----------
     function : callable
-        Of arrays and numbers.
+        Function of arrays and numbers.
     plain : callable, True or None, default None
-        The same computation in NumPy, for small problems; True: the function itself.
+        The same computation in NumPy, for small problems; True means the function itself.
     by_size : bool, default True
-        Whether the sizes of the arguments decide outside :func:`problem_size`; False: the loop is
-        always compiled there, for loops over parts of an image.
+        Whether the sizes of the arguments determine the form outside :func:`problem_size`; with
+        False the loop is always compiled there, as for loops over parts of an image.
     **options
-        Of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
+        Options of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
     Returns
     -------
     Kernel
-        Or a decorator if ``function`` is None.
+        Function to be compiled, or a decorator if ``function`` is None.
     """
     if function is None:
         return functools.partial(jit, plain=plain, by_size=by_size, **options)
@@ -191,7 +191,7 @@ def jit(
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """A writable view of an array that kernels only read. numba would compile a second variant for
+    """Writable view of an array that kernels only read. numba would compile a second variant for
     read-only arrays.
     """
     if array.flags.writeable:
@@ -279,7 +279,7 @@ def seconds_compiling() -> float:
 
 
 class _CompilationReporter:
-    """Reports compilation on stderr once it has taken a second. On a terminal the line names the
+    """Report of compilation on stderr once it has taken a second. On a terminal the line names the
     function and is cleared afterwards.
     """
 
@@ -331,8 +331,8 @@ _watch = _CompilationReporter()
 
 
 class _Interrupts:
-    """Defers Ctrl-C during compilation: LLVM's callbacks swallow a KeyboardInterrupt and fail
-    later.
+    """Deferral of Ctrl-C during compilation, where LLVM's callbacks swallow a KeyboardInterrupt and
+    fail later.
 
     The signal is raised again for the previous handler when compilation ends or fails. Only the
     main thread handles signals, so compilation in other threads is ignored.
@@ -365,20 +365,11 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process
-    by its affinity and the quota of its container.
-    """
+    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process."""
     requested = os.environ.get("NUMBA_NUM_THREADS", "")
     if requested.isdigit() and int(requested) > 0:
         return int(requested)
-    return _processors()
-
-
-@functools.cache
-def _processors() -> int:
-    import joblib
-
-    return int(joblib.cpu_count())
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_limit() -> int:
@@ -387,7 +378,7 @@ def thread_limit() -> int:
 
 
 class _Blas:
-    """Limits the BLAS libraries to one thread. Their setting is one for the whole process: of
+    """Limit of the BLAS libraries to one thread. The setting applies to the whole process: of
     nested or concurrent computations, the first one sets it and the last one restores it.
     """
 
@@ -415,7 +406,7 @@ _blas = _Blas()
 
 @functools.cache
 def _libraries() -> Any:
-    """The loaded BLAS libraries: that of NumPy and that of SciPy."""
+    """Loaded BLAS libraries of NumPy and SciPy."""
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -431,11 +422,11 @@ def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
     Parameters
     ----------
     kernel : callable
-        Releases the GIL; different ranges write to different memory.
+        Function that releases the GIL; different ranges must write to different memory.
     n : int
         Number of items, such as chunks or columns.
     *args
-        Passed to ``kernel``.
+        Further arguments of ``kernel``.
     """
     parts = min(thread_limit(), n)
     if parts <= 1:

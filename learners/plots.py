@@ -12,7 +12,7 @@ from .common.drawing import pyplot
 from .solvers.annealing import strengths
 from .solvers.schedules import as_schedule, step_counts
 
-_GREY = "0.75"  # of dropped features
+_GREY = "0.75"  # colour of dropped features
 
 
 def plot_schedule(
@@ -31,18 +31,18 @@ def plot_schedule(
     n_features, k : int
         Number of features at the start, M, and at the end.
     mu : float or sequence of float, default (30, 100, 300)
-        Speeds of the schedule; one curve for each.
+        Speeds of the schedule; one curve is drawn for each.
     n_steps : int, default 500
-        Steps of the schedule.
+        Number of steps of the schedule.
     schedule : str or function, default "inverse"
-        See `annealed.learners.solvers.schedules`.
+        Schedule; see `annealed.learners.solvers.schedules`.
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot.
+        Axes of the plot.
 
     References
     ----------
@@ -71,21 +71,21 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     Parameters
     ----------
     path : FSAPath
-        Fitted.
+        Fitted path.
     against : {"size", "step"}, default "size"
-        Refitted coefficients against the number of features, or those of annealing itself against
-        the step, which needs ``FSAPath(..., trajectory=True)``. Features with several coefficients
-        show the norm.
+        Horizontal axis: "size" shows refitted coefficients against the number of features, "step"
+        shows the coefficients during annealing against the step, which requires
+        ``FSAPath(..., trajectory=True)``. For features with several coefficients the norm is shown.
     n_labels : int, default 10
-        Number of features to label: those that remain longest get a colour and a name; the others
+        Number of features to label: those that remain longest get a colour and a name, all others
         are grey.
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot.
+        Axes of the plot.
 
     Raises
     ------
@@ -106,7 +106,8 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     elif against == "step":
         if not path.trajectory_:
             raise ValueError(
-                "the path has no trajectory; expected one fitted by FSAPath(..., trajectory=True)"
+                "the path has no trajectory; expected a path fitted by "
+                "FSAPath(..., trajectory=True)"
             )
         at = np.arange(1, len(path.trajectory_) + 1)
         values, n_kept = _trajectory(path)
@@ -114,7 +115,8 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     else:
         raise ValueError(f"against={against!r} is unknown; expected 'size' or 'step'")
     ax = _axes(ax)
-    # Features that remain longest, ties by strength; a line ends where its feature is dropped.
+    # Features that remain longest, with ties resolved by strength; a line ends where its feature is
+    # dropped.
     order = np.lexsort((-np.nanmax(np.abs(np.nan_to_num(values)), axis=0), -n_kept))
     named = order[: min(n_labels, int((n_kept > 0).sum()))]
     for feature in order[len(named) :][:2000]:
@@ -139,19 +141,20 @@ def plot_responses(
     Parameters
     ----------
     model : FSAClassifier, FSARegressor or FSARanker
-        Fitted with ``response="piecewise"``.
+        Model fitted with ``response="piecewise"``.
     features : array of int or None, default None
-        Selected columns of X to plot; by default the twelve most important, in that order.
+        Selected columns of X to plot; by default the twelve most important ones, in order of
+        importance.
     n_columns : int, default 4
         Number of panels per row.
     axes : array of matplotlib.axes.Axes or None, default None
-        One for each feature; a new figure by default.
+        Axes to draw on, one per feature; a new figure by default.
 
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        One for each feature. A dotted line is the response to NaN if the training data had any.
-        Several classes or outputs have a line each.
+        Axes of the plots, one per feature. A dotted line is the response to NaN if the training
+        data had any. With several classes or outputs there is one line for each.
 
     Raises
     ------
@@ -205,21 +208,21 @@ def plot_responses(
 
 
 def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> Any:
-    """Plot the standardised coefficients of the selected features, the strongest first.
+    """Plot the standardised coefficients of the selected features, strongest first.
 
     Parameters
     ----------
     model : FSAClassifier, FSARegressor or FSARanker
-        Fitted. Features with several coefficients show the norm.
+        Fitted model. For features with several coefficients the norm is shown.
     n_features : int, default 30
-        Maximum number of features shown.
+        Maximum number of features to show.
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot.
+        Axes of the plot.
     """
     check_is_fitted(model, "support_")
     values = _signed(model)
@@ -237,16 +240,16 @@ def plot_bars(names: Sequence[str], values: Any, label: str, *, ax: Any = None) 
     names : sequence of str
         Names of the bars.
     values : array of shape (n_names,)
-        Their lengths.
+        Lengths of the bars.
     label : str
-        What the lengths are.
+        Label of the axis of lengths.
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot.
+        Axes of the plot.
     """
     ax = _axes(ax)
     ax.barh(np.arange(len(names)), values)
@@ -273,12 +276,12 @@ def plot_scores(
     label : str, default "score"
         Name of the score.
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot.
+        Axes of the plot.
     """
     ax, scores = _axes(ax), np.asarray(scores, np.float64)
     error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else None
@@ -300,14 +303,14 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
     model : fitted estimator or FSAPath
         The model to plot.
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
     **line
-        Passed on to ``Axes.plot``: a label, a colour.
+        Options of ``Axes.plot``, such as a label or a colour.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot.
+        Axes of the plot.
     """
     check_is_fitted(model, "loss_curve_")
     ax = _axes(ax)
@@ -324,18 +327,18 @@ def plot_inclusion(
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
-        Fitted.
+        Fitted model.
     n_features : int, default 30
-        Number of columns shown.
+        Number of columns to show.
     threshold : float, default 0.5
         Position of a reference line, in [0, 1].
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot.
+        Axes of the plot.
     """
     check_is_fitted(model, "inclusion_probabilities_")
     ax = _axes(ax)
@@ -355,23 +358,22 @@ def plot_inclusion(
 
 
 def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
-    """Plot a graph of interacting columns: transitions between columns within the atoms, per
-    sample.
+    """Plot a graph of interacting columns, with transitions between columns as edges.
 
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
-        Fitted.
+        Fitted model.
     n_pairs : int, default 20
-        Maximum number of edges: the pairs with most transitions, in either direction.
+        Maximum number of edges: the pairs with the most transitions, in either direction.
     ax : matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the plot. Width of an edge: transitions per sample; size of a node: inclusion
-        probability.
+        Axes of the plot. The width of an edge shows the transitions per sample within atoms, the
+        size of a node the inclusion probability.
     """
     check_is_fitted(model, "transition_counts_")
     ax = _axes(ax)
@@ -416,16 +418,16 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
-        Fitted by chains.
+        Model fitted by chains.
     output : int, default 0
         Index of the output, for several classes.
     axes : array of 2 matplotlib.axes.Axes or None, default None
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     ndarray of 2 matplotlib.axes.Axes
-        Where they were drawn.
+        Axes of the plots.
 
     Raises
     ------
@@ -483,8 +485,8 @@ def _signed(model: Any) -> np.ndarray:
 
 
 def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (n_steps, n_features), NaN once dropped, and the number of steps each feature
-    remained.
+    """Coefficients (n_steps, n_features), NaN after a feature is dropped, and the number of steps
+    that each feature remained.
     """
     n_features = path.n_features_in_
     values = np.full((len(path.trajectory_), n_features), np.nan)

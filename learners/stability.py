@@ -1,5 +1,5 @@
-"""Stability of a selection when the data are shuffled or resampled: Cohen's kappa, Ma (thesis), eq.
-(3.34).
+"""Stability of a selection under shuffling or resampling of the data: Cohen's kappa, Ma (thesis),
+eq. (3.34).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state, indexable
 
-from .common.drawing import pyplot
 from .common.validation import check_choice, check_integer
+from .plots import plot_bars
 from .sklearn_bases import clone
 from .solvers.annealing import strongest
 from .types import ArrayLike, Matrix, Seed
@@ -30,8 +30,8 @@ def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
     Returns
     -------
     float
-        1 for equal selections (also if both select everything or nothing), about 0 for independent
-        ones.
+        Kappa: 1 for equal selections (also if both select everything or nothing), about 0 for
+        independent selections.
 
     References
     ----------
@@ -76,16 +76,16 @@ class SelectionStability:
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; a new figure by default.
         names : sequence of str or None, default None
             Name of each feature; None uses the attribute ``names``, or x0, x1, ...
         top : int, default 30
-            How many features.
+            Number of features to show.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes of the plot.
+            Axes of the plot.
 
         Raises
         ------
@@ -97,17 +97,12 @@ class SelectionStability:
             raise ValueError(
                 f"{len(names)} names; expected one for each of the {len(self.frequency)} features"
             )
-        if ax is None:
-            ax = pyplot().figure().subplots()
         order = np.argsort(-self.frequency, kind="stable")[
             : min(top, int(self.supports.any(0).sum()))
         ]
         labels = [f"x{j}" if names is None else str(names[j]) for j in order]
-        ax.barh(np.arange(len(order)), self.frequency[order])
-        ax.set_yticks(np.arange(len(order)), labels)
-        ax.invert_yaxis()
+        ax = plot_bars(labels, self.frequency[order], "fraction of repeats", ax=ax)
         ax.set_xlim(0, 1)
-        ax.set_xlabel("fraction of repeats")
         ax.set_title(f"mean kappa {self.kappa:.2f} over {len(self.supports)} repeats")
         return ax
 
@@ -131,7 +126,7 @@ def selection_stability(
     ----------
     estimator : estimator
         Any selector (``get_support``), or an estimator with ``selected_features_`` or ``coef_``,
-        whose non-zeros then count.
+        whose non-zero entries are the selection.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -144,8 +139,8 @@ def selection_stability(
         respond (other selectors have a kappa of 1). Each fit gets a new ``random_state`` if the
         estimator has one.
     n_features : int or None, default None
-        Compare the ``n_features`` largest absolute coefficients of each fit instead of its
-        selection: for comparable kappas of estimators of different sparsity.
+        Number of largest absolute coefficients to compare instead of the selection, which makes the
+        kappas of estimators with different sparsity comparable.
     sample_weight : array of shape (n_samples,) or None, default None
         Weights of the rows in each fit.
     offset : array of shape (n_samples,) or None, default None
@@ -163,8 +158,8 @@ def selection_stability(
     Raises
     ------
     ValueError
-        For fewer than two repeats, an unknown ``resample``, a wrong length of ``y``, or an
-        estimator without a readable selection.
+        If there are fewer than two repeats, ``resample`` is unknown, ``y`` has the wrong length, or
+        the estimator does not expose its selection.
 
     References
     ----------
@@ -253,11 +248,11 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     Parameters
     ----------
     estimator : estimator
-        Fitted.
+        Fitted estimator.
     n_features_in : int
         Number of columns in its training data.
     n_features : int or None, default None
-        Use this many of its largest absolute coefficients instead.
+        Number of largest absolute coefficients to use instead.
 
     Returns
     -------
@@ -267,7 +262,7 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     Raises
     ------
     ValueError
-        If it has neither ``get_support`` nor ``selected_features_`` nor ``coef_``.
+        If the estimator has neither ``get_support`` nor ``selected_features_`` nor ``coef_``.
     """
     mask = np.zeros(n_features_in, dtype=bool)
     if n_features is not None:

@@ -31,7 +31,7 @@ FORMAT = "annealed model"
 VERSION = 2
 _KEY = "annealed"
 _NO_DIGEST = "0" * 64
-# Choices, far above the needs of the models: characters and nesting of the header, and the size of
+# Choices, far above the needs of the models: length and nesting of the header, and the size of
 # a number in an array.
 _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
 # Kind of a model file -> module and class that read it. A new kind of model is a new line.
@@ -70,7 +70,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a ValueError unless a file can be written: a check before hours of work."""
+    """Raise a ValueError unless a file can be written, before hours of work begin."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(
@@ -90,8 +90,8 @@ def make_folder(path: Path | None) -> None:
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the text files of a report by name into a folder, created if missing; other values
-    become JSON."""
+    """Write the text files of a report, given by name, into a folder, created if missing; other
+    values become JSON."""
     make_folder(folder)
     for name, content in texts.items():
         text = (
@@ -123,7 +123,7 @@ def write_model(
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Header of a model file, without its arrays; errors as in :func:`read_model`."""
+    """Read the header of a model file without its arrays; errors as in :func:`read_model`."""
     return _read(Path(path), arrays=False)[1]
 
 
@@ -217,7 +217,7 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn any error of a damaged file, while its parts are assembled, into one line that names the
+    """Turn any error from assembling the parts of a damaged file into one line that names the
     file."""
     try:
         yield
@@ -260,7 +260,7 @@ class ModelFile:
         Parameters
         ----------
         path : path
-            A file written by :meth:`save`.
+            Model file written by :meth:`save`.
 
         Returns
         -------
@@ -270,14 +270,14 @@ class ModelFile:
         Raises
         ------
         ValueError
-            If the file is missing, damaged, of another kind or from a later version.
+            If the file is missing, damaged, of another kind, or from a later version.
         """
         arrays, header = read_model(path, cls.KIND)
         with reading(path):
             return cls._from_file(Path(path), arrays, header)
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Read arrays and header; errors name the file."""
+        """Return the arrays and the header; errors name the file."""
         raise NotImplementedError
 
     @classmethod
@@ -354,12 +354,12 @@ def check_array(
 
 
 def list_models() -> list[str]:
-    """Names of the shipped models.
+    """List the names of the shipped models.
 
     Returns
     -------
     list of str
-        The names, sorted.
+        Sorted names.
     """
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
@@ -375,12 +375,12 @@ def resolve_model(name_or_path: str | Path) -> Path:
     Returns
     -------
     Path
-        The file.
+        Path of the model file.
 
     Raises
     ------
     ValueError
-        If neither exists.
+        If there is neither a shipped model nor a file with that name.
     """
     name = str(name_or_path)
     if name in list_models():
@@ -395,7 +395,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
 
 
 def load_model(name_or_path: str | Path) -> Any:
-    """Load a model by a shipped name or a path.
+    """Load a model, given the name of a shipped model or a path.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def load_model(name_or_path: str | Path) -> Any:
     Returns
     -------
     model
-        An instance of the class of the file's kind, e.g. :class:`KeypointDetector`.
+        Model of the class for the file's kind, such as :class:`KeypointDetector`.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""What a person runs: the command line, training, evaluation protocols, data set readers."""
+"""Programs for users: the command line, training, evaluation protocols, data set readers."""

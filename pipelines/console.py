@@ -74,7 +74,7 @@ class PanelCommand(TyperCommand):
 
 
 def _plain_type(names: str) -> str:
-    """The names of an option with its type as a metavar."""
+    """Return the names of an option, with its type as a metavar."""
     return re.sub(
         r"<(?:list\[)?([^]>]+?)(?: range)?\]?>",
         lambda match: _METAVARS.get(match[1], match[1]),
@@ -196,7 +196,8 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_extra(error: Exception) -> str:
-    """The message of an error; for a missing package it names the extra that installs it."""
+    """Return the message of an error; for a missing package, it names the extra that installs
+    it."""
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
     return (
@@ -226,7 +227,7 @@ def end(n_inputs: int, n_failed: int) -> None:
 
 
 def print_json(record: Any) -> None:
-    """Print one JSON document on one line of stdout, see :func:`plain`; in ASCII, since file names
+    """Print one JSON document (see :func:`plain`) on one line of stdout, in ASCII, since file names
     may hold bytes that are not text."""
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
@@ -281,8 +282,8 @@ def markdown_table(
 def progress(
     iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0
 ) -> Iterable:
-    """Return an iterable that shows its progress on stderr: a bar on a terminal, else one line a
-    minute, the first after ``wait`` seconds."""
+    """Return an iterable that shows its progress on stderr: a bar on a terminal, otherwise one line
+    per minute, the first after ``wait`` seconds."""
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
@@ -312,7 +313,8 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
 
 
 def number_or_auto(option: str, text: str) -> int | None:
-    """Parse the value of an option: a positive integer, or None for "auto"; else a ValueError."""
+    """Parse the value of an option as a positive integer, or None for "auto"; otherwise raise a
+    ValueError."""
     if text == "auto":
         return None
     try:
@@ -325,7 +327,7 @@ def number_or_auto(option: str, text: str) -> int | None:
 
 
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a model by the name of a shipped one or by its path, and check its kind."""
+    """Load a model by the name of a shipped model or by its path, and check its kind."""
     from ..models import load_model, resolve_model
     from ..models.files import read_header
 

@@ -77,7 +77,7 @@ def warm_learners() -> None:
         learners.SDist(n_steps=5).fit(X[:, :10], y).predict(X[:, :10])
 
 
-_ALL = (warm_faces, warm_motion, warm_pets, warm_learners)
 PARTS: dict[str, Callable[[], None]] = {
-    function.__name__.removeprefix("warm_"): function for function in _ALL
+    function.__name__.removeprefix("warm_"): function
+    for function in (warm_faces, warm_motion, warm_pets, warm_learners)
 }

@@ -97,5 +97,6 @@ def test_plots_name_their_extra(what, tmp_path):
         tmp_path,
     )
     assert (
-        out.strip() == "plots need matplotlib: pip install '.[plots]' in the checkout of annealed"
+        out.strip()
+        == "plots require matplotlib: pip install '.[plots]' in the checkout of annealed"
     )

@@ -41,8 +41,8 @@ _STRIP_ROWS = 256
 
 
 def _open(name: str) -> Image.Image:
-    """Open an image file; all of Pillow's formats are loaded only for a file in none of the common
-    ones."""
+    """Open an image file; Pillow's rarer formats are loaded only if none of the common ones
+    fits."""
     for load in (Image.preinit, Image.init):
         load()
         with suppress(UnidentifiedImageError):
@@ -182,7 +182,7 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        For other shapes or types, empty images, and floats outside [0, 1].
+        If the shape or type is another one, the image is empty, or a float lies outside [0, 1].
 
     Examples
     --------

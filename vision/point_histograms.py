@@ -65,7 +65,7 @@ def cut_frame(
     Parameters
     ----------
     levels : list of Level
-        From large to small.
+        Levels of the pyramid, from large to small.
     scale_rotation, translation : complex
         The similarity transform ``image = scale_rotation * shape + translation`` from the shape to
         image pixels.
@@ -77,10 +77,9 @@ def cut_frame(
     Returns
     -------
     Frame
-        Grey; repeats the border outside the image.
+        Grey crop; outside the image the border pixels are repeated.
     """
-    # The smallest level that still has as many pixels as the result; the largest where there is
-    # none.
+    # The smallest level with at least as many pixels as the result, or else the largest level.
     fine = [level for level in levels if level.scale * abs(scale_rotation) >= 0.999 * unit]
     level = fine[-1] if fine else levels[0]
     origin = complex(box[0], box[1])
@@ -104,9 +103,9 @@ def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     Parameters
     ----------
     frame : Frame
-        From :func:`cut_frame`.
+        Image, from :func:`cut_frame`.
     points : ndarray of shape (n,), complex
-        x + iy in shape coordinates.
+        Points x + iy in shape coordinates.
     cell : int
         Side of a cell in pixels of the frame.
 

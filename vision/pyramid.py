@@ -45,7 +45,7 @@ class Level:
     scale: float
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Image coordinates (..., 2) to coordinates on this level: ``(xy + 0.5) * scale - 0.5``.
+        """Convert image coordinates (..., 2) to this level: ``(xy + 0.5) * scale - 0.5``.
 
         Parameters
         ----------
@@ -55,12 +55,12 @@ class Level:
         Returns
         -------
         (..., 2) float64 ndarray
-            In pixels of the level.
+            Coordinates in pixels of the level.
         """
         return (np.asarray(xy, dtype=np.float64) + 0.5) * self.scale - 0.5
 
     def to_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Coordinates on this level (..., 2) to image coordinates: ``(xy + 0.5) / scale - 0.5``.
+        """Convert coordinates on this level (..., 2) to the image: ``(xy + 0.5) / scale - 0.5``.
 
         Parameters
         ----------
@@ -70,14 +70,14 @@ class Level:
         Returns
         -------
         (..., 2) float64 ndarray
-            In pixels of the image.
+            Coordinates in pixels of the image.
         """
         return (np.asarray(xy, dtype=np.float64) + 0.5) / self.scale - 0.5
 
 
 class _Octaves:
-    """Computes the levels of one image; caches the first level of every octave and the last other
-    one."""
+    """Levels of one image, computed on request; the first level of every octave and the last
+    other level are cached."""
 
     def __init__(self, image: npt.NDArray[np.uint8], scales_per_octave: int):
         self.scales_per_octave = scales_per_octave
@@ -98,7 +98,7 @@ class _Octaves:
         return base if k % self.scales_per_octave == 0 else _shrink(base, within)
 
     def made_again(self, k: int) -> npt.NDArray[np.uint8]:
-        """The same level; only the last one requested is in memory."""
+        """Recompute a level; only the last one requested is in memory."""
         if self.last is None or self.last[0] != k:
             self.last = None  # freed before the next one is computed
             self.last = k, self.level(k)
@@ -125,7 +125,7 @@ def gaussian_pyramid(
     min_scale: float = 0.0,
     max_scale: float = 1.0,
 ) -> list[Level]:
-    """Levels of scale ``2 ** (-k / scales_per_octave)``, for whole k, from large to small.
+    """Compute the levels of scale ``2 ** (-k / scales_per_octave)`` for whole k, large to small.
 
     Every octave starts from the one before it, halved. Within an octave a level of scale s (0.5 <=
     s < 1 of the octave's first level) is that image, blurred by a Gaussian of standard deviation
@@ -137,7 +137,7 @@ def gaussian_pyramid(
     image : (H, W, 3) uint8 ndarray
         RGB image.
     scales_per_octave : int, default 4
-        Levels per octave (halving of the size).
+        Number of levels per octave (halving of the size).
     min_size : int, default 12
         Levels whose shorter side has fewer pixels are omitted.
     min_scale, max_scale : float
@@ -147,13 +147,13 @@ def gaussian_pyramid(
     Returns
     -------
     list of Level
-        Empty where no level lies in the range. The scale is exact in x and y; the sides of a level
-        are ``side * scale`` to within a pixel.
+        Levels of the pyramid; empty if none lies in the range. The scale is exact in x and y; the
+        sides of a level are ``side * scale`` to within a pixel.
 
     Raises
     ------
     ValueError
-        For an image that is not (H, W, 3) uint8, or a parameter out of range.
+        If the image is not (H, W, 3) uint8, or a parameter is out of range.
     """
     if (
         not isinstance(image, np.ndarray)
@@ -188,7 +188,7 @@ def gaussian_pyramid(
 
 
 def shrink(level: Level, scale: float) -> Level:
-    """A smaller level computed from one level, blurred and sampled as within an octave of
+    """Compute a smaller level from one level, blurred and sampled as within an octave of
     `gaussian_pyramid`.
 
     Parameters
@@ -222,10 +222,8 @@ def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]
     # rounded sides.
     sides = [max(1, round(side * scale)) for side in image.shape[:2]]
     del image
-    if 1 in sides:  # OpenCV refuses to round a side to zero
-        return np.asarray(
-            cv2.resize(blurred, (sides[1], sides[0]), interpolation=cv2.INTER_LINEAR), np.uint8
-        )
+    # OpenCV refuses to round a side to zero
+    size = (sides[1], sides[0]) if 1 in sides else None
     return np.asarray(
-        cv2.resize(blurred, None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8
+        cv2.resize(blurred, size, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8
     )

@@ -1,1 +1,1 @@
-"""Code that all estimators share: validation of parameters and encoding of targets."""
+"""Code shared by all estimators: validation of parameters and encoding of targets."""

@@ -1,4 +1,4 @@
-"""A fitted sum of single-column responses, and its evaluation."""
+"""Fitted sums of single-column responses, and their evaluation."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,9 +13,9 @@ class AdditiveModel:
     """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu
     et al. (2017) [1]_.
 
-    The shapes determine the kind of response: linear without knots; linear between ``n_knots``
-    knots and constant outside; constant in each of ``n_knots - 1`` bins, where there is one
-    response fewer than knots. Windows of images are scored by compiled loops instead
+    The shapes determine the kind of response: linear if there are no knots; linear between
+    ``n_knots`` knots and constant outside; or constant in each of ``n_knots - 1`` bins if there is
+    one response fewer than knots. Windows of images are scored by compiled loops instead
     (`annealed.vision.windows.kernels.accumulate`): the same sum in float32, with a rejection
     threshold after each term.
 
@@ -24,12 +24,12 @@ class AdditiveModel:
     selected : (k,) int ndarray
         Columns of X.
     knots : (k, n_knots) float ndarray
-        Ascending positions; ``n_knots`` is 0 for linear responses.
+        Ascending positions of the knots; ``n_knots`` is 0 for linear responses.
     responses : (k, r, n_outputs) float ndarray
         Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r =
         ``n_knots - 1``).
     missing_responses : (k, n_outputs) float ndarray or None, default None
-        Response to a missing value (NaN); None: NaN gives NaN.
+        Response to a missing value (NaN); with None the response to NaN is NaN.
     intercept : (n_outputs,) float ndarray or float, default 0.0
 
     Raises
@@ -83,7 +83,7 @@ class AdditiveModel:
         ----------
         estimator : fitted selector
         by_importance : bool, default False
-            Order the columns by falling ``feature_importances_`` instead of by their number.
+            Whether to order the columns by decreasing ``feature_importances_`` instead of by index.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class AdditiveModel:
         return cls(selected, np.empty((len(selected), 0)), coef[:, None], None, intercept)
 
     def scores(self, X: Any) -> npt.NDArray[np.floating]:
-        """Scores of rows.
+        """Compute the scores of rows.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class AdditiveModel:
         return self.scores_of_selected(X[:, self.selected])
 
     def scores_of_selected(self, values: Any) -> npt.NDArray[np.floating]:
-        """Scores from the selected columns only, in the order of ``selected``.
+        """Compute the scores from the selected columns only, in the order of ``selected``.
 
         Parameters
         ----------
@@ -144,13 +144,13 @@ class AdditiveModel:
         return scores
 
     def contributions(self, X: Any, reference: float | None = None) -> npt.NDArray[np.floating]:
-        """Contribution of each selected column to the scores.
+        """Compute the contribution of each selected column to the scores.
 
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
         reference : float, optional
-            A value whose response is subtracted, such as 0.0 for counts: then an absent word
+            Value whose response is subtracted, such as 0.0 for counts, so that an absent word
             contributes nothing.
 
         Returns
@@ -164,7 +164,7 @@ class AdditiveModel:
         return terms if reference is None else terms - self.responses_at(reference)
 
     def responses_at(self, value: float) -> npt.NDArray[np.floating]:
-        """Responses of all columns to the same value.
+        """Compute the responses of all columns to the same value.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Columns that a user names: by number, by name, or as a mask."""
+"""Columns specified by a user: by index, by name, or as a mask."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:  # a prediction from a file needs no scikit-learn
 def included_and_excluded(
     include: Any, exclude: Any, n_features: int, names: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Required columns and excluded columns.
+    """Masks of the required and the excluded columns.
 
     Parameters
     ----------
     include, exclude : int, str, array of these, or mask of shape (n_features,), or None
     n_features : int
     names : ndarray of shape (n_features,) or None
-        Of the columns.
+        Names of the columns.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def included_and_excluded(
     Raises
     ------
     ValueError
-        For unknown columns, columns that are both included and excluded, and if all are excluded.
+        If a column is unknown or both included and excluded, or if all columns are excluded.
     """
     included, excluded = (
         column_mask("include", include, n_features, names),
@@ -39,7 +39,7 @@ def included_and_excluded(
     both = np.flatnonzero(included & excluded)
     if len(both):
         name = str(both[0]) if names is None else repr(names[both[0]])
-        raise ValueError(f"column {name} is in include and in exclude; expected only one of them")
+        raise ValueError(f"column {name} is in both include and exclude; expected only one")
     if excluded.all():
         raise ValueError(f"exclude={exclude!r} leaves no column; expected at least one")
     return included, excluded

@@ -1,4 +1,4 @@
-"""Access to matplotlib, which is an extra."""
+"""Access to matplotlib, which is an optional dependency."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def pyplot() -> Any:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "plots need matplotlib: pip install '.[plots]' in the checkout of annealed",
+            "plots require matplotlib: pip install '.[plots]' in the checkout of annealed",
             name=error.name,
         ) from None
     return pyplot

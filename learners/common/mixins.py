@@ -13,7 +13,7 @@ from ..sklearn_bases import SelectorMixin
 
 
 class SupportMixin(SelectorMixin):
-    """A selector whose fit sets ``support_``."""
+    """Selector whose fit sets ``support_``."""
 
     support_: np.ndarray
 
@@ -23,7 +23,7 @@ class SupportMixin(SelectorMixin):
 
 
 class SparseInputMixin:
-    """An estimator that accepts sparse matrices."""
+    """Estimator that accepts sparse matrices."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -32,9 +32,9 @@ class SparseInputMixin:
 
 
 class AvailableWhere:
-    """A method that exists where a check passes; elsewhere the attribute error is the check's.
+    """Method that exists only if a check passes; otherwise access raises the check's error.
 
-    Unlike :func:`sklearn.utils.metaestimators.available_if`, the error says why.
+    Unlike with :func:`sklearn.utils.metaestimators.available_if`, the error states the reason.
     """
 
     def __init__(self, check: Callable[[Any], object], method: Callable[..., Any]) -> None:
@@ -49,5 +49,5 @@ class AvailableWhere:
 
 
 def available_where(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator of a method, see :class:`AvailableWhere`."""
+    """Decorator for a method; see :class:`AvailableWhere`."""
     return functools.partial(AvailableWhere, check)

@@ -1,4 +1,4 @@
-"""Progress reports on stderr: a bar on a terminal, one line a minute elsewhere."""
+"""Progress reports on stderr: a bar on a terminal, otherwise one line per minute."""
 
 import os
 import sys
@@ -12,8 +12,8 @@ SECONDS = 60.0
 
 
 class _Lines:
-    """Progress as lines, for outputs that are not terminals: one a minute, the first after ``wait``
-    seconds; nothing unless ``shown``."""
+    """Progress as lines, for outputs that are not terminals: one per minute, the first after
+    ``wait`` seconds; none unless ``shown``."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class _Lines:
             )
 
     def describe(self, text: str) -> None:
-        """Set the note beside a bar; lines ignore it."""
+        """Set the text beside a bar; lines ignore it."""
 
 
 class _Bar(_Lines):
@@ -116,11 +116,11 @@ def progress_bar(
     leave: bool = True,
     wait: float = SECONDS,
 ) -> Any:
-    """A progress bar on stderr over an iterable, or advanced by ``update`` in a ``with``; silent
-    unless ``shown``.
+    """Progress bar on stderr over an iterable, or advanced by ``update`` in a ``with`` block;
+    silent unless ``shown``.
 
-    ``leave``: whether the bar stays when the work is done. ``wait``: seconds before the first line
-    when no bar can be shown.
+    ``leave`` keeps the bar when the work is done. ``wait`` is the number of seconds before the
+    first line when no bar can be shown.
     """
     shown = shown and sys.stderr is not None
     if shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":

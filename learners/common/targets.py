@@ -1,4 +1,4 @@
-"""Encoding of targets: classes for the losses and back, scaled targets, groups of columns as
+"""Encoding of targets: classes for the losses and back, scaled targets, and groups of columns as
 integers."""
 
 import warnings
@@ -32,9 +32,9 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     Raises
     ------
     ValueError
-        For continuous numbers, labels that cannot be ordered, or a single class.
+        If the labels are continuous numbers, cannot be ordered, or form a single class.
     TypeError
-        For labels that are bytes.
+        If the labels are bytes.
     """
     try:
         check_classification_targets(y)
@@ -59,17 +59,18 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
     Raises
     ------
     ValueError
-        If the first batch has no ``classes``, others are given later, or y holds others.
+        If the first batch has no ``classes``, different ones are given later, or y holds labels
+        that are not among them.
     """
     check_classification_targets(y)
     if not hasattr(estimator, "classes_"):
         if classes is None:
-            raise ValueError("classes=None; expected all labels in the first call of partial_fit")
+            raise ValueError("classes=None; expected all labels in the first call to partial_fit")
         estimator.classes_, _ = class_codes(classes)
     elif classes is not None and not np.array_equal(estimator.classes_, unique_labels(classes)):
         raise ValueError(
-            f"classes={np.asarray(classes).tolist()} are not those of the first call, "
-            f"{estimator.classes_.tolist()}"
+            f"classes={np.asarray(classes).tolist()} differ from those of the first call; "
+            f"expected {estimator.classes_.tolist()}"
         )
     unknown = np.setdiff1d(y, estimator.classes_)
     if len(unknown):
@@ -88,7 +89,7 @@ def check_two_classes(
     Raises
     ------
     ValueError
-        Naming the class.
+        If there is only one class; the message names it.
     """
     present = np.unique(np.asarray(y)[weight > 0]).tolist()
     if len(present) == 1:
@@ -102,25 +103,26 @@ def encode_classes(
 ) -> tuple[np.ndarray, np.ndarray, Loss]:
     """Encode classes as targets, and extend the loss to several classes.
 
-    Two classes are -1 and +1 in one column. With more, ``"auto"`` and the logistic loss mean the
-    multinomial loss, any other loss of the margin acts on the differences of the classes' scores
-    (:class:`VapnikLoss`), and a custom loss of single samples that is neither gets one score per
-    class (one-vs-rest).
+    Two classes are encoded as -1 and +1 in one column. With more classes, ``"auto"`` and the
+    logistic loss become the multinomial loss, any other margin loss is applied to the differences
+    between the classes' scores (:class:`VapnikLoss`), and any other custom loss of single samples
+    gets one score per class (one-vs-rest).
 
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Labels of any type, two classes or more.
+        Labels of any type, with two or more classes.
     loss : str or Loss
-        ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for more.
+        Loss; ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for
+        more.
     weight : ndarray of shape (n_samples,) or None, default None
-        Of the rows: the share of flipped labels follows the weighted share of the rarest class,
-        unless ``loss`` is an object.
+        Weights of the rows: the assumed fraction of flipped labels depends on the weighted fraction
+        of the rarest class, unless ``loss`` is an object.
 
     Returns
     -------
     classes : ndarray of shape (n_classes,)
-        In ascending order.
+        Classes in ascending order.
     targets : ndarray of shape (n_samples, 1 or n_classes)
         One-hot columns for the losses of several classes, else -1 and +1.
     loss : Loss
@@ -177,7 +179,7 @@ class SparseClassifierMixin(ClassifierMixin):
     def _encode_labels(
         self, y: ArrayLike, loss: str | Loss, sample_weight: ArrayLike | None, n_samples: int
     ) -> tuple[np.ndarray, Loss, np.ndarray]:
-        """Set ``classes_``; return targets, the loss that fits them, and the weights."""
+        """Set ``classes_``; return the targets, the matching loss, and the weights."""
         weight = check_sample_weight(sample_weight, n_samples)
         if self.class_weight is not None:
             weight = weighted_classes(self.class_weight, *class_codes(y), weight)
@@ -187,7 +189,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return targets, resolved, weight
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Scores of the classes.
+        """Compute the scores of the classes.
 
         Parameters
         ----------
@@ -196,7 +198,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one score, positive for ``classes_[1]``; else one for each class.
+            One score for two classes, positive for ``classes_[1]``; otherwise one per class.
         """
         return self._of_classes(self._scores(X))
 
@@ -219,12 +221,12 @@ class SparseClassifierMixin(ClassifierMixin):
         return rowwise(self.labels, self.decision_function(X), dtype=self.classes_.dtype)
 
     def labels(self, scores: np.ndarray) -> np.ndarray:
-        """Labels of scores.
+        """Convert scores to labels.
 
         Parameters
         ----------
         scores : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            One for each class, or one alone.
+            One score per class, or a single score for two classes.
 
         Returns
         -------
@@ -247,7 +249,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+            Probabilities in the order of ``classes_``.
         """
         return rowwise(self._probabilities, self.decision_function(X), len(self.classes_))
 
@@ -279,7 +281,7 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
     Raises
     ------
     ValueError
-        For numbers so large that their squares overflow, or so small that these underflow.
+        If numbers are so large that their squares overflow, or so small that they underflow.
     """
     targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     mean = weight @ targets
@@ -305,13 +307,13 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
 def scaled_targets(
     y: np.ndarray, weight: np.ndarray, how: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, q) scaled as the ``target_scaling`` of a loss requires, with the shift and the
+    """Targets (n, q) scaled as required by the ``target_scaling`` of a loss, with the shift and the
     scale.
 
     Raises
     ------
     ValueError
-        For numbers so large that their squares overflow.
+        If numbers are so large that their squares overflow.
     """
     if how == "variance":
         return unit_variance(y, weight)

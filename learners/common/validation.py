@@ -30,14 +30,14 @@ def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Reject lazy frames and masked arrays, and dates where ``numbers`` are expected.
+    """Reject lazy frames and masked arrays, and also dates if ``numbers`` are expected.
 
     Raises
     ------
     TypeError
-        For lazy frames.
+        If the values are a lazy frame.
     ValueError
-        For masked values, dates and durations.
+        If there are masked values, dates or durations.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
     if type(values).__name__ == "LazyFrame":
         raise TypeError(
             f"{name} is a LazyFrame, which holds no values yet; "
-            "expected data: call its collect() first"
+            "expected data; call its collect() first"
         )
     if np.ma.is_masked(values):
         n = np.ma.count_masked(values)
         raise ValueError(
             f"{name} is an array with {n} masked values; "
-            "expected numbers without a mask, as filled() gives them"
+            "expected numbers without a mask, as returned by filled()"
         )
     if not numbers:
         return
@@ -84,7 +84,7 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
     Raises
     ------
     ValueError, TypeError
-        As ``validate_data`` and :func:`check_container`.
+        If ``validate_data`` or :func:`check_container` raises one.
     """
     check_container("X", X)
     if not isinstance(y, str):
@@ -103,7 +103,7 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads for ``n_jobs`` as scikit-learn counts them: -1 is all of them."""
+    """Number of threads for ``n_jobs``, as in scikit-learn: -1 uses all."""
     if n_jobs is None:
         return 1
     limit = all_threads()
@@ -111,13 +111,13 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def resolve_n_features(k: int | float, n_features: int, what: str = "features") -> int:
-    """Number of features that ``n_features_to_select=k`` selects of ``n_features``; k is an integer
-    or a fraction in (0, 1].
+    """Number of features that ``n_features_to_select=k`` selects from ``n_features``; k is an
+    integer or a fraction in (0, 1].
 
     Raises
     ------
     ValueError
-        If ``k`` is neither.
+        If ``k`` is neither of these.
     """
     if not is_size(k):
         raise ValueError(
@@ -137,12 +137,12 @@ def resolve_n_features(k: int | float, n_features: int, what: str = "features") 
 def check_finite(
     X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers"
 ) -> None:
-    """Raise at the first NaN or infinity of a dense or sparse matrix, naming its row and column.
+    """Raise an error at the first NaN or infinity of a dense or sparse matrix, naming its position.
 
     Raises
     ------
     ValueError
-        If there is one.
+        If the matrix holds NaN or infinity.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def check_finite(
     """
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        # The sum is cheap and nearly always sufficient
+        # Checking the sum is cheap and nearly always sufficient
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
     at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
@@ -166,12 +166,12 @@ def check_finite(
 
 
 def check_squares(X: Matrix) -> None:
-    """Raise if the squares of a column of a finite dense or CSR matrix overflow or underflow.
+    """Check that the squares of a finite dense or CSR matrix neither overflow nor underflow.
 
     Raises
     ------
     ValueError
-        Naming the first such column.
+        If the squares of a column do; the message names the first such column.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def check_greedy(
     Raises
     ------
     ValueError
-        Naming the parameter, its value and what was expected.
+        If a parameter is not valid; the message names it, its value and what was expected.
     """
     check_choice("criterion", criterion, ("gradient", "objective"))
     for name, value, belongs in (("delta", delta, "objective"), ("epsilon", epsilon, "gradient")):
@@ -306,7 +306,7 @@ def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarra
     Raises
     ------
     ValueError
-        For a wrong shape, NaN or infinity.
+        If the shape is wrong, or there is NaN or infinity.
     """
     values = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
     if values.shape not in ((n_samples, n_outputs), (n_samples,) if n_outputs == 1 else ()):
@@ -318,12 +318,12 @@ def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarra
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Row weights (n_samples,) as float64; None gives ones, a number is repeated.
+    """Row weights (n_samples,) as float64; None means ones, a number is repeated.
 
     Raises
     ------
     ValueError
-        For a wrong shape, negative weights, NaN or infinity, or if all weights are zero.
+        If the shape is wrong, weights are negative or not finite, or all weights are zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)

@@ -35,7 +35,7 @@ def inverse_scale(
     Parameters
     ----------
     variance : ndarray of shape (m,)
-        Of each column.
+        Variance of each column.
     second_moment : ndarray of shape (m,)
         Mean square of each column.
     rounding : float, default 1e-12
@@ -79,7 +79,7 @@ def check_underflow(
     Raises
     ------
     ValueError
-        Naming the first such column.
+        If there is such a column; the message names the first one.
     """
     small = (square < 100 * np.finfo(dtype).tiny) & (mean != 0)
     if small.any():
@@ -133,7 +133,7 @@ def moments(
     Returns
     -------
     mean : ndarray of shape (m, 1)
-        Of each column.
+        Mean of each column.
     inv : ndarray of shape (m,)
         Inverse standard deviations, 0 for constant columns.
 
@@ -170,7 +170,8 @@ class Design:
     Attributes
     ----------
     n_samples, n_features, width, n_knots : int
-        Rows, features, columns per feature, and how many of these form the response curve.
+        Numbers of rows, of features, of columns per feature, and of columns that form the response
+        curve.
     mean : ndarray of shape (n_features, width)
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature; 0 for constant ones.
@@ -192,27 +193,27 @@ class Design:
     per_feature: tuple[str, ...] = ("mean", "inv")
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
-        """Scores of standardised coefficients.
+        """Compute the scores for standardised coefficients.
 
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            In standardised coordinates.
+            Values in standardised coordinates.
 
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
-            Without an intercept.
+            Scores without an intercept.
         """
         raise NotImplementedError
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
-        """Sum over the rows of a residual times the standardised columns.
+        """Compute the sum over the rows of a residual times the standardised columns.
 
         Parameters
         ----------
         residual : ndarray of shape (n_samples, n_outputs)
-            For example the gradient of a loss with respect to the scores.
+            Residual, for example the gradient of a loss with respect to the scores.
 
         Returns
         -------
@@ -237,7 +238,7 @@ class Design:
         Returns
         -------
         Design
-            Features outside ``kept`` are dropped; the standardisation of the others does not
+            Design without the features outside ``kept``; the standardisation of the rest does not
             change.
         """
         new = copy(self)
@@ -281,24 +282,24 @@ class Design:
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            In standardised coordinates.
+            Values in standardised coordinates.
         intercept : ndarray of shape (n_outputs,)
-            Added to the scores.
+            Intercept, added to the scores.
         loss : Loss
-            Of pairs, or pointwise.
+            Loss of pairs, or pointwise loss.
         y : ndarray of shape (n_samples, n_outputs)
             Targets encoded for the loss.
         sample_weight : ndarray of shape (n_samples,)
-            Sums to one.
+            Weights that sum to one.
 
         Returns
         -------
         gradient : ndarray of shape (n_features, width, n_outputs)
-            With respect to the coefficients.
+            Gradient with respect to the coefficients.
         residual_sum : ndarray of shape (n_outputs,)
             Gradient with respect to the intercept.
         value : float
-            The loss.
+            Value of the loss.
         """
         scores = self.scores(coef) + intercept
         value, residual = loss.value_and_gradient(y, scores, sample_weight)
@@ -307,21 +308,21 @@ class Design:
     def unstandardise(
         self, coef: np.ndarray, intercept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients and intercept for the raw columns u_j(x).
+        """Convert coefficients and intercept to the raw columns u_j(x).
 
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
-            In standardised coordinates.
+            Values in standardised coordinates.
         intercept : ndarray of shape (n_outputs,)
-            In standardised coordinates.
+            Values in standardised coordinates.
 
         Returns
         -------
         coef : ndarray of shape (n_features, width, n_outputs)
-            For the raw columns.
+            Values for the raw columns.
         intercept : ndarray of shape (n_outputs,)
-            For the raw columns.
+            Values for the raw columns.
         """
         raw = coef * self.inv[:, None, None]
         return raw, intercept - np.einsum("mw,mwq->q", self.mean, raw)
@@ -332,7 +333,7 @@ class Design:
 
 
 class FirstReadDesign(Design):
-    """A design whose first read of the data computes both the moments and the first gradient."""
+    """Design whose first read of the data computes both the moments and the first gradient."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None

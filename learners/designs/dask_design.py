@@ -50,7 +50,7 @@ class DaskDesign(OutOfCoreDesign):
     X : DaskMatrix
         All columns; its ``memory_limit`` and ``subsample`` hold.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     response : PiecewiseLinear or None, default None
         None for linear responses.
     random_state : int, RandomState or None, default None

@@ -27,7 +27,7 @@ class DenseDesign(FirstReadDesign):
     X : ndarray of shape (n_samples, n_features)
         Neither copied nor changed.
     sample_weight : ndarray of shape (n_samples,) or None
-        Sums to one; not needed if the moments are known.
+        Weights that sum to one; not needed if the moments are known.
     moments : (ndarray, ndarray) or None, default None
         Means (m, 1) and inverse scales (m,) of the columns of a larger matrix that contains X.
     columns : ndarray of int or None, default None

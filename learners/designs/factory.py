@@ -29,7 +29,7 @@ def as_out_of_core(X: Matrix) -> OutOfCoreMatrix | None:
     Parameters
     ----------
     X : object
-        Argument of ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array; wrap it by
+        Argument of ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array; wrap it with
         `on_disk` to read it in blocks.
 
     Returns
@@ -60,9 +60,9 @@ def make_design(
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
         Values are float32 or float64.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        How scores depend on a feature.
+        Response of the scores to a feature.
     random_state : int, RandomState or None, default None
         Random seed of subsampling.
 
@@ -74,7 +74,7 @@ def make_design(
     Raises
     ------
     ValueError
-        For unknown responses, and for NaN or infinity that the response does not accept.
+        If the response is unknown, or does not accept the NaN or infinity in X.
     """
     piecewise = as_response(response) if response != "linear" else None  # type: ignore[comparison-overlap]
     if isinstance(X, SparseSource) and piecewise is None:
@@ -155,7 +155,7 @@ def unscaled(design: Design, X: Matrix) -> Design:
     Raises
     ------
     ValueError
-        For other data.
+        If the data are of another kind.
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Hot loops of the designs: free functions on arrays. Functions with ``begin, end`` process a part,
+"""Compiled loops of the designs: functions of arrays. Functions with ``begin, end`` process a part;
 see ``parallel_ranges``.
 
 Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots'

@@ -147,7 +147,7 @@ class BlockDesign(OutOfCoreDesign):
     source : Source
         All columns of a file; its ``memory_limit`` and ``subsample`` hold.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     random_state : int, RandomState or None, default None
         Random seed of subsampling.
 
@@ -342,7 +342,7 @@ class PiecewiseBlockDesign(BlockDesign):
     source : Source
         All columns of a file; its ``memory_limit`` and ``subsample`` hold.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     response : PiecewiseLinear
         Number of bins and position of the knots.
     random_state : int, RandomState or None, default None

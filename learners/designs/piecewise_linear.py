@@ -73,13 +73,13 @@ class PiecewiseDesign(CodedDesign):
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
         Rows past the last sample have code 0. Features are not moved until few are left.
     n_samples : int
-        Rows.
+        Number of rows.
     n_bins : int
-        B, 1 to 126.
+        Number B of bins, from 1 to 126.
     missing : bool
         Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,) or None
-        Sums to one; not needed if the moments are known.
+        Weights that sum to one; not needed if the moments are known.
     dtype : dtype, default float32
         Precision of the tables and of the sums over features.
     moments : (ndarray, ndarray) or None, default None
@@ -278,7 +278,7 @@ def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
     n_bins : int
         B, 1 to 126.
     missing : bool, default False
-        Add a column that is 1 for NaN alone.
+        Whether to add a column that is 1 for NaN alone.
 
     Returns
     -------
@@ -307,12 +307,12 @@ def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray,
     histogram : ndarray of shape (m, 256)
         Weight of each code of each feature.
     basis : ndarray of shape (256, width)
-        From :func:`hat_basis`.
+        Basis from :func:`hat_basis`.
 
     Returns
     -------
     mean : ndarray of shape (m, width)
-        Of each hat function.
+        Mean of each hat function.
     inv : ndarray of shape (m,)
         One over the root of the summed variances, 0 for constant features.
     """

@@ -20,9 +20,10 @@ class PiecewiseLinear(BaseEstimator):
     Parameters
     ----------
     n_bins : int, default 6
-        B, 1 to 126: a response is linear between B + 1 knots.
+        Number B of bins, from 1 to 126: a response is linear between B + 1 knots.
     bins : {"range", "quantile"}, default "range"
-        Knots equidistant between each column's minimum and maximum, or at its quantiles.
+        Position of the knots: equidistant between each column's minimum and maximum, or at its
+        quantiles.
 
     References
     ----------
@@ -46,7 +47,7 @@ class PiecewiseLinear(BaseEstimator):
         Raises
         ------
         ValueError
-            Naming the parameter, its value and what was expected.
+            If a parameter is not valid; the message names it, its value and what was expected.
         """
         if (
             not isinstance(self.n_bins, Integral)
@@ -60,23 +61,24 @@ class PiecewiseLinear(BaseEstimator):
             raise ValueError(f"bins={self.bins!r} is not valid; expected 'range' or 'quantile'")
 
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Ascending knots of each column.
+        """Compute the ascending knots of each column.
 
-        Equidistant from the minimum to the maximum (Barbu et al. 2014, section 4.1), or at the
-        weighted quantiles b / B; if ties make quantiles coincide, equidistant in the rank among the
-        DISTINCT values.
+        They are equidistant from the minimum to the maximum (Barbu et al. 2014, section 4.1), or at
+        the weighted quantiles b / B; if ties make quantiles coincide, they are equidistant in the
+        rank among the DISTINCT values.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
-            May hold NaN, which is ignored.
+            Values; NaN is ignored.
         sample_weight : ndarray of shape (n_samples,)
-            Rows of weight zero are ignored.
+            Row weights; rows of weight zero are ignored.
 
         Returns
         -------
         ndarray of shape (n_features, n_bins + 1)
-            A column without any value gets 0..1, a constant one B + 1 times its value.
+            Knots; from 0 to 1 for a column without values, B + 1 times the value for a constant
+            column.
 
         Raises
         ------
@@ -94,13 +96,13 @@ class PiecewiseLinear(BaseEstimator):
 
 
 def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLinear | None:
-    """The response as an object.
+    """Convert a response to an object.
 
     Parameters
     ----------
     response : {"linear", "piecewise"} or PiecewiseLinear
     n_bins : int, default 6
-        B of "piecewise".
+        Number B of bins of "piecewise".
 
     Returns
     -------
@@ -110,7 +112,7 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
     Raises
     ------
     ValueError
-        For unknown responses and parameters out of range.
+        If the response is unknown, or a parameter is out of range.
     """
     if isinstance(response, PiecewiseLinear):
         response.check()

@@ -82,7 +82,7 @@ class SparseDesign(Design):
     X : sparse matrix of shape (n_samples, n_features)
         Any format; CSC is not copied.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     """
 
     per_feature = ("mean", "inv", "stored")
@@ -138,7 +138,7 @@ class SparseDesign(Design):
         Parameters
         ----------
         sample_weight : ndarray of shape (n_samples,)
-            Sums to one.
+            Weights that sum to one.
         n_rows : float
             Sum of the row weights.
         """
@@ -165,7 +165,7 @@ class SparseBlockDesign(SparseDesign):
     source : SparseSource
         All columns; its ``memory_limit`` holds.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
 
     References
     ----------

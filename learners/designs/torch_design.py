@@ -1,4 +1,4 @@
-"""A design on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear
+"""Designs on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear
 responses."""
 
 from typing import Self
@@ -21,9 +21,9 @@ class TorchDesign(Design):
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
-        float32.
+        Columns, in float32.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     """
 
     def __init__(self, X: torch.Tensor, sample_weight: np.ndarray):
@@ -91,7 +91,7 @@ class TorchPiecewiseDesign(CodedDesign):
     missing : bool
         Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     """
 
     per_feature = ("mean", "inv", "knots")

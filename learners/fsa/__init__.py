@@ -1,2 +1,2 @@
-"""Feature Selection with Annealing: classifier, regressor, ranker, and paths over the number of
-features."""
+"""Feature Selection with Annealing: a classifier, a regressor, a ranker, and paths over the number
+of features."""

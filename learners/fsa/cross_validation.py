@@ -33,7 +33,7 @@ from .size_search import Score, held_out
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _SizeParameters:
-    """Parameters of the size search; the last base, so that they precede those of the estimator."""
+    """Parameters of the size search; the last base class, so that they come first."""
 
     sizes: Any = field(default="auto", kw_only=False)
     cv: Any = None
@@ -61,10 +61,10 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
         sample_weight : array of shape (n_samples,) or None, default None
         groups : array of shape (n_samples,) or None, default None
-            Group of each ROW, such as a patient: no group is split between the training and the
-            test part of a fold. Passed to ``cv``; an integer ``cv`` makes group folds.
+            Group of each ROW, such as a patient; no group is split between the training and the
+            test part of a fold. Groups are passed to ``cv``; an integer ``cv`` means group folds.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Added to the scores; not with ``scoring``, whose scorers predict without one.
+            Known part of the scores; not available with ``scoring``, whose scorers do not pass one.
 
         Returns
         -------
@@ -74,7 +74,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Raises
         ------
         ValueError
-            As the estimators, and for sizes that are not positive integers.
+            If the estimator's ``fit`` would raise one, or a size is not a positive integer.
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
@@ -112,12 +112,12 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes of the plot.
+            Axes of the plot.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         scores = held_out(problem, settings, splits, np.union1d(0, self.sizes_), score)
         constant, self.cv_scores_ = scores[:, 0], scores[:, -len(self.sizes_) :]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
-        # Other annealing ridges, at the sizes that use one
+        # Also try other annealing ridges, at the sizes that use one
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
             needs_ridge = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
             ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
@@ -183,16 +183,16 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         self, problem: FitProblem, X: Any, y: np.ndarray, of_rows: dict[str, np.ndarray]
     ) -> tuple[Score, dict[int, list[tuple[np.ndarray, np.ndarray]]]]:
         """Function that scores a solution on held-out rows, and the rows and predicted scores that
-        it will have collected for each size of a classifier.
+        it collects for each size of a classifier.
         """
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
         # The rows are already checked, and checking takes longer than predicting.
         by_probability = self.scoring is None and is_classifier(self)
-        # a data frame keeps its names
+        # a data frame keeps its column names
         rows_of = X if named and not by_probability else problem.X
-        held: list[Any] = [None, None]  # the held-out rows of a fold, cut out once for all sizes
+        held: list[Any] = [None, None]  # the held-out rows of a fold, extracted once for all sizes
         predicted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
 
         def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
@@ -221,13 +221,13 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         return score, predicted
 
     def _splitter(self, y: np.ndarray, groups: Any) -> Any:
-        """The splitter; by groups of rows if given."""
+        """Cross-validation splitter; it respects the groups of rows if there are any."""
         classification = is_classifier(self)
         if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
             return check_cv(self.cv, y, classifier=classification)
         n_folds = min(5 if self.cv is None else int(self.cv), len(np.unique(groups)))
         if n_folds < 2:
-            raise ValueError(f"groups holds {n_folds} group of rows; expected at least two groups")
+            raise ValueError(f"groups has {n_folds} group of rows; expected at least two groups")
         return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
 
 

@@ -72,42 +72,44 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
         mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k non-zero theta_j
 
-    by annealing: start with all features, alternate a gradient step with dropping the weakest
-    features on a schedule (Algorithm 1 of [1]_), then refine the model. Features are standardised
-    internally; ``coef_`` is in the units of the raw columns.
+    by annealing: they start with all features, alternate gradient steps with dropping the weakest
+    features on a schedule (Algorithm 1 of [1]_), and then refine the model. Features are
+    standardised internally; ``coef_`` is in units of the raw columns.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        For linear responses; 0 where not selected. Regression with one target and ranking have the
-        first shape, two classes (1, n_features), several classes or targets one row each.
+        Coefficients of linear responses; 0 for columns that are not selected. The first shape is
+        that of ranking and of regression with one target; two classes give one row, and several
+        classes or targets one row each.
     intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept of each output.
     ridge_ : float
         Ridge penalty of the fit.
     refinement_ : str
-        Description of the refinement, the settings chosen, and how they were chosen.
+        Description of the refinement, of the automatic settings, and of how they were chosen.
     alternatives_ : dict of int to list of (int, float)
-        For each selected column, up to five columns that could replace it, and the predicted
-        relative increase in the objective (below 0.05; negative for an improvement), in ascending
-        order. Candidates are columns that were dropped late. A group is represented by its first
-        column. Empty along paths, out of core, and for fits too large for Newton's method.
+        Up to five columns that could replace each selected column, with the predicted relative
+        increase in the objective (below 0.05; negative for an improvement), in ascending order.
+        Candidates are columns that were dropped late. A group is represented by its first column.
+        The dict is empty along paths, out of core, and for fits too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
-        For piecewise-linear responses: ascending knots of each selected column.
+        Ascending knots of each selected column, for piecewise-linear responses.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
         Values at the knots; the mean of each curve over the training rows is zero.
     missing_responses_ : ndarray of shape (k, n_outputs)
-        Response to NaN; 0 where the column had none in training.
+        Response to NaN; 0 if the column had no NaN in training.
     feature_importances_ : ndarray of shape (n_features,)
-        Root mean square of each feature's standardised coefficients; 0 where not selected.
+        Root mean square of each feature's standardised coefficients; 0 if it is not selected.
     loss_curve_ : ndarray of shape (n_iter_,)
         Mean training loss before each step.
     n_iter_ : int
-        Annealing steps; with a refinement, annealing ends when k is reached.
+        Number of annealing steps; with a refinement, annealing ends when k is reached.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------
@@ -126,7 +128,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     _last: Start | None = None  # the previous solution, for ``warm_start``
     _has_offset: bool = False  # whether the predictions need an offset
     loss_: Loss
-    # Checks the data of ``fit``, encodes the targets, sets the attributes known before the fit
+    # Checks the data of ``fit``, encodes the targets and sets the attributes known before the fit
     encode: Callable[..., FitProblem]
     predict: Callable[..., np.ndarray]
 
@@ -136,20 +138,20 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Parameters
         ----------
         **options
-            Of :func:`annealed.learners.plots.plot_coefficients` or
+            Options of :func:`annealed.learners.plots.plot_coefficients` or
             :func:`annealed.learners.plots.plot_responses`.
 
         Returns
         -------
         matplotlib.axes.Axes, or ndarray of them
-            The axes of the plots.
+            Axes of the plots.
         """
         return (plot_responses if hasattr(self, "responses_") else plot_coefficients)(
             self, **options
         )
 
     def fit_settings(self) -> FitSettings:
-        """The validated parameters.
+        """Validate the parameters.
 
         Returns
         -------
@@ -158,7 +160,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            Naming the parameter, its value and what was expected.
+            If a parameter is not valid; the message names it, its value and what was expected.
         """
         return FitSettings.of(
             vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__
@@ -172,10 +174,10 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
-            Labels of any type, two classes or more; in regression numbers.
+            Labels of any type, with two or more classes; numbers in regression.
         sample_weight : array of shape (n_samples,) or None, default None
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Added to the scores, such as the logarithm of the exposure with a log link. The
+            Known part of the scores, such as the logarithm of the exposure with a log link. The
             predictions then need an offset too.
 
         Returns
@@ -186,7 +188,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            For a single class, NaN with linear responses, or a parameter out of range.
+            If y holds a single class, X holds NaN with linear responses, or a parameter is out of
+            range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -246,7 +249,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
-            Out of core only the selected columns are read, on Dask lazily.
+            Rows to transform. From data out of core only the selected columns are read; with Dask
+            the result is lazy.
 
         Returns
         -------
@@ -265,7 +269,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         check_is_fitted(self)
         X = check_data(self, X, piecewise=self._is_piecewise, reset=False)
         if offset is None and self._has_offset:
-            raise ValueError("the model was fitted with an offset; expected offset=... here too")
+            raise ValueError("the model was fitted with an offset; expected an offset here too")
         model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
         shift = 0.0 if offset is None else check_offset(local(offset), X.shape[0], n_outputs)
         if isinstance(X, OutOfCoreMatrix):
@@ -277,8 +281,8 @@ class BatchEstimator(FSAEstimator):
     """Base of the FSA estimators that also learn from batches of rows, with the squared loss and
     linear responses ([2]_).
 
-    The moments of the columns and targets are kept, 8 M^2 bytes for M columns, and the fit is that
-    of all rows.
+    They keep the moments of the columns and targets, 8 M^2 bytes for M columns, and the result is
+    the same as a fit on all rows.
 
     References
     ----------
@@ -289,7 +293,7 @@ class BatchEstimator(FSAEstimator):
     _learns_from_batches: bool = True
     _moments: Moments | None = None
     _target_shape: tuple[int, ...] = ()  # of one row
-    _by_moments: Callable[..., FitProblem]  # the problem of rows that have the same moments
+    _by_moments: Callable[..., FitProblem]  # problem on rows with the same moments
 
     def _takes_batches(self) -> bool:
         """Whether the parameters allow ``partial_fit``; otherwise the attribute does not exist."""
@@ -300,14 +304,14 @@ class BatchEstimator(FSAEstimator):
         if not (loss == "squared" or isinstance(loss, SquaredLoss)):
             raise AttributeError(f"{needs}the squared loss; expected loss='squared', not {loss!r}")
         if self._is_piecewise:
-            raise AttributeError(f"{needs}response='linear', not {self.response!r}")
+            raise AttributeError(f"{needs}linear responses; expected response='linear'")
         return True
 
     def _first_batch(self) -> bool:
         first = self._moments is None
         if first and hasattr(self, "support_"):
             warnings.warn(
-                "partial_fit begins without rows: those of fit are not kept", UserWarning, 3
+                "partial_fit starts without the rows of fit, which are not kept", UserWarning, 3
             )
         return first
 
@@ -324,9 +328,9 @@ class BatchEstimator(FSAEstimator):
         return self.refresh() if refresh else self
 
     def refresh(self) -> Self:
-        """Select features and fit, from the batches of ``partial_fit`` so far.
+        """Select features and fit on all batches passed to ``partial_fit`` so far.
 
-        The parameters may have changed: ``set_params(n_features_to_select=5).refresh()``.
+        Parameters can be changed before the call: ``set_params(n_features_to_select=5).refresh()``.
 
         Returns
         -------
@@ -336,23 +340,23 @@ class BatchEstimator(FSAEstimator):
         Raises
         ------
         ValueError
-            Without rows, and with fewer rows than features to select.
+            If there are no rows, or fewer rows than features to select.
         """
         moments, settings = self._moments, self.fit_settings()
         if moments is None or not moments.n_rows > 0:
-            raise ValueError("there are no rows to fit; expected a call of partial_fit before")
+            raise ValueError("there are no rows to fit; expected a call to partial_fit first")
         m = self.n_features_in_
         k = 1 if isinstance(settings.size, str) else min(m, resolve_n_features(settings.size, m))
         if moments.n_samples < k:
             raise ValueError(
-                f"partial_fit has had {moments.n_samples} rows; expected at least "
+                f"partial_fit has received {moments.n_samples} rows; expected at least "
                 f"n_features_to_select={k}, or refresh=False until then"
             )
         with rollback_on_error(self):
             rows = moments.equivalent_rows()
             weight = np.full(len(rows), moments.n_rows / len(rows))
             problem = self._by_moments(rows[:, :m], rows[:, m:], weight)
-            # folds of these rows mean nothing
+            # folds of equivalent rows are meaningless
             problem.facts = replace(problem.facts, out_of_core=True)
             return self._solve(problem, settings)
 
@@ -361,74 +365,76 @@ class BatchEstimator(FSAEstimator):
 class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
+    It minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k features with
+    theta_j != 0.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        k: number of features to select, or a fraction of them in (0, 1]; of groups if the
-        constraints define any. A larger number than available keeps all, with a warning. "auto"
-        minimises the extended Bayesian information criterion along one path, or the loss in five
-        folds if the rows support fewer than ten coefficients. "auto" may select no feature.
+        Number k of features to select, or a fraction of them in (0, 1]; groups are counted instead
+        if the constraints define any. A number larger than available selects all, with a warning.
+        "auto" minimises the extended Bayesian information criterion along one path, or the loss in
+        five-fold cross-validation if the rows support fewer than ten coefficients. "auto" may
+        select no feature.
     loss : str or Loss, default "auto"
-        With more than two classes a margin loss acts on the differences of the classes' scores; all
-        classes share one support.
+        Loss to minimise. With more than two classes a margin loss is applied to the differences
+        between the classes' scores; all classes share one support.
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
-        * "logistic": eq. (5) of [2]_; with more than two classes the multinomial loss;
+        * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
         * "flipped_logistic": logistic, robust to a small fraction of wrong labels; probabilities
-          end at 0.02 and 0.98. :class:`FSAClassifierCV` calibrates them;
+          are limited to 0.02 and 0.98. :class:`FSAClassifierCV` calibrates them;
         * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
         * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
-        * "multinomial": for several classes;
-        * "squared": on labels -1 and +1;
+        * "multinomial": cross entropy of softmax scores;
+        * "squared": squared error on labels -1 and +1;
         * a :class:`Loss`.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         Response to a feature: a coefficient, or a piecewise-linear function of its value ([2]_,
         section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN, which gets a
         separate response.
     constraints : Constraints or None, default None
-        Groups of columns, required and excluded columns, bounds of coefficients, directions of
+        Groups of columns, required and excluded columns, bounds on coefficients, and monotone
         responses.
     prior : Prior or None, default None
         Shrinkage and smoothness of the responses, during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which features are compared: columns of variance one, or raw columns, which favours
         columns with large values. For a sparse matrix with at most a tenth of its values stored,
-        variances include one additional row with a value, and the final ridge acts in raw units.
+        variances include one additional row with a value, and the final ridge is in raw units.
     schedule : str, Schedule or function, default "inverse"
-        Number of features after each step.
+        Schedule of the number of features after each step.
 
-        * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear";
-          mu = 100 in 100 steps; mu = 20 in 200 with several classes and 400 rows, in 500 with
-          bounds or directions;
+        * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear". All
+          use mu = 100 and 100 steps; with several classes and at least 400 rows mu = 20 and 200
+          steps, with bounds or monotone responses mu = 20 and 500 steps;
         * ``Schedule("inverse", mu=..., n_steps=...)``: a larger mu drops features sooner;
-        * a function of (n_features, k, n_steps) that returns the non-increasing numbers, ending
-          with k.
+        * a function of (n_features, k, n_steps) that returns non-increasing numbers of features,
+          ending with k.
     learning_rate : float or "auto", default "auto"
-        Step size > 0 on standardised columns and mean gradients. "auto" is the loss'
-        ``default_step_size``, or the inverse Lipschitz constant of the gradient, by power iteration
-        on the remaining columns.
+        Step size > 0 for standardised columns and mean gradients. "auto" is the loss's
+        ``default_step_size``, or the inverse Lipschitz constant of the gradient, estimated by power
+        iteration on the remaining columns.
     momentum : float or "auto", default "auto"
-        In [0, 1): fraction of the previous step that is added to each step. "auto" is 0.
+        Fraction of the previous step that is added to each step, in [0, 1). "auto" is 0.
     refinement : "auto", None or Refinement, default "auto"
-        Steps after annealing. None is the paper's algorithm, without any. "auto" is
+        Steps after annealing. None is the paper's algorithm, without refinement. "auto" is
         ``Refinement()``: feature exchanges if there are enough rows to distinguish supports, a
         longer search for noisy labels, and a final fit with an automatic ridge.
     fit_intercept : bool, default True
-        Whether the scores have an intercept; it is neither dropped nor shrunk.
+        Whether to fit an intercept, which is neither dropped nor shrunk.
     warm_start : bool, default False
-        Start each call of ``fit`` from the previous coefficients if the shapes agree.
+        Whether to start ``fit`` from the previous coefficients if their shapes match.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class; "balanced" gives all classes the same total
+        Factors for the row weights of each class; "balanced" gives all classes the same total
         weight.
     random_state : int, RandomState or None, default None
-        Random seed of subsampled data (see :func:`on_disk`, :func:`on_dask`). Everything else is
+        Random seed for subsampling data (see :func:`on_disk`, :func:`on_dask`). Everything else is
         deterministic.
     n_jobs : int or None, default None
-        Number of threads, -1 for all; None is one. The result does not depend on it.
+        Number of threads: -1 uses all, None uses one. The result does not depend on it.
     verbose : bool, default False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
@@ -503,7 +509,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         forgetting: float = 1.0,
         refresh: bool = True,
     ) -> Self:
-        """Add a batch of rows, and fit all rows so far; as :meth:`FSARegressor.partial_fit`.
+        """Add a batch of rows and fit on all rows so far, as in :meth:`FSARegressor.partial_fit`.
 
         Parameters
         ----------
@@ -513,9 +519,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             All labels of the stream; required in the first call.
         sample_weight : array of shape (n_samples,) or None, default None
         forgetting : float, default 1.0
-            In (0, 1]: factor for the weight of all earlier rows.
+            Factor for the weight of all earlier rows, in (0, 1].
         refresh : bool, default True
-            False: only add the rows; :meth:`refresh` fits.
+            Whether to fit now; False only adds the rows, and :meth:`refresh` fits.
 
         Returns
         -------
@@ -525,7 +531,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            As :meth:`fit`, for other columns than before, and labels that are not in ``classes``.
+            If :meth:`fit` would raise one, the columns differ from those of earlier batches, or a
+            label is not in ``classes``.
         """
         with rollback_on_error(self):
             first = self._first_batch()
@@ -551,7 +558,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return with_class_counts(self._constrained(problem))
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Scores of the classes.
+        """Compute the scores of the classes.
 
         Parameters
         ----------
@@ -562,7 +569,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes one score, positive for ``classes_[1]``; else one for each class.
+            One score for two classes, positive for ``classes_[1]``; otherwise one per class.
         """
         return self._of_classes(self._scores(X, offset))
 
@@ -582,7 +589,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
+        """Predict probabilities; scores squashed to (0, 1) if the loss is not logistic.
 
         Parameters
         ----------
@@ -593,7 +600,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+            Probabilities in the order of ``classes_``.
         """
         return rowwise(self._probabilities, self.decision_function(X, offset), len(self.classes_))
 
@@ -602,27 +609,30 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 class FSARegressor(RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    Minimises mean loss + prior(theta) + ridge ||theta||^2 subject to k features with theta_j != 0.
+    It minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k features with
+    theta_j != 0.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        As in :class:`FSAClassifier`; "auto" uses five folds if the rows support fewer than 30
-        coefficients.
+        Number of features to select, as in :class:`FSAClassifier`; "auto" uses five-fold
+        cross-validation if the rows support fewer than 30 coefficients.
     loss : str or Loss, default "auto"
+        Loss to minimise.
+
         * "auto", "squared": on targets of mean 0 and variance 1;
         * "huber" (robust to outliers), "quantile" (the median; ``QuantileLoss(0.9)`` for another
           quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
-        * "poisson", "negative_binomial" (dispersion 1): counts;
-        * "gamma": amounts above 0; "tweedie" (power 1.5): amounts of which some are 0;
-        * "cox": survival times; ``y`` is a structured array of a boolean event and a time, or two
-          columns: the time, and 1 for an event or 0 where it is censored;
+        * "poisson", "negative_binomial" (dispersion 1): for counts;
+        * "gamma": for amounts above 0; "tweedie" (power 1.5): for amounts some of which are 0;
+        * "cox": for survival times; ``y`` is a structured array with a boolean event and a time, or
+          two columns: the time, and 1 for an event or 0 for a censored row;
         * a :class:`Loss`.
     response, constraints, prior, scaling : object
         As in :class:`FSAClassifier`.
     schedule : str, Schedule or function, default "inverse"
-        As in :class:`FSAClassifier`; a name has mu = 30.
+        As in :class:`FSAClassifier`; a schedule given by name has mu = 30.
     learning_rate : float or "auto", default "auto"
         As in :class:`FSAClassifier`.
     momentum : float or "auto", default "auto"
@@ -700,20 +710,20 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         forgetting: float = 1.0,
         refresh: bool = True,
     ) -> Self:
-        """Add a batch of rows, and fit all rows so far.
+        """Add a batch of rows and fit on all rows so far.
 
-        The fit is that of :meth:`fit` on these rows, up to rounding.
+        The result is the same as that of :meth:`fit` on all these rows, up to rounding.
 
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
-            Up to 10,000 columns.
+            Rows with at most 10,000 columns.
         y : array of shape (n_samples,), or (n_samples, n_outputs)
         sample_weight : array of shape (n_samples,) or None, default None
         forgetting : float, default 1.0
-            In (0, 1]: factor for the weight of all earlier rows, for data that drift.
+            Factor for the weight of all earlier rows, in (0, 1], for data that drift.
         refresh : bool, default True
-            False: only add the rows; :meth:`refresh` fits.
+            Whether to fit now; False only adds the rows, and :meth:`refresh` fits.
 
         Returns
         -------
@@ -723,7 +733,7 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            As :meth:`fit`, and for other columns than before.
+            If :meth:`fit` would raise one, or the columns differ from those of earlier batches.
         """
         with rollback_on_error(self):
             first = self._first_batch()
@@ -774,15 +784,15 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Shaped like the ``y`` of :meth:`fit`. The mean for the losses with a log link, the log
-            relative hazard for Cox's.
+            Predictions with the shape of the ``y`` of :meth:`fit`: the mean for losses with a log
+            link, the log relative hazard for the Cox loss.
         """
         scores = self._scores(X, offset)
         predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Score: R^2, the explained deviance (losses with a log link) or the concordance index.
+        """R^2, fraction of explained deviance (losses with a log link) or concordance index (Cox).
 
         Parameters
         ----------

@@ -1,5 +1,4 @@
-"""Fitting: from a problem and its settings to solutions. Make the design, anneal along the sizes,
-refine each solution."""
+"""Solve a fitting problem: build the design, anneal through the sizes and refine each solution."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -15,6 +14,7 @@ from ..designs.factory import make_design, unscaled
 from ..designs.responses import width_of
 from ..designs.sparse import SparseDesign
 from ..model_selection.size import deviance
+from ..objective.losses import SquaredLoss
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
@@ -45,12 +45,12 @@ def solve(
     ----------
     problem : FitProblem
     settings : FitSettings
-        Its ``size`` is a number.
+        Settings whose ``size`` is a number.
     start : (kept, coef, intercept) or None
-        Starting point of annealing, if the shapes agree; None starts from zero and the best
-        constant.
+        Starting point of annealing, used if its shapes match; None starts from zero coefficients
+        and the best constant.
     callbacks : sequence of functions
-        Called as ``callback(step, state)`` after each step.
+        Functions called as ``callback(step, state)`` after each step.
     """
     size = size_of(problem, settings)
     (solution,) = solve_path(problem, settings, np.array([size]), start=start, callbacks=callbacks)
@@ -87,9 +87,9 @@ def solve_path(
     callbacks: Sequence[StepCallback] = (),
     early_stop: bool = False,
 ) -> list[Solution]:
-    """Solve for all ascending ``sizes``: annealing passes through each; 0 is the best constant.
+    """Solve for all ascending ``sizes`` in one annealing run; size 0 is the best constant.
 
-    With ``early_stop`` the path ends at sizes beyond ten plus twice the size with the lowest
+    With ``early_stop`` the path ends once the size exceeds ten plus twice the size with the lowest
     information criterion so far.
     """
     with solving(problem, settings):
@@ -104,8 +104,8 @@ def solve_path(
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
         sizes = sizes[sizes > 0]
-        # If rows are few only for the larger sizes, these are annealed in a separate run, with a
-        # ridge; callbacks follow the other run.
+        # If only the larger sizes have too few rows, those sizes are annealed in a separate run
+        # with a ridge; callbacks follow the other run.
         few = anneals_with_ridge(problem, settings, sizes)
         states: dict[int, Annealed] = {}
         for run, shrinks in ((sizes[few], True), (sizes[~few], False)):
@@ -141,7 +141,7 @@ def solve_path(
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Whether annealing to each size uses a ridge, by the plan."""
+    """Whether the plan of each size anneals with a ridge."""
     columns = sizes * problem.columns_per_unit
     return np.array(
         [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
@@ -150,7 +150,7 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context of a fit: sets the threads, and locates non-finite values of X in errors."""
+    """Context of a fit that sets the number of threads and reports where X is not finite."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):
@@ -167,7 +167,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
     Raises
     ------
     ValueError
-        If it is below the number of included features.
+        If the number is smaller than the number of included features.
     """
     what, k = "features" if problem.groups is None else "groups", settings.size
     if problem.allowed is not None:
@@ -183,7 +183,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
 
 
 def best_constant(problem: FitProblem, settings: FitSettings, design: Design) -> Solution:
-    """The solution without features."""
+    """Solution without features: the best constant."""
     loss, weight, q = problem.loss, problem.sample_weight, problem.y.shape[1]
     intercept = np.zeros(q)
     if settings.fit_intercept:
@@ -210,7 +210,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
 def _start(
     design: Design, problem: FitProblem, start: Start | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Starting coefficients of all features, and the intercept."""
+    """Starting values of the coefficients of all features and of the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
     if start is None or start[1].shape[1:] != shape[1:]:
         return None, None
@@ -231,11 +231,9 @@ def _anneal(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """State of one annealing run at each of the ascending ``sizes``, by the plan of the first."""
-    loss, weight, prior = problem.loss, problem.sample_weight, settings.prior
-    if loss.has_surrogate or loss.max_curvature == np.inf:
-        loss = loss.surrogate(problem.y, weight)
-    prior = with_ridge(prior, plan.annealing_ridge)
+    """States of one annealing run at the ascending ``sizes``, using the plan of the first size."""
+    weight, prior = problem.sample_weight, with_ridge(settings.prior, plan.annealing_ridge)
+    loss = problem.loss.surrogate(problem.y, weight)
     step = loss.default_step_size
     if step is not None:
         step *= plan.step_share
@@ -306,8 +304,8 @@ def _anneal(
 
 def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) -> np.ndarray:
     """Number of features after each step: the schedule down to the largest size, then the others.
-    With a refinement the schedule ends when the largest size is reached: a refit is better than
-    further gradient steps.
+    With a refinement the schedule ends when the largest size is reached, because a refit is better
+    than further gradient steps.
     """
     counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
@@ -315,34 +313,39 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
     return np.concatenate([counts, np.repeat(sizes[-2::-1], _STEPS_PER_SIZE)])
 
 
-# -- moments in place of rows ---------------------------------------------------------------------
+# -- moments instead of rows ----------------------------------------------------------------------
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """The problem on equivalent rows where these are far fewer, else the problem itself."""
-    if not condenses(problem.facts, settings):
+    """Problem on far fewer equivalent rows if that saves time, else the problem itself."""
+    if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)
-    # rows that are not finite get their error from the fit
-    return _on(moments, problem) if np.isfinite(moments.scatter).all() else problem
+    # the fit itself reports constant columns and numbers that are not finite
+    return _on(moments, problem) if moments.is_regular else problem
+
+
+def _by_moments(problem: FitProblem, settings: FitSettings) -> bool:
+    """Whether the moments of the rows determine the fit."""
+    return isinstance(problem.loss, SquaredLoss) and settings.response is None
 
 
 def training_problems(
     problem: FitProblem, settings: FitSettings, splits: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> Iterator[FitProblem]:
-    """The problem of the training rows of each split. Moments of folds add up: all splits together
-    read the rows once."""
+    """Problem on the training rows of each split. Moments are added over folds, so that all splits
+    together read the rows once."""
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
     folds = all(
         np.array_equal(np.sort(np.concatenate(split)), everything) for split in splits
-    ) and condenses(problem.facts, settings)
+    ) and (_by_moments(problem, settings) and condenses(problem.facts))
     parts = []
     for test in tests if folds else ():
         parts.append(moments_of(problem.X[test], problem.y[test], problem.weight[test]))
-    finite = bool(parts) and all(np.isfinite(part.scatter).all() for part in parts)
+    regular = bool(parts) and all(part.is_regular for part in parts)
     for i, (train, _) in enumerate(splits):
-        if finite:
+        if regular:
             others = parts[:i] + parts[i + 1 :]
             yield _on(sum(others[1:], others[0]), problem)
         else:
@@ -350,14 +353,14 @@ def training_problems(
 
 
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:
-    """The same problem on the equivalent rows of ``moments``."""
+    """Same problem, with rows that have the given moments."""
     m, rows = problem.X.shape[1], moments.equivalent_rows()
     weight = np.full(len(rows), moments.n_rows / len(rows))
     return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))
 
 
 def with_class_counts(problem: FitProblem) -> FitProblem:
-    """Set the number of rows of the rarest class, from the means of targets -1 and +1."""
+    """Set the number of rows of the rarest class from the means of the targets -1 and +1."""
     if problem.classification:
         positive = 0.5 * (problem.weight @ (1.0 + problem.y))
         rarest = float(min(positive.min(), problem.n_rows - positive.max()))

@@ -21,9 +21,9 @@ from .problem import fitted_attributes
 
 
 class FSAPath(MetaEstimatorMixin, BaseEstimator):
-    """The models of many sizes from one annealing run.
+    """Models of many sizes from one annealing run.
 
-    Each model minimises the same objective as the estimator of its size. Annealing passes through
+    Each model minimises the same objective as an estimator of that size. Annealing passes through
     every size, so a path costs little more than one fit. At each size in ``sizes`` the remaining
     features are refitted; with ``Refinement(exchange=True)`` they are also exchanged with features
     that were dropped late.
@@ -31,25 +31,27 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : FSAClassifier, FSARegressor or FSARanker
-        Its ``n_features_to_select`` is not used.
+        Estimator with the settings of the path; its ``n_features_to_select`` is ignored.
     sizes : array of int or "auto", default "auto"
-        Numbers of features (of groups, if the constraints define any); 0 is the best constant.
-        "auto": all sizes up to 8, then steps of about a fifth, up to a third of the rows and at
-        most 300.
+        Numbers of features (or of groups, if the constraints define any); 0 is the best constant.
+        "auto" takes all sizes up to 8, then increases by about a fifth, up to a third of the number
+        of rows and at most 300.
     exchange : bool, default False
-        Exchange features at each size as a single fit does, if that takes about ten milliseconds.
+        Whether to exchange features at each size, as a single fit does, if that takes at most about
+        ten milliseconds.
     trajectory : bool, default False
-        Keep the coefficients of every step, for ``plot_path``.
+        Whether to keep the coefficients of every step for ``plot_path``.
 
     Attributes
     ----------
     sizes_ : ndarray of shape (n_sizes,), int
-        Ascending.
+        Sizes of the models, in ascending order.
     supports_ : ndarray of shape (n_sizes, n_features), bool
+        Masks of the selected columns.
     losses_ : ndarray of shape (n_sizes,)
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
-        Extended Bayesian information criterion [1]_, with the sum of the sample weights as the
+        Extended Bayesian information criterion [1]_; the sum of the sample weights is used as the
         number of rows.
     best_size_ : int
         Size with the lowest ``ebic_``.
@@ -57,10 +59,10 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)
         Remaining features (m,) and their standardised coefficients (m, width, n_outputs) after each
-        step; empty unless ``trajectory=True``.
+        step. The list is empty unless ``trajectory=True``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------
@@ -101,17 +103,17 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None, default None
         **fit_params
-            Passed to the ``fit`` of the estimator.
+            Arguments passed to the estimator's ``fit``.
 
         Returns
         -------
         FSAPath
-            The path itself.
+            The fitted path.
 
         Raises
         ------
         ValueError
-            As the estimator, and for sizes that are not integers >= 0.
+            If the estimator's ``fit`` raises one, or a size is not an integer >= 0.
         """
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(
@@ -178,28 +180,28 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         **options
-            Of :func:`annealed.learners.plots.plot_path`, such as ``against`` and ``ax``.
+            Options of :func:`annealed.learners.plots.plot_path`, such as ``against`` and ``ax``.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes of the plot.
+            Axes of the plot.
         """
         return plot_path(self, **options)
 
     def score_path(
         self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any
     ) -> np.ndarray:
-        """Score the models of all sizes on other data.
+        """Score the models of all sizes on new data.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         scoring : str, function or None, default None
-            Any scorer of scikit-learn; None is accuracy or R^2.
+            Any scorer of scikit-learn; None means accuracy or R^2.
         **score_params
-            Such as ``sample_weight``.
+            Arguments passed to the scorer, such as ``sample_weight``.
 
         Returns
         -------
@@ -211,13 +213,13 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
 
 
 def check_sizes(sizes: Any, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
-    """Validated sizes: ascending, distinct, from ``n_included`` to ``n_units``; see
-    :class:`FSAPath`.
+    """Validate the sizes of :class:`FSAPath`; return them ascending and distinct, limited to the
+    range from ``n_included`` to ``n_units``.
 
     Raises
     ------
     ValueError
-        If one of them is not an integer >= 0.
+        If a size is not an integer >= 0.
     """
     if isinstance(sizes, str) and sizes == "auto":
         return np.unique(np.clip(default_sizes(n_units, n_samples), n_included, None))

@@ -1,7 +1,7 @@
-"""Decisions of a fit: from facts of the problem and the user's settings to a plan.
+"""Decisions of a fit: a plan made from facts about the problem and the user's settings.
 
-The solvers follow the plan. The table lists each rule that compares with a number, and the origin
-of the number: a benchmark script, a reference, or "a choice" between values that hardly differ.
+The solvers follow the plan. The table lists each rule with a numeric threshold and the source of
+the number: a benchmark script, a reference, or "a choice" between values that hardly differ.
 
 ============================== =============================================== ==============
 what                           when                                            set by
@@ -30,7 +30,7 @@ from math import isfinite
 from typing import Literal
 
 from ..model_selection.size import support_price
-from ..objective.losses import Loss, SquaredLoss
+from ..objective.losses import Loss
 from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
@@ -46,10 +46,10 @@ SMALL_SAMPLE_RIDGE, SMALL_SAMPLE_RIDGE_SQUARED = 0.01, 0.1
 # samples of usps; with fewer rows it gains nothing, and 500 steps have the error of 200. With
 # bounds, which exclude exchanges, more steps (a choice)
 SLOW_MU, SLOW_STEPS, SLOW_STEPS_BOUNDED, MIN_ROWS_SLOW = 20.0, 200, 500, 400
-# Factor of the loss' default step with very sparse columns: tens of thousands of nearly
+# Factor of the loss's default step with very sparse columns: tens of thousands of nearly
 # uncorrelated columns overshoot together; the data sets "choose" of benchmarks/sparse_words.py
 SPARSE_STEP = 1.0 / 30.0
-# Multiplications per round of exchanges (about a second), for each size of a path (some ten
+# Multiplications per round of exchanges (about a second), for each size of a path (about ten
 # milliseconds), and per step of Newton's method: choices
 MAX_SWAP_COST, MAX_PATH_SWAP_COST, MAX_NEWTON_COST = 2e9, 2e7, 2e8
 # Supported coefficients with numeric targets (1,000 rows) from which exchanges are not checked: a
@@ -68,20 +68,20 @@ MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels 
 # simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more
 FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 # Squared loss: columns up to which the fit uses moments, and rows for each column from which it
-# does: it takes a third to a tenth of the time there (benchmarks/batches.py), and the sums little
-# memory beside X
+# does: this takes a third to a tenth of the time (benchmarks/batches.py), and the sums need little
+# memory compared with X
 MAX_CONDENSED, ROWS_PER_COLUMN = 2000, 10
 MAX_ROWS_HELD_OUT = 1000  # rows up to which folds choose between exchanges and shrinkage: a choice
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of a problem, the input of the rules.
+    """Facts about a problem: the input of the rules.
 
     Attributes
     ----------
     loss : Loss
-        The rules read ``pointwise``, ``has_curvature``, ``is_quadratic``, ...
+        Loss; the rules read ``pointwise``, ``has_curvature``, ``is_quadratic`` and others.
     classification : bool
     n_samples, n_features, n_units, n_outputs : int
         Numbers of rows, of selectable columns, of groups (or columns without groups) and of
@@ -89,13 +89,14 @@ class Facts:
     n_rows : float
         Sum of the row weights.
     n_rarest : float
-        Rows of the rarest class; for numeric targets, rows that inform the scores.
+        Number of rows of the rarest class; for numeric targets, of rows that inform the scores.
     sparse : bool
         Whether X is a sparse matrix.
     share_stored, stored_per_row : float
-        Fraction of its values that are stored, and their mean number per row.
+        Fraction of the values of X that are stored, and their mean number per row.
     bounded, grouped, out_of_core : bool
-        Whether coefficients have bounds or directions, columns have groups, and X is out of core.
+        Whether coefficients are bounded or responses monotone, columns are grouped, and X is out of
+        core.
     """
 
     loss: Loss
@@ -115,7 +116,7 @@ class Facts:
 
     @property
     def supported_coefficients(self) -> float:
-        """Number of coefficients that the rows support; beyond it a lower training loss means
+        """Number of coefficients that the rows support; with more, a lower training loss says
         little."""
         rows = ROWS_PER_COEFFICIENT if self.classification else ROWS_PER_COEFFICIENT_OF_NUMBERS
         return self.n_rarest / rows
@@ -135,12 +136,13 @@ class Plan:
     schedule, n_steps : function, int
         Schedule of annealing.
     step_share : float
-        Factor of the loss' default step.
+        Factor of the loss's default step size.
     few_rows : bool
         Whether the rows support fewer coefficients than the size has.
     annealing_ridge : float
-        0 is none.
+        Ridge during annealing; 0 for none.
     refinement : {"none", "gradient", "newton", "exchange"}
+        Refinement method.
     newton : bool
         Whether a Newton step on all columns of the support is affordable.
     keeps_sparse : bool
@@ -193,9 +195,9 @@ def decide(
     facts : Facts
     settings : FitSettings
     n_columns : float, default 0.0
-        Selected columns of the design: features times the width of a response.
+        Number of selected columns of the design: features times the width of a response.
     along_path : bool, default False
-        For one of many sizes: no passes over all columns, and exchanges only on request.
+        Whether the size is one of many: no passes over all columns, exchanges only on request.
 
     Returns
     -------
@@ -276,8 +278,8 @@ def decide(
 
 
 def _schedule(facts: Facts, settings: FitSettings) -> tuple[Counts, int]:
-    """Whether a named schedule uses the slow settings: with several classes and enough rows, or
-    without exchanges because of bounds.
+    """Schedule and number of steps; a named schedule is slower with several classes and enough
+    rows, or with bounds, which exclude exchanges.
 
     The multinomial gradient shrinks with the number of classes, so after a few steps the order of
     the columns is not yet stable.
@@ -297,7 +299,7 @@ def _refinement(
     keeps_sparse: bool,
     along_path: bool,
 ) -> Literal["none", "gradient", "newton", "exchange"]:
-    """Refinement method of one size, by the first row that applies.
+    """Refinement method of one size: the first row of the table that applies.
 
     ============ ======================================== ==========
     refinement   condition                                method
@@ -334,20 +336,18 @@ def _refinement(
 
 
 def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
-    """Multiplications of one Newton step, or its dominant cost if columns stay sparse."""
+    """Number of multiplications of a Newton step, or its dominant cost if columns stay sparse."""
     if sparse:
         return facts.n_samples * min(n_columns, facts.stored_per_row) ** 2 + n_columns**3 / 10.0
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
 
 
-def condenses(facts: Facts, settings: FitSettings) -> bool:
-    """Whether a fit uses the moments of the columns and targets instead of the rows. Both give the
-    same model, up to rounding.
+def condenses(facts: Facts) -> bool:
+    """Whether a fit with the squared loss uses the moments of the columns and targets instead of
+    the rows. Both give the same model, up to rounding.
     """
     return (
-        isinstance(facts.loss, SquaredLoss)
-        and settings.response is None
-        and not (facts.sparse or facts.out_of_core)
+        not (facts.sparse or facts.out_of_core)
         and facts.n_features <= MAX_CONDENSED
         and facts.n_samples >= ROWS_PER_COLUMN * facts.n_features
         and facts.n_rows >= facts.n_features
@@ -355,22 +355,22 @@ def condenses(facts: Facts, settings: FitSettings) -> bool:
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
-    """Whether the longer search follows exchanges that misclassify ``share_wrong`` of the training
-    rows."""
+    """Whether the longer search follows exchanges that leave the fraction ``share_wrong`` of the
+    training rows misclassified."""
     affordable = float(facts.n_samples) * facts.n_features * n_kept <= MAX_SWAP_COST
     return plan.search and 1 < n_kept < facts.n_features and affordable and share_wrong > MIN_WRONG
 
 
 def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: float) -> bool:
-    """Whether checked exchanges gain enough over shrinkage without exchanges.
+    """Whether checked exchanges improve enough on shrinkage without exchanges.
 
     Parameters
     ----------
     facts : Facts
     size, n_columns : int
-        Selected units and columns.
+        Number of selected units, and of columns of the design.
     gain : float
-        Gain of the exchanges, in deviance.
+        Decrease in deviance due to the exchanges.
     residual : float
         Fraction of the targets' variance left by the shrunken fit.
     """
@@ -383,8 +383,8 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Refinements that folds compare: exchanges, and shrinkage as for few rows. Both are fixed for
-    the folds and for all rows, however many coefficients these support.
+    """Refinements that cross-validation compares: exchanges, and shrinkage as for few rows. Both
+    are fixed for the folds and for all rows, however many coefficients the rows support.
     """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):

@@ -1,4 +1,4 @@
-"""The problem of one call of ``fit``, its solution, and the fitted attributes made from both."""
+"""Problem of one call to ``fit``, its solution, and the fitted attributes built from both."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from .policy import Facts, Plan
 from .settings import Constraints
 
 FINITE = (
-    "response='linear' needs finite numbers, response='piecewise' accepts NaN; "
-    "SimpleImputer fills it"
+    "response='linear' requires finite numbers; use response='piecewise', which accepts NaN, "
+    "or fill the missing values with SimpleImputer"
 )
 
 
 @dataclass
 class FitProblem:
-    """The problem of one call of ``fit``.
+    """Problem of one call to ``fit``.
 
     Attributes
     ----------
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
     y : ndarray of shape (n_samples, n_outputs)
-        Targets encoded for the loss; with an offset complex, see :class:`.OffsetLoss`.
+        Targets encoded for the loss; complex with an offset, see :class:`.OffsetLoss`.
     loss : Loss
     weight : ndarray of shape (n_samples,)
-        Weights as given: a row of weight two counts as two rows.
+        Row weights as given by the user: a row of weight two counts as two rows.
     shift, scale : ndarray of shape (n_outputs,) or float
-        ``scale * scores + shift`` is in the units of the user's targets.
+        Constants that make ``scale * scores + shift`` a prediction in units of the user's targets.
     flat : bool
-        Whether the user's targets were 1-D, so that ``coef_`` is too.
+        Whether the user's targets, and therefore ``coef_``, are one-dimensional.
     classification : bool
     names : ndarray of shape (n_features,) or None
         Column names.
     groups : ndarray of shape (n_features,), int, or None
-        Number of each feature's group.
+        Index of each feature's group.
     allowed : ndarray of int or None
-        Selectable columns; None for all. Features are positions among these.
+        Selectable columns; None for all. A feature is a position in this array.
     included : ndarray of shape (n_features,), bool, or None
         Mask of required features.
     bounds : (ndarray, ndarray) or None
-        Smallest and largest coefficients (n_features,) of raw columns.
+        Lower and upper bounds (n_features,) on the coefficients of raw columns.
     monotone : ndarray of shape (n_features,), int, or None
         +1 for a non-decreasing, -1 for a non-increasing piecewise-linear response, else 0.
     sample_weight : ndarray of shape (n_samples,)
@@ -67,7 +67,7 @@ class FitProblem:
     columns_per_unit : float
         Mean number of columns of a group; 1 without groups.
     bounded : bool
-        Whether coefficients have bounds or responses a direction.
+        Whether any coefficient is bounded or any response is monotone.
     facts : Facts
         Input to the rules in ``policy``.
     """
@@ -140,21 +140,21 @@ class FitProblem:
         return effective_rows(self.weight)
 
     def with_offset(self, offset: Any) -> Self:
-        """The problem with an offset (n_samples,) or (n_samples, n_outputs) of the scores."""
+        """Problem with an offset (n_samples,) or (n_samples, n_outputs) added to the scores."""
         offset = check_offset(local(offset), *self.y.shape)
         return replace(self, y=self.y + 1j * offset, loss=OffsetLoss(self.loss))
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
-        """Columns of X behind features."""
+        """Columns of X that belong to features."""
         return kept if self.allowed is None else self.allowed[kept]
 
     def rows(self, which: np.ndarray) -> Self:
-        """The problem restricted to some rows."""
+        """Problem restricted to some rows."""
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Bounds (k, 1, 1) of the standardised coefficients of a design with only the features
-        ``kept``."""
+        """Bounds (k, 1, 1) on the standardised coefficients of a design that holds only the
+        features ``kept``."""
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
@@ -182,13 +182,13 @@ class FitProblem:
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
     def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """The problem with constraints. Groups and required columns keep their constant columns.
+        """Problem with constraints. Groups and required columns keep their constant columns.
 
         Raises
         ------
         ValueError
-            For unknown columns, columns both included and excluded, and for infeasible bounds and
-            directions.
+            If a column is unknown, or both included and excluded, or if bounds or directions are
+            not valid.
         """
         c, n = constraints, self.X.shape[1]
         groups = group_codes(c.groups, n)
@@ -253,7 +253,7 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
-    """+1, -1 or 0 for each column."""
+    """Direction of each column: +1, -1 or 0."""
     directions = np.zeros(n_features, int)
     if not isinstance(monotone, dict):
         if np.shape(monotone) != (n_features,):
@@ -278,19 +278,19 @@ def _signs(
     n: int,
     names: np.ndarray | None,
 ) -> Any:
-    """Bounds, including the directions of linear responses."""
+    """Bounds, including the signs required by the directions of linear responses."""
     lower, upper = bounds or (np.full(n, -np.inf), np.full(n, np.inf))
     both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
     if len(both):
         name = int(both[0]) if names is None else names[both[0]]
-        raise ValueError(f"column {name!r} is in bounds and in monotone; expected only one of them")
+        raise ValueError(f"column {name!r} is in both bounds and monotone; expected only one")
     return np.where(directions > 0, 0.0, lower), np.where(directions < 0, 0.0, upper)
 
 
 def _bounds(
     bounds: Any, n_features: int, names: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds as one pair for all, a pair per column, or pairs of some columns."""
+    """Bounds of all columns, given as one pair, a pair per column, or pairs for some columns."""
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if isinstance(bounds, dict):
         pairs = {
@@ -325,8 +325,8 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """A model of one size: the selected features (ascending), their standardised coefficients and
-    the objective."""
+    """Model of one size: the selected features (ascending), their standardised coefficients and the
+    objective."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -343,7 +343,7 @@ class Solution:
 
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
-        """The final state of annealing, not evaluated."""
+        """Solution at the final state of annealing, without its objective."""
         return cls(
             state.kept,
             state.coef,
@@ -363,8 +363,7 @@ class Solution:
 
 
 def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
-    """Fitted attributes of a solution, by name; ``size_by``: description of how the size was
-    chosen."""
+    """Fitted attributes of a solution, by name; ``size_by`` describes how the size was chosen."""
     m, q = problem.X.shape[1], problem.y.shape[1]
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
@@ -421,7 +420,7 @@ def check_data(
     **options: Any,
 ) -> Any:
     """Validate X, or X and y; ``reset`` sets ``n_features_in_`` and ``feature_names_in_``. Only
-    dense matrices may hold NaN."""
+    dense matrices may contain NaN."""
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
@@ -447,7 +446,7 @@ def check_data(
 def _check_out_of_core(
     estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: bool, **options: Any
 ) -> Any:
-    """Check shapes, names and targets, without reading values."""
+    """Check shapes, names and targets without reading the values of X."""
     like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
     if not reset:
         named = like

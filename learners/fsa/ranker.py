@@ -1,4 +1,4 @@
-"""FSA for ranking: scores that order the items of each query."""
+"""FSA for ranking: learn scores that order the items of each query."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .problem import FitProblem, check_data, varying_columns
 class FSARanker(FSAEstimator):
     """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
-    Minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to k features with
-    theta_j != 0. There is no intercept, which would not change the order.
+    It minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to exactly k features
+    with theta_j != 0. There is no intercept, since it would not change the order.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
         As in :class:`FSAClassifier`.
     loss : {"auto", "pairwise_logistic"} or Loss, default "auto"
-        Eq. (17) of [2]_.
+        Loss of pairs: eq. (17) of [2]_ by default.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         As in :class:`FSAClassifier`; "piecewise" is ``PiecewiseLinear(n_bins=4)``.
     constraints, prior, scaling, schedule : object
@@ -80,15 +80,15 @@ class FSARanker(FSAEstimator):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None, default None
-            Relevance grades, higher is better. Not needed with ``pairs``.
+            Relevance grades; higher is better. They are not needed with ``pairs``.
         qid : array of shape (n_samples,) or None, default None
-            Query of each item: only items of the same query are compared. Without ``qid`` and
+            Query of each item; only items of the same query are compared. Without ``qid`` and
             ``pairs`` all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None, default None
-            Rows (i, j, r): i should score above j (r = 1), below (0) or equal (0.5); replaces ``y``
-            and ``qid``.
+            Rows (i, j, r): i should score above j (r = 1), below j (0) or the same (0.5). They
+            replace ``y`` and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
-            The weight of a pair is the product of its items' weights.
+            Weights of the items; the weight of a pair is the product of its items' weights.
 
         Returns
         -------
@@ -98,7 +98,8 @@ class FSARanker(FSAEstimator):
         Raises
         ------
         ValueError
-            If no pair has a preference, NaN with linear responses, or a parameter out of range.
+            If no pair has a preference, X holds NaN with linear responses, or a parameter is out of
+            range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -140,7 +141,7 @@ class FSARanker(FSAEstimator):
             ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
             raise ValueError(
-                f"no two items of a query differ in grade (n_samples={X.shape[0]}); "
+                f"no two items of the same query differ in grade (n_samples={X.shape[0]}); "
                 "expected at least one such pair"
             )
         weight = check_sample_weight(sample_weight, X.shape[0])
@@ -179,7 +180,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Higher is better.
+            Scores; higher is better.
         """
         return self._scores(X)[:, 0]
 

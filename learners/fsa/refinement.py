@@ -36,17 +36,17 @@ def refine(
     Parameters
     ----------
     design : Design
-        All features.
+        Design of all features.
     state : Annealed
         Final state of annealing.
     problem : FitProblem
     settings : FitSettings
     solution : Solution
-        The solution of ``state``; changed in place.
+        Solution at ``state``; changed in place.
     along_path : bool, default False
-        For one of many sizes: no passes over all columns, and exchanges only on request.
+        Whether the size is one of many: no passes over all columns, exchanges only on request.
     previous : Solution or None, default None
-        Solution of the previous size, whose ridge is a good initial guess.
+        Solution of the previous size, whose ridge is the initial guess.
     """
     facts, width = problem.facts, design.width
     plan = decide(facts, settings, len(state.kept) * width, along_path=along_path)
@@ -54,7 +54,7 @@ def refine(
         solution = _refined_by_gradient(problem, settings, solution)
     elif plan.refinement == "exchange":
         solution = _exchanged(design, state, problem, settings, plan, solution, along_path)
-        # exchanges may have brought in groups of another size
+        # exchanges may have selected groups of a different size
         plan = replace(plan, newton=decide(facts, settings, len(solution.kept) * width).newton)
     solution.plan = plan
     if plan.refinement == "newton" or (
@@ -76,7 +76,7 @@ def refine(
             unknown_dispersion=problem.loss.unknown_dispersion,
         )
     elif plan.alternatives and plan.newton:
-        support = _support_problem(
+        support = support_problem(
             problem, settings, design, max(solution.ridge - settings.ridge, SHRINKAGE)
         )
         refined = replace(
@@ -86,9 +86,10 @@ def refine(
     return solution
 
 
-def _support_problem(
+def support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
+    """Problem of fitting a support of the design, with a ridge penalty."""
     return SupportProblem(
         problem.y,
         problem.loss,
@@ -128,7 +129,7 @@ def _exchanged(
     along_path: bool,
 ) -> Solution:
     """Exchange features and, if labels look noisy, run the longer search."""
-    support = _support_problem(problem, settings, design)
+    support = support_problem(problem, settings, design)
     rounds = 0 if along_path else 10
     kept, coef, intercept = exchange(
         support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds
@@ -174,13 +175,13 @@ def _refined_by_newton(
     previous: Solution | None,
     along_path: bool,
 ) -> Solution:
-    """Fit the support by Newton's method, with the user's or an automatic ridge."""
+    """Fit the selected features by Newton's method, with the user's ridge or an automatic one."""
     small, coef, plan = solution.design, solution.coef, solution.plan
     assert plan is not None
-    support = _support_problem(problem, settings, small)
+    support = support_problem(problem, settings, small)
     theta, sparse = coef.reshape(-1, problem.y.shape[1]), plan.keeps_sparse
     A = small.uncentred() if sparse else small.matrix()  # type: ignore[attr-defined]
-    # Centring changes the intercept only
+    # Centring changes only the intercept
     shift = small.mean[:, 0] * small.inv if sparse else np.zeros(len(theta))
     intercept = solution.intercept - shift @ theta
     ridge, chosen = settings.ridge, ""

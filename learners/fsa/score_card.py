@@ -1,4 +1,4 @@
-"""Score cards: single-column rules with integer points, whose sum gives a probability."""
+"""Score cards: single-column rules with integer points whose sum gives a probability."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BLOCK = 256  # rules evaluated at a time
 class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     """Score card for two classes: k rules such as ``age >= 60``, each with integer points.
 
-    Minimises the logistic loss over k rules that annealing (:class:`FSAClassifier`) selects among
+    It minimises the logistic loss over k rules that annealing (:class:`FSAClassifier`) selects from
     all thresholds of all columns. Their coefficients are rounded at many scales, as in [1]_; the
     points with the lowest loss are then changed in steps of one as long as the loss decreases. A
     logistic curve maps the sum of the points to a probability, as in [2]_.
@@ -36,25 +36,27 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     Parameters
     ----------
     n_features_to_select : int, default 5
-        k: maximum number of rules; several may use the same column. A rule whose points round to 0
+        Maximum number k of rules; several may use the same column. A rule whose points round to 0
         is dropped.
     points : int, default 5
-        Maximum points of a rule: each has from -points to points.
+        Maximum points of a rule; each rule has between -points and points.
     n_thresholds : int, default 9
-        Maximum number of thresholds per column, at its quantiles: deciles by default. A column with
-        NaN also has the rule ``is missing``.
+        Maximum number of thresholds per column, placed at its quantiles: deciles by default. A
+        column with NaN also has the rule ``is missing``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         Labels in ascending order; positive points favour the second.
     rule_columns_ : ndarray of shape (k,), int
-        Column of each rule, ascending.
+        Column of each rule, in ascending order.
     rule_thresholds_ : ndarray of shape (k,)
-        A rule holds for values >= the threshold; NaN is the rule ``is missing``.
+        Threshold of each rule, which holds for values >= the threshold; NaN denotes the rule ``is
+        missing``.
     points_ : ndarray of shape (k,), int
+        Points of each rule.
     risk_table_ : ndarray of shape (n_totals, 2)
-        Every possible sum of points, ascending, and the probability of ``classes_[1]``.
+        Every possible sum of points, in ascending order, and its probability of ``classes_[1]``.
     scale_ : float
         Log odds per point.
     intercept_ : ndarray of shape (1,)
@@ -62,10 +64,10 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     support_ : ndarray of shape (n_features,), bool
         Columns with a rule.
     knots_, responses_, missing_responses_ : ndarray
-        The card as step functions, in log odds: see :class:`LogitBoostClassifier`.
+        The score card as step functions in log odds; see :class:`LogitBoostClassifier`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------
@@ -99,7 +101,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            May hold NaN.
+            Rows, which may contain NaN.
         y : array of shape (n_samples,)
             Labels of two classes.
         sample_weight : array of shape (n_samples,) or None, default None
@@ -112,8 +114,8 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Unless there are exactly two classes; for infinity, if all columns are constant, and for
-            parameters out of range.
+            If there are not exactly two classes, X holds infinity, all columns are constant, or a
+            parameter is out of range.
         """
         for name, most in (("n_features_to_select", None), ("points", 1000), ("n_thresholds", 125)):
             check_integer(name, getattr(self, name), 1, most)
@@ -130,7 +132,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
             held = rule_matrix(X, columns, thresholds)
             different = np.sort(
                 _different(held[weight > 0].T)[0]
-            )  # else the result would depend on their order
+            )  # otherwise the result would depend on their order
             selector = FSAClassifier(self.n_features_to_select, loss="logistic")
             selector.fit(held[:, different], targets[:, 0], sample_weight=weight)
             chosen, coef = different[selector.support_], selector.coef_[0, selector.support_]
@@ -171,12 +173,12 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         )
 
     def rules(self) -> list[tuple[str, int]]:
-        """The rules in readable form.
+        """Return the rules as text.
 
         Returns
         -------
         list of (str, int)
-            Each rule, such as "age >= 60" or "age is missing", and its points.
+            Rules, such as "age >= 60" or "age is missing", and their points.
         """
         check_is_fitted(self)
         names = feature_names(self)[self.rule_columns_]
@@ -219,14 +221,14 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
 def candidate_rules(
     X: np.ndarray, weight: np.ndarray, n_thresholds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Column and threshold of every candidate rule.
+    """Find the column and threshold of every candidate rule.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     weight : ndarray of shape (n_samples,)
     n_thresholds : int
-        Maximum per column.
+        Maximum number of thresholds per column.
 
     Returns
     -------
@@ -254,7 +256,7 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
     ----------
     X : ndarray of shape (n_samples, n_features)
     columns, thresholds : ndarray of shape (n_rules,)
-        As :func:`candidate_rules` gives them.
+        Rules, as returned by :func:`candidate_rules`.
 
     Returns
     -------
@@ -319,5 +321,5 @@ def _whole_points(
                     1.0 - 1e-9
                 ):
                     best, points, improved = new, other, True
-    points = points // max(1, np.gcd.reduce(points))  # the same card
+    points = points // max(1, np.gcd.reduce(points))  # an equivalent card
     return points, curve(points)

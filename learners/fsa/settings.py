@@ -1,4 +1,4 @@
-"""The validated parameters of an FSA estimator."""
+"""Validated parameters of an FSA estimator."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ class Constraints(BaseEstimator):
         Label of each column's group, of any type: the columns of a group are selected or dropped
         together, by the root mean square of their coefficients.
     include, exclude : array of int, str or bool, or None, default None
-        Required columns, and columns that cannot be selected: by index, by name, or as a mask.
-        Included columns count towards k.
+        Required columns, and columns that cannot be selected, given by index, by name, or as a
+        mask. Included columns count towards k.
     bounds : pair, dict or array of shape (n_features, 2), or None, default None
-        Smallest and largest coefficient in units of the raw columns, for all columns, some
-        (``{column: pair}``) or each; None in a pair means no bound, and 0 must lie between. ``(0,
-        None)`` is non-negative. Requires one output and linear responses; features are then not
-        exchanged.
+        Lower and upper bounds on the coefficients in units of the raw columns: one pair for all
+        columns, ``{column: pair}`` for some, or a pair for each. None in a pair means no bound, and
+        the interval must contain 0. ``(0, None)`` means non-negative. Bounds require one output and
+        linear responses; features are then not exchanged.
     monotone : dict or array of shape (n_features,), or None, default None
         Columns in which the scores are non-decreasing (+1) or non-increasing (-1): ``{column:
-        direction}``, or one of +1, 0, -1 for each. The coefficient has that sign; a
+        direction}``, or one of +1, 0, -1 for each column. The coefficient has that sign; a
         piecewise-linear response is monotone (the response to NaN is free). With two classes the
-        score is that of the second. Requires one output; features are then not exchanged.
+        score is that of the second class. Monotone columns require one output; features are then
+        not exchanged.
 
     Examples
     --------
@@ -73,31 +74,31 @@ class Refinement(BaseEstimator):
     Parameters
     ----------
     exchange : {"auto", True, False, "cv"}, default "auto"
-        Whether selected features are exchanged for others while the objective falls:
+        Whether to exchange selected features for others as long as the objective decreases:
 
         * "auto": if it takes at most about a second and there are enough rows: per coefficient ten
-          rows of the rarest class, or five for numeric targets. With fewer than 1,000 numeric
-          targets exchanges must also gain more than a multiple of the extended Bayesian information
-          criterion's penalty of a support: 2.6 sqrt(k / rows) for a weak signal; for a strong one
-          1, below 150 rows and ten per coefficient. With fewer rows annealing uses a ridge instead
-          (0.01, or 0.1 for the squared loss), which selects the common signal of correlated
-          columns;
+          rows of the rarest class, or five rows with numeric targets. With fewer than 1,000 numeric
+          targets the gain from exchanges must also exceed a multiple of the extended Bayesian
+          information criterion's penalty for a support: 2.6 sqrt(k / rows) if the signal is weak; 1
+          if it is strong and there are fewer than 150 rows and fewer than ten per coefficient. With
+          fewer rows annealing uses a ridge instead (0.01, or 0.1 for the squared loss), which
+          selects the common signal of correlated columns;
         * True, False: always, never;
         * "cv": as "auto", but up to 1,000 rows three-fold cross-validation chooses between
           exchanges and shrinkage.
     ridge : float or "auto", default "auto"
-        s >= 0 of the penalty ``s * ||theta||^2`` of the final fit, on standardised coefficients.
-        "auto" minimises generalised cross-validation for the squared loss, else the approximate
-        leave-one-out deviance of rows (of queries in ranking). A prior with a shrinkage replaces
-        "auto".
+        Factor s >= 0 of the penalty ``s * ||theta||^2`` of the final fit, on standardised
+        coefficients. "auto" minimises generalised cross-validation for the squared loss, and the
+        approximate leave-one-out deviance of rows (of queries in ranking) for the other losses. A
+        prior with shrinkage replaces "auto".
     search : {"auto", False}, default "auto"
-        With two classes and noisy labels, search longer: features are removed and regrown in
+        Whether to search longer with two classes and noisy labels, removing and adding features in
         rounds.
     discriminant : bool, default False
-        For classes, a logistic loss and linear responses: average the scores with those of linear
-        discriminant analysis on the same features, with a shrinkage covariance. This lowers the
-        error if several classes have few rows each, but the probabilities are overconfident.
-        Otherwise it has no effect.
+        Whether to average the scores with those of linear discriminant analysis on the same
+        features, with a shrunk covariance. This lowers the error if several classes have few rows
+        each, but the probabilities are overconfident. It requires a classifier with a logistic loss
+        and linear responses, and otherwise has no effect.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class Refinement(BaseEstimator):
         Raises
         ------
         ValueError
-            Naming the parameter, its value and what was expected.
+            If a parameter is not valid; the message names it, its value and what was expected.
         """
         check_choice("exchange", self.exchange, ("auto", "cv", True, False))
         check_choice("search", self.search, ("auto", False))
@@ -129,28 +130,28 @@ class Refinement(BaseEstimator):
 
 @dataclass
 class FitSettings:
-    """The parameters of one fit; see the estimators.
+    """Parameters of one fit; see the estimators.
 
     Attributes
     ----------
     size : int, float or "auto"
         Number of features to select; 0 is the best constant.
     response : PiecewiseLinear or None
-        None is linear.
+        Piecewise-linear response; None for a linear one.
     prior : Prior or None
     standardize : bool
     schedule : function
-        Called with the number of features, the number to keep, and the number of steps.
+        Function of the number of features, the number to keep and the number of steps.
     n_steps : int
     named_schedule : bool
-        Whether the schedule was given by name, so that its speed and steps are automatic.
+        Whether the schedule was given by name, so that its speed and number of steps are automatic.
     learning_rate : float or None
-        None for the default of the loss.
+        Step size; None for the default of the loss.
     momentum, auto_momentum : float or None, float
-        If the first is None, the second applies, or 0 for a loss whose steps are longer than the
-        curvature allows.
+        Momentum; if the first is None, the second applies, or 0 for a loss whose steps are longer
+        than the curvature allows.
     refinement : Refinement or None
-        None is the paper's algorithm alone.
+        Steps after annealing; None for the paper's algorithm.
     fit_intercept : bool
     random_state : int, RandomState or None
     n_threads : int
@@ -159,9 +160,9 @@ class FitSettings:
     undecided : bool
         Whether a criterion or cross-validation chooses the size or its refinement.
     few_rows : bool or None
-        Whether rows count as few, chosen by cross-validation; None: by the rule of ``Refinement``.
+        Whether rows count as few, by cross-validation; None applies the rule of ``Refinement``.
     annealing_ridge : float or None
-        Ridge of annealing with few rows; None is the default.
+        Ridge of annealing with few rows; None for the default.
     names_alternatives : bool
         Whether to compute ``alternatives_``.
     exchange_along_path : bool
@@ -169,7 +170,7 @@ class FitSettings:
     chooses_ridge : bool
         Whether the ridge of the fit is automatic.
     fit_prior, ridge : Prior or None, float
-        Prior of the final fit, including the user's ridge; the total ridge.
+        Prior of the final fit, including the user's ridge, and the total ridge.
     """
 
     size: int | float | str
@@ -221,18 +222,18 @@ class FitSettings:
         Parameters
         ----------
         parameters : mapping
-            Arguments of the constructor; a missing size counts as "auto".
+            Arguments of the constructor; a missing size means "auto".
         tasks : tuple of str
             Tasks whose losses are allowed.
         mu, momentum, n_bins
-            Values of "auto" and of named settings.
+            Values used for "auto" and for named settings.
         title : str
             Title of the progress bar of a verbose fit.
 
         Raises
         ------
         ValueError
-            Naming the parameter, its value and what was expected.
+            If a parameter is not valid; the message names it, its value and what was expected.
         """
         p, auto = parameters, {name: _is_auto(value) for name, value in parameters.items()}
         refinement = Refinement() if auto["refinement"] else p["refinement"]
@@ -291,7 +292,7 @@ class FitSettings:
 
 
 def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:
-    """A prior with ``ridge`` added to its shrinkage."""
+    """Prior with ``ridge`` added to its shrinkage."""
     if not ridge:
         return prior
     prior = prior or Prior()

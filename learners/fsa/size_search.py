@@ -1,5 +1,5 @@
-"""Automatic choice of the size, and of the refinement with few rows, by an information criterion or
-by cross-validation."""
+"""Automatic choice of the size, and of the refinement if rows are few, by an information criterion
+or by cross-validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from .problem import FitProblem, Solution
 from .settings import FitSettings, Refinement
 
 _N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # three are enough for a given size: a choice
-# Largest size chosen by cross-validation, where several classes take seconds: a choice
+# Largest size chosen by cross-validation; with several classes this takes seconds: a choice
 _MAX_HELD_OUT = 50
 
 Split = tuple[np.ndarray, np.ndarray]
@@ -33,9 +33,9 @@ def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSetting
     Returns
     -------
     settings : FitSettings
-        Not ``undecided``.
+        Settings that are no longer ``undecided``.
     why : str
-        Explanation, a prefix of the refinement's description; empty if nothing was automatic.
+        Explanation that precedes the refinement's description; empty if nothing was automatic.
     """
     with solving(problem, settings):
         return (
@@ -46,8 +46,8 @@ def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSetting
 
 
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """Size with the lowest extended Bayesian information criterion, or with few rows the lowest
-    held-out loss. 0 if no size is better than a constant.
+    """Size with the lowest extended Bayesian information criterion or, if rows are few, with the
+    lowest held-out loss; 0 if no size is better than a constant.
     """
     sizes = np.unique(
         np.clip(
@@ -86,10 +86,10 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
 def _size_by_folds(
     problem: FitProblem, settings: FitSettings, folds: list[Split]
 ) -> tuple[FitSettings, str]:
-    """Size and refinement with the lowest loss on held-out rows, see :func:`.choose_size`.
+    """Size and refinement with the lowest loss on held-out rows; see :func:`.choose_size`.
 
-    The sizes go up to the training rows of a fold, but at most to 50. 0 if the best is not better
-    than a constant (:func:`.beats_constant`).
+    The sizes go up to the number of training rows of a fold, but at most to 50. The size is 0 if
+    the best one is not better than a constant (:func:`.beats_constant`).
     """
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
@@ -173,8 +173,8 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
 def _candidate_settings(
     problem: FitProblem, settings: FitSettings, sizes: np.ndarray
 ) -> list[tuple[FitSettings, np.ndarray]]:
-    """The settings of :func:`treatments`, and the sizes at which to try each. Ties favour the
-    first: exchanges, then the smaller size.
+    """Settings of :func:`treatments`, and the sizes to try with each. Ties favour exchanges, then
+    the smaller size.
     """
     ways = treatments(settings)
     if len(ways) == 1:
@@ -209,7 +209,7 @@ def held_out(
     sizes: np.ndarray,
     score: Score,
 ) -> np.ndarray:
-    """Score (n_folds, n_sizes) of held-out rows along the ascending ``sizes``.
+    """Scores (n_folds, n_sizes) of held-out rows at the ascending ``sizes``.
 
     Parameters
     ----------
@@ -217,10 +217,10 @@ def held_out(
     settings : FitSettings
         Exchanges chosen by cross-validation start from a separate annealing run for each size.
     splits : sequence of (ndarray of int, ndarray of int)
-        Rows to fit to and rows to score.
+        Rows to fit on and rows to score.
     sizes : ndarray of int
     score : function
-        Called with the problem of the training rows, a solution, and the rows to score.
+        Function called with the problem of the training rows, a solution and the rows to score.
     """
     scores = np.empty((len(splits), len(sizes)))
     silent = replace(settings, title=None, names_alternatives=False)

@@ -1,2 +1,2 @@
-"""Statistical guarantees of a selection: false discovery rate control, p-values, and intervals
+"""Statistical guarantees for a selection: false discovery rate control, p-values, and intervals
 after selection."""

@@ -1,10 +1,10 @@
-"""Residuals of the regression of each column on the others, for all columns at once."""
+"""Residuals of the regressions of each column on all other columns, computed together."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-_MAX_STEPS = 25  # columns that predict one column, beside the common factors: a choice
+_MAX_STEPS = 25  # maximum columns that predict a column, besides common factors: a choice
 # of one singular value to the next, after which the first belong to common factors: a choice
 _MIN_RATIO = 1.3
 # minimum columns per factor: with fewer, a factor consists of the column it should predict
@@ -13,12 +13,13 @@ _ROWS_PER_COLUMN = 10  # rows per column from which least squares on all others 
 
 
 def n_factors(singular_values: np.ndarray, n_features: int) -> int:
-    """Common factors of the columns: the last large gap among the first singular values.
+    """Number of common factors of the columns: the last large gap between the first singular
+    values.
 
     Parameters
     ----------
     singular_values : ndarray
-        Of the standardised columns, descending.
+        Singular values of the standardised columns, in descending order.
     n_features : int
 
     Returns
@@ -46,7 +47,7 @@ def common_factors(Z: np.ndarray) -> np.ndarray:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and variance 1 in double precision; constant ones are 0."""
+    """Columns scaled to mean 0 and variance 1 in double precision; constant columns become 0."""
     Z = np.asarray(X, dtype=float) - X.mean(axis=0)
     scale = Z.std(axis=0)
     return Z / np.where(scale > 0, scale, 1.0)
@@ -57,18 +58,18 @@ def column_residuals(
 ) -> np.ndarray:
     """Residuals of the regression of each target on the columns of other units.
 
-    With ten rows or more for each column, least squares on all others. With fewer, the common
-    factors first (principal components that stand out), then orthogonal matching pursuit, until a
-    column no longer improves the extended Bayesian information criterion.
+    With ten or more rows per column this is least squares on all other columns. With fewer, the
+    common factors (dominant principal components) are followed by orthogonal matching pursuit,
+    until a column no longer improves the extended Bayesian information criterion.
 
     Parameters
     ----------
     Z : ndarray of shape (n_samples, n_features)
         Standardised columns.
     targets : ndarray of shape (n_samples, n_targets)
-        Columns, or functions of them, of mean 0.
+        Columns, or functions of them, with mean 0.
     excluded : sequence of ndarray of int
-        For each target the columns that must not predict it: itself, and those of its group.
+        Columns that must not predict each target: the column itself and those of its group.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def column_residuals(
 def _on_all_others(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Least squares on all others, from one inverse."""
+    """Least squares on all other columns, from one inverse."""
     precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
     coef = precision @ (Z.T @ targets)
     for a, columns in zip(coef.T, excluded):
@@ -106,7 +107,7 @@ def _on_all_others(
 def _matching_pursuit(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Orthogonal matching pursuit of all targets in parallel; each ends when a step brings no
+    """Orthogonal matching pursuit for all targets in parallel; each ends when a step brings no
     improvement."""
     n, p = Z.shape
     price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
@@ -122,7 +123,7 @@ def _matching_pursuit(
         best = strength.argmax(axis=1)
         used[active, best] = True
         new, before = Z[:, best].T, basis[active, :step]
-        for _ in range(2):  # repeated against rounding errors
+        for _ in range(2):  # repeated to reduce rounding errors
             new = new - np.einsum("mt,mtn->mn", np.einsum("mtn,mn->mt", before, new), before)
         length = np.linalg.norm(new, axis=1)
         new = new / np.where(length > 1e-8 * np.sqrt(n), length, np.inf)[:, None]

@@ -1,8 +1,8 @@
-"""The distilled conditional randomisation test of the dependence of the target on a column, given
-the others.
+"""Distilled conditional randomisation test of whether the target depends on a column, given the
+other columns.
 
 Target and column are both predicted from the other columns; under the null hypothesis the products
-of the two residuals have mean zero. It is enough that one of the two predictions is good.
+of the two residuals have mean zero. The test is valid if at least one of the predictions is good.
 """
 
 from dataclasses import replace
@@ -14,6 +14,7 @@ from ..designs.base import Design
 from ..designs.factory import make_design
 from ..fsa.fit import solve, solve_path, solving
 from ..fsa.problem import FitProblem
+from ..fsa.refinement import support_problem
 from ..fsa.settings import FitSettings
 from ..model_selection.size import default_sizes, deviance
 from ..solvers.annealing import strengths, strongest
@@ -23,10 +24,11 @@ from .column_models import column_residuals, standardised
 
 
 def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
-    """Number of units to test, and number of units that predict the target. With n* the size of the
-    lowest extended Bayesian information criterion along a path, the larger of 2 n* and half the
-    coefficients that the rows support (for classes: all) are tested. 1.5 n* + 1 predict the target:
-    with more the fits overfit, and p-values of omitted null columns become too small.
+    """Number of units to test, and number of units that predict the target. Let n* be the size with
+    the lowest extended Bayesian information criterion along a path. The number to test is the
+    larger of 2 n* and half the number of coefficients that the rows support (all of it for
+    classes). The target is predicted by 1.5 n* + 1 units: with more units the fits overfit, and the
+    p-values of omitted null columns become too small.
     """
     size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5
@@ -51,25 +53,25 @@ def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
 def conditional_pvalues(
     problem: FitProblem, settings: FitSettings, *, candidates: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """P-values of the hypotheses that the target does not depend on a unit, given the others [1]_,
-    [2]_.
+    """P-values of the hypotheses that the target does not depend on a unit, given the other units
+    [1]_, [2]_.
 
     Parameters
     ----------
     problem : FitProblem
-        Dense, without NaN, all of its columns allowed and none included.
+        Problem with a dense X without NaN, all columns allowed and none included.
     settings : FitSettings
     candidates : ndarray of int or None, default None
-        Units to test, and as many predict the target; None: those that a fit of
-        :func:`sizes_to_test` selects.
+        Units to test; the same number of units predict the target. None tests the units selected by
+        a fit of the size given by :func:`sizes_to_test`.
 
     Returns
     -------
     pvalues : ndarray of shape (n_units,)
-        1 for units that are not tested. For units with several columns or outputs, the smallest
-        p-value times their number.
+        P-values; 1 for units that are not tested. A unit with several columns or outputs has its
+        smallest p-value times their number.
     statistics : ndarray of shape (n_units,)
-        Largest absolute studentised product; 0 where not tested.
+        Largest absolute studentised product; 0 for units that are not tested.
 
     References
     ----------
@@ -107,10 +109,10 @@ def conditional_pvalues(
 
 
 def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> np.ndarray:
-    """Products of the residuals of the target with columns that are orthogonal to those of its fit,
-    in the metric of the loss.
+    """Products of the target's residuals and columns made orthogonal to the fitted columns, in the
+    metric of the loss.
 
-    The sum is the efficient score: the columns are adjusted for the fit in the same way as the
+    Their sum is the efficient score: the columns are adjusted for the fit in the same way as the
     residuals.
     """
     penalty, products = support.penalty_hessian(fit.A1.shape[1] - support.fit_intercept), []
@@ -122,10 +124,10 @@ def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> n
 
 
 def _mean_is_zero(products: np.ndarray, n_fitted: int) -> tuple[float, float]:
-    """Bonferroni's p-value of Student's tests that the means of all columns are zero, and the
+    """Bonferroni-corrected p-value of Student's t-tests that all column means are zero, and the
     largest statistic.
 
-    The residuals have lost as many degrees of freedom as coefficients were fitted.
+    The residuals lose one degree of freedom for each fitted coefficient.
     """
     degrees = max(len(products) - n_fitted, 1)
     spread = products.std(axis=0)
@@ -148,21 +150,13 @@ def fits_without(
 ) -> tuple[SupportProblem, list[Fit]]:
     """Fits of the target that each exclude one candidate, and their problem.
 
-    If a fit of all units omits the candidate, it is used. Otherwise the stronger half of its
-    support is kept, and the units of the steepest gradient are added, without the candidate: units
+    A fit of all units is used if it omits the candidate. Otherwise the stronger half of its support
+    is kept and the units with the steepest gradients are added, without the candidate: units
     selected together with it would bias its test.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
-    support = SupportProblem(
-        problem.y,
-        problem.loss,
-        problem.sample_weight,
-        settings.fit_intercept,
-        settings.fit_prior,
-        design.width,
-        design.n_knots,
-        max(solution.ridge - settings.ridge, SHRINKAGE),
-    )
+    ridge = max(solution.ridge - settings.ridge, SHRINKAGE)
+    support = support_problem(problem, settings, design, ridge)
     coef = np.zeros((design.n_features, *solution.coef.shape[1:]))
     coef[solution.kept] = solution.coef
     whole = fit_at(
@@ -186,7 +180,7 @@ def _without(
     intercept: np.ndarray,
     unit: int,
 ) -> Fit:
-    """The fit of :func:`fits_without` for a unit of the support, from the coefficients of all
+    """Fit of :func:`fits_without` for a unit of the support, from the coefficients of all
     features."""
     others = np.flatnonzero(units.of_feature != unit)
     rest, coef = design.keep(others), coef[others]

@@ -1,4 +1,4 @@
-"""Intervals of the coefficients after selection, by splitting: select on one half of the rows,
+"""Confidence intervals after selection, by sample splitting: select on one half of the rows,
 estimate on the other."""
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        Linear, with one output and a number of features to select. Its loss is used; the default
-        loss for two classes is replaced by the logistic loss.
+        Linear estimator with one output and a fixed number of features to select. Its loss is used;
+        the default loss for two classes is replaced by the logistic loss.
     confidence : float, default 0.95
-        In (0, 1).
+        Confidence level, in (0, 1).
     n_splits : int, default 5
         Number of splits; each requires two fits.
     random_state : int, RandomState or None, default None
@@ -52,14 +52,15 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : FSAClassifier or FSARegressor
-        Fitted to all rows.
+        Estimator fitted on all rows.
     columns_ : ndarray of shape (k,), int
-        Its selected columns.
+        Columns selected on all rows.
     coef_ : ndarray of shape (k,)
         Estimated coefficients of these columns, in the units of the raw columns.
     standard_errors_ : ndarray of shape (k,)
+        Standard errors of the coefficients.
     intervals_ : ndarray of shape (k, 2)
-        Lower and upper limits.
+        Lower and upper confidence limits of the coefficients.
     selection_frequencies_ : ndarray of shape (k,)
         Fraction of the halves on which each of these columns is selected.
 
@@ -102,21 +103,22 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Dense, without NaN; no constant or duplicate columns.
+            Dense rows without NaN; no column may be constant or a duplicate.
         y : array of shape (n_samples,)
+            Targets.
         **fit_params
-            As for the estimator's own ``fit``.
+            Arguments passed to the estimator's ``fit``.
 
         Returns
         -------
         FSAInference
-            The object itself.
+            The fitted object.
 
         Raises
         ------
         ValueError
-            For several outputs, responses that are not linear, too few rows for the columns, and in
-            the cases listed under :meth:`FDRSelector.fit`.
+            If there are several outputs, responses that are not linear, or too few rows for the
+            columns, and in the cases listed under :meth:`FDRSelector.fit`.
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)
@@ -139,7 +141,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         if len(problem.X) < 4 * _ROWS_PER_COLUMN * k:
             raise ValueError(
                 f"{len(problem.X)} rows for {k} columns; "
-                f"expected at least {4 * _ROWS_PER_COLUMN} for each"
+                f"expected at least {4 * _ROWS_PER_COLUMN} rows per column"
             )
         loss = LogisticLoss() if isinstance(loss, FlippedLogisticLoss) else loss
         problem = replace(problem, loss=loss, included=included if included.any() else None)

@@ -16,10 +16,10 @@ from ..solvers.annealing import strengths
 from .column_models import n_factors, standardised
 from .conditional import size_by_criterion
 
-_N_FLIPS = 199  # of the test of exchangeability
-# sizes of the fits whose strengths are added up: a choice, made on other seeds than those reported
+_N_FLIPS = 199  # random swaps in the test of exchangeability
+# sizes of the fits whose strengths are summed: a choice, made on other seeds than those reported
 _SIZES = np.array([0.25, 0.5, 0.75, 1.0])
-_MAX_PAIRS = 2000  # pairs of columns that it compares: a choice
+_MAX_PAIRS = 2000  # pairs of columns compared by that test: a choice
 
 Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 
@@ -27,11 +27,11 @@ Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 def gaussian_knockoffs(
     X: np.ndarray, random_state: np.random.RandomState, covariance: np.ndarray | None = None
 ) -> np.ndarray:
-    """Gaussian Model-X knockoffs, [1]_, eq. (3.2), with diag(s) = s I on columns of variance one.
+    """Draw Gaussian Model-X knockoffs, [1]_, eq. (3.2), with diag(s) = s I on standardised columns.
 
-    s has the minimum reconstructability [2]_. An unknown covariance is estimated ("second-order"
-    knockoffs): common factors unchanged, the rest shrunk as in [3]_. Neither forms a matrix of all
-    pairs of columns, so there may be many columns.
+    The value of s minimises the reconstructability [2]_. An unknown covariance is estimated
+    ("second-order" knockoffs): common factors are unchanged, the rest is shrunk as in [3]_. Neither
+    step forms a matrix of all pairs of columns, so there may be many columns.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def gaussian_knockoffs(
     Returns
     -------
     ndarray of shape (n_samples, n_features)
-        In the units of X.
+        Knockoffs in the units of X.
 
     References
     ----------
@@ -88,8 +88,8 @@ def gaussian_knockoffs(
 
 
 def _shrunken_spectrum(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvectors (p, r), their eigenvalues, and the eigenvalue of all other directions, of a
-    shrunken correlation matrix."""
+    """Eigenvectors (p, r) of a shrunken correlation matrix, their eigenvalues, and the common
+    eigenvalue of all other directions."""
     n, p = Z.shape
     _, s, Vt = np.linalg.svd(Z, full_matrices=False)
     stay = s > 1e-8 * s[0]
@@ -109,19 +109,19 @@ def antisymmetric_statistics(
     copies: np.ndarray,
     random_state: np.random.RandomState,
 ) -> np.ndarray:
-    """W of each unit, [1]_ of :func:`gaussian_knockoffs`: its strength less that of its knockoff,
-    added up over fits of several sizes to both.
+    """Statistic W of each unit ([1]_ of :func:`gaussian_knockoffs`): its strength minus that of its
+    knockoff, summed over joint fits of several sizes.
 
     The largest fit selects twice as many units as the extended Bayesian information criterion does
-    along a path, and no less than half of the coefficients that the rows support; the others a
-    quarter, a half and three quarters of that. Relevant columns are strong in all of them, false
-    ones only in the largest. Originals and knockoffs are swapped at random, so the result does not
-    depend on their order.
+    along a path, and at least half as many as the coefficients that the rows support; the other
+    fits select a quarter, a half and three quarters of that. Relevant columns are strong in all
+    fits, false columns only in the largest. Originals and knockoffs are swapped at random, so the
+    result does not depend on their order.
 
     Parameters
     ----------
     problem : FitProblem
-        Dense, all of its columns allowed and none included.
+        Problem with a dense X, all columns allowed and none included.
     settings : FitSettings
     copies : ndarray of shape (n_samples, n_features)
     random_state : RandomState
@@ -152,13 +152,13 @@ def antisymmetric_statistics(
 
 
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
-    """Smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: knockoffs+, Barber and Candes
-    (2015), eq. (1.9).
+    """Smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: the threshold of knockoffs+, Barber
+    and Candes (2015), eq. (1.9).
 
     Returns
     -------
     float
-        Infinity if there is none.
+        Threshold; infinity if there is none.
 
     Examples
     --------
@@ -172,13 +172,13 @@ def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
 
 
 def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
-    """Mean e-values of several draws of knockoffs, Ren and Barber (2024), eq. (8), each thresholded
-    at half of ``fdr``.
+    """Mean e-values of several draws of knockoffs, Ren and Barber (2024), eq. (8), where each draw
+    is thresholded at half of ``fdr``.
 
     Parameters
     ----------
     draws : ndarray of shape (n_draws, n_units)
-        W of each draw.
+        Statistics W of each draw.
     fdr : float
 
     Returns
@@ -197,9 +197,9 @@ def exchangeability(
 ) -> float:
     """P-value of the hypothesis that columns and their knockoffs are exchangeable.
 
-    Half of the columns are swapped with their knockoffs in random rows. Means, squares
-    and cubes of the ranks of these columns and their products with the others are compared: under
-    the hypothesis every choice of the rows gives the same distribution.
+    Half of the columns are swapped with their knockoffs in random rows. The test compares means,
+    squares and cubes of the ranks of these columns, and their products with the other columns:
+    under the hypothesis every choice of rows gives the same distribution.
 
     Parameters
     ----------
@@ -209,8 +209,8 @@ def exchangeability(
     Returns
     -------
     float
-        At least 1 / 200. A small value shows that the knockoffs do not fit the columns; a large
-        value does not prove that they do.
+        P-value, at least 1 / 200. A small value shows that the knockoffs do not fit the columns; a
+        large value does not prove that they do.
     """
     n, p = X.shape
     Z, K = np.split(rankdata(np.vstack([X, copies]), axis=0) / n - 1.0, 2)

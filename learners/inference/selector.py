@@ -45,32 +45,34 @@ _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Selector that controls the false discovery rate.
 
-    A column is false if the target does not depend on it given all others. The false discovery rate
-    is the mean of false / selected over repeated samples (0 if nothing is selected).
+    A selected column is false if the target does not depend on it given all other columns. The
+    false discovery rate is the mean fraction of false columns in the selection over repeated
+    samples (0 if nothing is selected).
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        Base estimator: its loss, responses, groups and weights are used, its
-        ``n_features_to_select`` is not. Columns included by its constraints are kept without a
-        test.
+        Base estimator. Its loss, responses, groups and weights are used, but not its
+        ``n_features_to_select``. Columns included by its constraints are kept without a test.
     fdr : float, default 0.1
         Target false discovery rate, in (0, 1).
     method : {"auto", "conditional", "knockoffs"}, default "auto"
+        Method of selection.
+
         * "conditional": the distilled conditional randomisation test [1]_ of the columns of a
           larger fit, with the step-up procedure of Benjamini and Hochberg over all columns. It can
           select a single column.
         * "knockoffs": Model-X knockoffs+ [2]_. It selects at least 1 / fdr columns, or none. With
-          many relevant columns and few rows it selects more than the test.
-        * "auto": knockoffs with at least 100 / fdr rows, no common factor of the columns, and no
-          correlation of two columns above 0.7, as knockoffs of an estimated covariance may
-          otherwise be invalid; else the test.
+          many relevant columns and few rows it selects more columns than the conditional test.
+        * "auto": knockoffs if there are at least 100 / fdr rows, no common factor of the columns,
+          and no correlation between columns above 0.7, since knockoffs based on an estimated
+          covariance may otherwise be invalid; else the conditional test.
     knockoffs : "second_order" or function, default "second_order"
         Gaussian knockoffs with the estimated mean and covariance, or a function of (X, RandomState)
         that returns an array of the shape of X.
     n_draws : int, default 1
-        Draws of knockoffs. The e-values of several draws are averaged [3]_: the selection is then
-        more stable, and smaller.
+        Number of draws of knockoffs. The e-values of several draws are averaged [3]_, which makes
+        the selection more stable and smaller.
     random_state : int, RandomState or None, default None
         Random seed of the knockoffs.
 
@@ -81,22 +83,22 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     method_ : {"conditional", "knockoffs"}
         Method used.
     pvalues_ : ndarray of shape (n_features,)
-        P-values of the conditional test, 1 for columns that are not candidates; all NaN with
+        P-values of the conditional test; 1 for columns that are not candidates, all NaN with
         knockoffs.
     statistics_ : ndarray of shape (n_features,)
-        Absolute statistics of the test; with knockoffs the difference in strength between each
-        column and its copy, averaged over the draws.
+        Absolute statistics of the test; with knockoffs, the difference in strength between each
+        column and its knockoff, averaged over the draws.
     selection_probabilities_ : ndarray of shape (n_features,)
-        Fraction of the draws that select each column; 0 or 1 for the test.
+        Fraction of the draws that select each column; 0 or 1 for the conditional test.
     estimated_fdr_ : float
         Estimated fraction of false columns in the selection; NaN if nothing is selected.
     exchangeability_ : float
         P-value of a test that columns and knockoffs are exchangeable; NaN without knockoffs.
     estimator_ : FSAClassifier or FSARegressor
-        Fitted on the selected columns, or the best constant.
+        Estimator fitted on the selected columns; the best constant if there are none.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names of X, if it has any.
 
     References
     ----------
@@ -126,26 +128,27 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     random_state: Seed = None
 
     def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
-        """Test the columns, and fit the selected ones.
+        """Test the columns and fit the estimator on the selected ones.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Dense, without NaN; no constant or duplicate columns.
+            Dense rows without NaN; no column may be constant or a duplicate.
         y : array of shape (n_samples,)
+            Targets.
         **fit_params
-            As for the estimator's own ``fit``.
+            Arguments passed to the estimator's ``fit``.
 
         Returns
         -------
         FDRSelector
-            The selector itself.
+            The fitted selector.
 
         Raises
         ------
         ValueError
-            For ``fdr`` outside (0, 1), fewer than 50 rows, NaN, constant or duplicate columns, and
-            wherever ``fit`` of the estimator raises one.
+            If ``fdr`` is outside (0, 1), X has fewer than 50 rows, NaN, or constant or duplicate
+            columns, or the estimator's ``fit`` raises one.
         """
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
@@ -202,7 +205,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     def _by_knockoffs(
         self, problem: FitProblem, settings: FitSettings, tested: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Selected units, mean statistics, and the share of draws that select each unit."""
+        """Selected units, mean statistics, and the fraction of draws that select each unit."""
         rng, draws = (
             check_random_state(self.random_state),
             np.zeros((self.n_draws, problem.n_units)),
@@ -213,8 +216,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             )
             if np.shape(copies) != problem.X.shape:
                 raise ValueError(
-                    f"knockoffs returned the shape {np.shape(copies)}; "
-                    f"expected {problem.X.shape}, that of the columns"
+                    f"knockoffs returned an array of shape {np.shape(copies)}; "
+                    f"expected {problem.X.shape}, the shape of X"
                 )
             if i == 0:
                 self.exchangeability_ = exchangeability(problem.X, copies, rng)
@@ -232,7 +235,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         return chosen, draws.mean(axis=0), selected.mean(axis=0)
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Predict with the fit on the selected columns.
+        """Predict with the estimator fitted on the selected columns.
 
         Parameters
         ----------
@@ -249,34 +252,34 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
 def selection_pvalues(
     estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any
 ) -> np.ndarray:
-    """P-value of each column selected by a fitted FSA estimator.
+    """Compute the p-value of each column selected by a fitted FSA estimator.
 
-    The hypothesis: the target does not depend on the column, given all others; tested by the
-    distilled conditional randomisation test (see :class:`FDRSelector`), in which as many columns as
-    the estimator selects predict the target. Each is the p-value of one column named in advance; to
-    search many columns use ``FDRSelector``.
+    The null hypothesis is that the target does not depend on the column, given all other columns.
+    It is tested by the distilled conditional randomisation test (see :class:`FDRSelector`), in
+    which as many columns as the estimator selects predict the target. Each p-value is valid for a
+    column specified in advance; to search many columns use ``FDRSelector``.
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        Fitted.
+        Fitted estimator.
     X : array of shape (n_samples, n_features)
-        The training rows; dense and without NaN.
+        Training rows; dense and without NaN.
     y : array of shape (n_samples,)
-        Their targets.
+        Targets of the training rows.
     **fit_params
-        As for the estimator's own ``fit``.
+        Arguments that were passed to the estimator's ``fit``.
 
     Returns
     -------
     ndarray of shape (k,)
-        In the order of ``get_support(indices=True)``; the columns of a group share one, and
-        included ones have NaN.
+        P-values in the order of ``get_support(indices=True)``; the columns of a group share one,
+        and included columns have NaN.
 
     Raises
     ------
     ValueError
-        As :meth:`FDRSelector.fit` does.
+        In the cases listed under :meth:`FDRSelector.fit`.
 
     Examples
     --------
@@ -333,8 +336,8 @@ def fit_settings_of(model: FSAEstimator) -> FitSettings:
 def checked_problem(
     estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> tuple[FSAEstimator, FitProblem, np.ndarray, np.ndarray]:
-    """A prepared copy of the estimator, its problem for tests of columns, and the indices of these
-    columns.
+    """Prepared copy of the estimator, its problem for tests of columns, and the indices of the
+    columns to test.
 
     The problem has only the selectable columns; included columns are returned as a mask.
 
@@ -351,8 +354,7 @@ def checked_problem(
     problem = model.encode(X, y, **fit_params)
     if not isinstance(problem.X, np.ndarray):
         raise ValueError(
-            f"X is a {type(problem.X).__name__}; "
-            "expected a dense array, whose columns can be tested"
+            f"X is a {type(problem.X).__name__}; expected a dense array to test columns"
         )
     if not problem.loss.has_curvature:
         raise ValueError(
@@ -378,12 +380,12 @@ def checked_problem(
 
 
 def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
-    """Raise a ValueError for a constant column, or one that is a copy of another."""
+    """Raise a ValueError if a column is constant or a copy of another column."""
     constant = X.min(axis=0) == X.max(axis=0)
     if constant.any():
         raise ValueError(
             f"column {names[int(constant.argmax())]} is constant; "
-            "expected columns that vary: exclude it"
+            "expected columns that vary; exclude it"
         )
     Z = np.round(standardised(X), 9)
     Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
@@ -393,7 +395,7 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
         original = names[first[which.ravel()[copies[0]]]]
         raise ValueError(
             f"column {names[copies[0]]} is a copy of column {original}; "
-            "no test can distinguish them: exclude one"
+            "no test can distinguish them; exclude one"
         )
 
 
@@ -405,8 +407,8 @@ def _suit_knockoffs(Z: np.ndarray, fdr: float) -> bool:
 
 
 def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:
-    """Selection of Benjamini and Hochberg (1995), and its estimated fraction of false
-    discoveries."""
+    """Selection by the procedure of Benjamini and Hochberg (1995), and its estimated fraction of
+    false discoveries."""
     order = np.argsort(pvalues, kind="stable")
     estimated = pvalues[order] * n_tests / np.arange(1, len(pvalues) + 1)
     good = np.flatnonzero(estimated <= fdr)
@@ -418,7 +420,7 @@ def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray,
 def _refitted(
     estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> FSAEstimator:
-    """The estimator fitted on the selected columns, or the best constant."""
+    """Estimator fitted on the selected columns, or the best constant."""
     model = clone(estimator)
     constraints = Constraints() if model.constraints is None else clone(model.constraints)
     if not support.any():

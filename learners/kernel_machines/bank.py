@@ -1,8 +1,7 @@
-"""An annealed bank: thousands of random sparse frequencies, of which feature selection with
-annealing keeps the useful ones.
+"""Annealed bank: feature selection with annealing on thousands of random sparse frequencies.
 
-A few rounds redraw candidates around the atoms that remain, with the moves of the chains but
-without their acceptance rule.
+A few rounds redraw candidates around the remaining atoms, with the moves of the chains but without
+their acceptance rule.
 """
 
 import numpy as np
@@ -19,11 +18,11 @@ from .chains.moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
 from .chains.sampler import GAUSSIAN, Chain, run_chain
 from .chains.screening import Table
 
-N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # of the annealing; choices
+N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # settings of the annealing; choices
 WIDER = 4  # atoms kept in all rounds but the last, as a multiple of ``n_components``
-# moves that make candidates, equally often
+# moves that generate candidates, with equal probabilities
 CHILDREN = np.array([GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH])
-POLISH = 3000  # moves
+POLISH = 3000  # number of moves
 EM_STEPS = 20
 
 
@@ -37,7 +36,7 @@ def _fill(
     kinds: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Add candidates to the first ``size`` atoms until ``atoms`` is full: births, and changes of
+    """Add candidates after the first ``size`` atoms until ``atoms`` is full: births, and changes to
     ``parents``.
     """
     n_parents = len(parents.length)
@@ -80,20 +79,20 @@ def anneal_bank(
     n_bank: int,
     n_rounds: int,
 ) -> Atoms:
-    """Select atoms.
+    """Select atoms from a bank.
 
     Parameters
     ----------
     XT : (p, N) ndarray
         Standardised columns.
     targets : (N, n_outputs) ndarray
-        Of mean 0 and variance 1; the outputs share the atoms.
+        Targets with mean 0 and variance 1; the outputs share the atoms.
     prior : AtomPrior
     tables : list of Table
-        One for each output.
+        Proposal table of each output.
     rng : Generator
     n_components, n_bank, n_rounds : int
-        Atoms that remain, candidates in each round, rounds after the first.
+        Numbers of atoms to select, of candidates in each round, and of rounds after the first.
 
     Returns
     -------
@@ -143,13 +142,13 @@ def polished(
     start: Atoms,
     precision: float,
 ) -> Chain:
-    """Greedy moves from the bank's atoms: drop columns without a gain, adjust frequencies; then fit
-    the weights.
+    """Improve the bank's atoms by greedy moves, which drop useless columns and adjust frequencies,
+    and fit the weights.
 
     Parameters
     ----------
     likelihood : int
-        ``GAUSSIAN`` or ``LOGISTIC``: for the weights. The moves take the Gaussian one.
+        Likelihood of the weights, ``GAUSSIAN`` or ``LOGISTIC``. The moves use the Gaussian one.
     XT : (p, N) ndarray
     y : (N,) ndarray
         As for :func:`~.chains.sampler.run_chain`.
@@ -162,7 +161,7 @@ def polished(
     Returns
     -------
     Chain
-        With one kept sample.
+        Chain with one sample.
     """
     target = y if likelihood == GAUSSIAN else (y - y.mean()) / max(y.std(), 1e-12)
     chain = run_chain(
@@ -191,7 +190,7 @@ def polished(
         atom_features(kept.columns[0, l], kept.omega[0, l], kept.length[0, l], XT, gram.phase, pair)
     gram.target[:] = y - 0.5
     scores = np.zeros(len(y))
-    for _ in range(EM_STEPS):  # the means of the Polya-Gamma variables and the weights in turn
+    for _ in range(EM_STEPS):  # alternate the weights and the means of the Polya-Gamma variables
         gram.weight[:] = np.where(
             np.abs(scores) > 1e-6,
             np.tanh(0.5 * scores) / (2.0 * np.where(scores == 0, 1.0, scores)),

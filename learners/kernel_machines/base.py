@@ -1,4 +1,4 @@
-"""Base of the classifier and the regressor: parameters, chains, and description of the result."""
+"""Base of the classifier and the regressor: parameters, chains and attributes of the result."""
 
 from dataclasses import dataclass
 
@@ -30,8 +30,8 @@ from .rows import Standardiser, correlated_groups
 
 @jit
 def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
-    """Mean score of each row over the samples; of the logistic function of the score where
-    ``squash``.
+    """Mean score of each row over the samples; with ``squash``, mean of the logistic function of
+    the score.
     """
     n = XT.shape[1]
     total, one = np.zeros(n), np.zeros(n)
@@ -57,7 +57,7 @@ def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Which columns each sample uses: (n_samples, n_columns) of ones."""
+    """Indicator matrix (n_samples, n_columns) of the columns that each sample uses."""
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
     columns = kept.columns[sample, place][inside]
@@ -71,8 +71,8 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
 
 
 def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Mean number of transitions per sample: (1 + n_columns, 1 + n_columns), state 0 is the null
-    state, column j is state j + 1.
+    """Mean number of transitions per sample, (1 + n_columns, 1 + n_columns): state 0 is the null
+    state, state j + 1 is column j.
     """
     sample, place = atoms_in_use(kept)
     columns, length = kept.columns[sample, place], kept.length[sample, place]
@@ -91,7 +91,7 @@ MAX_KEPT = 250  # samples per chain
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierBase(AtomFeatures):
-    """Chains over sparse frequencies for one output or several."""
+    """Chains over sparse frequencies for one or more outputs."""
 
     solver: str = "mcmc"
     max_order: int = 3
@@ -128,7 +128,7 @@ class SparseFourierBase(AtomFeatures):
         streams = iter(np.random.SeedSequence(seed).spawn(1 + targets.shape[1] * self.n_chains))
         rows = self._some_rows(np.random.default_rng(next(streams)), len(X))
         XT = self._standardiser.columns(X[rows])
-        groups = np.full(X.shape[1], -1)  # the constant columns form one more
+        groups = np.full(X.shape[1], -1)  # the constant columns form an additional group
         groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
         self.groups_ = np.unique(groups, return_inverse=True)[1]
         jobs = []
@@ -242,7 +242,7 @@ class SparseFourierBase(AtomFeatures):
             self.effective_sample_size_[name] = min(
                 effective_sample_size(traces) for traces in late[..., i]
             )
-        if self.solver == "annealed":  # no chains, but banks
+        if self.solver == "annealed":  # banks instead of chains
             self.r_hat_ = dict.fromkeys((*self.r_hat_, "inclusion"), float("nan"))
             self.effective_sample_size_ = dict.fromkeys(self.effective_sample_size_, float("nan"))
             return
@@ -270,14 +270,14 @@ class SparseFourierBase(AtomFeatures):
         return scores
 
     def get_support(self, indices: bool = False, *, threshold: float = 0.5) -> np.ndarray:
-        """Columns with a high inclusion probability.
+        """Return the columns with a high inclusion probability.
 
         Parameters
         ----------
         indices : bool, default False
-            Return column indices instead of a mask.
+            Whether to return column indices instead of a mask.
         threshold : float, default 0.5
-            The inclusion probability is above it, in [0, 1).
+            Probability in [0, 1) that the inclusion probability must exceed.
 
         Returns
         -------

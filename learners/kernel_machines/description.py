@@ -15,8 +15,8 @@ from .chains.gram import atom_features
 from .chains.sampler import ChainSamples
 from .rows import Standardiser
 
-ROWS_AT_ONCE = 10_000  # of a prediction
-DEGREES = 5.0  # of freedom of the frequencies
+ROWS_AT_ONCE = 10_000  # rows per block of a prediction
+DEGREES = 5.0  # degrees of freedom of the frequencies
 START_MASS, STOP_MASS, STEP_MASS = (
     1.0,
     0.5,
@@ -25,7 +25,7 @@ START_MASS, STOP_MASS, STEP_MASS = (
 
 
 class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Transformer to the cos and sin of the atoms of the best kept sample of each output."""
+    """Transformer that computes cos and sin of the atoms of the best sample of each output."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
@@ -59,12 +59,12 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
 
     def _some_rows(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """At most ``max_samples`` of ``n`` rows, ascending."""
+        """Indices of at most ``max_samples`` of ``n`` rows, in ascending order."""
         most = n if self.max_samples is None else min(n, self.max_samples)
         return np.arange(n) if most == n else np.sort(rng.choice(n, most, replace=False))
 
     def _describe_atoms(self, n_features: int) -> None:
-        """The kept sample with the highest posterior probability of each output."""
+        """Set the attributes from the most probable sample of each output."""
         scaler = self._standardiser
         atoms = list(self._best_atoms())
         self.atoms_: list[tuple[int, ...]] = [
@@ -103,7 +103,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return validated(self, X, dtype=np.float64, reset=False)
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Cos and sin of each of ``atoms_``.
+        """Compute cos and sin of each of ``atoms_``.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         ndarray of shape (n_samples, 2 n_atoms)
-            Cos and sin of the first atom, of the second, and so on.
+            Cos and sin of the first atom, then of the second, and so on.
         """
         X = self._rows(X)
         result = np.empty((len(X), 2 * len(self.atoms_)))

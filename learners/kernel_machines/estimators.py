@@ -19,7 +19,7 @@ from .chains.sampler import GAUSSIAN
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Likelihood:
-    """Parameter of the classifier only; the last base, so that it comes first."""
+    """Parameter of the classifier only; the last base class, so that it comes first."""
 
     likelihood: str = "gaussian"
 
@@ -153,7 +153,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels of any type, two classes or more.
+            Labels of any type, with two or more classes.
 
         Returns
         -------
@@ -163,7 +163,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         Raises
         ------
         ValueError
-            One class only, NaN, or a parameter out of range.
+            If y holds a single class, X holds NaN, or a parameter is out of range.
         """
         self._check_parameters()
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
@@ -197,7 +197,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         )
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Averaged over the samples; those of least squares are (1 + score) / 2 within bounds."""
+        """Probabilities averaged over the samples; with least squares, (1 + score) / 2, clipped."""
         if self._squash:
             p = 1.0 / (1.0 + np.exp(-scores))
         else:
@@ -208,13 +208,14 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     """Regressor on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
 
-    Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
+    It implements section 4.2 of Ma (thesis) [1]_ and samples from the posterior whose logarithm
+    is::
 
         log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
     with normal noise whose variance is integrated out. Chains sample the frequencies and their
-    number [2]_, see :class:`SparseFourierClassifier`. Columns are standardised.
+    number [2]_; see :class:`SparseFourierClassifier`. Columns are standardised.
 
     Parameters
     ----------
@@ -232,13 +233,13 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     intercept_ : float
         Intercept.
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
-        As in :class:`SparseFourierClassifier`, like all that follow.
+        As in :class:`SparseFourierClassifier`, like all attributes below.
     group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
         The selected atoms.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
         Convergence diagnostics of the chains.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -273,7 +274,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Raises
         ------
         ValueError
-            NaN, or a parameter out of range.
+            If X or y holds NaN, or a parameter is out of range.
         """
         self._check_parameters()
         X, y = validated(self, X, y, dtype=np.float64, y_numeric=True)
@@ -285,7 +286,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         return self
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Posterior mean.
+        """Predict the posterior mean.
 
         Parameters
         ----------

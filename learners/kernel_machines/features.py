@@ -19,52 +19,51 @@ from .chains.screening import screen
 from .description import AtomFeatures
 from .rows import Standardiser
 
-EXPECTED = 5.0  # of the prior: the bank does not use it
+EXPECTED = 5.0  # prior number of atoms, which the bank does not use
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierFeatures(AtomFeatures):
-    """Cos and sin of sparse frequencies that annealing has selected among thousands of random ones.
+    """Transformer: cos and sin of sparse frequencies that annealing selects from random ones.
 
-    Among a bank of atoms, sparse frequencies omega_l, it keeps those of the least squares fit to
-    the
-    target, by feature selection with annealing::
+    From a bank of atoms (sparse frequencies omega_l) it selects, by feature selection with
+    annealing, those that minimise the least squares error::
 
         mean_i (y_i - constant - sum_l (weights of atom l) . (cos, sin)(omega_l . x_i))^2
 
-    A supervised transformer, which any linear model may follow: the features approximate a learnt
+    It is a supervised transformer for any linear model: the features approximate a learnt
     translation-invariant kernel (section 4.2 of [1]_). Columns are standardised.
 
     Parameters
     ----------
     n_components : int, default 50
-        Number of atoms selected, at least 1; each gives two features.
+        Number of atoms to select, at least 1; each gives two features.
     max_order : int, default 3
-        Columns of an atom at most, at least 1.
+        Maximum number of columns of an atom, at least 1.
     frequency_scale : float, default 1.5
-        Scale of the frequencies in radians per standard deviation of a column, above 0.
+        Scale > 0 of the frequencies, in radians per standard deviation of a column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the candidates come from a table of the most informative columns and their products
-        of two, or of two and three; see :class:`SparseFourierClassifier`.
+        Table of informative columns and products of two, or two and three, columns that provides
+        half of the candidates; see :class:`SparseFourierClassifier`.
     n_bank : int, default 5000
-        Candidates in each round, at least 1. Memory is 8 bytes per row and candidate.
+        Number of candidates in each round, at least 1. Memory is 8 bytes per row and candidate.
     n_rounds : int, default 4
-        Rounds that redraw candidates around the remaining atoms, at least 0.
+        Number of rounds that redraw candidates around the remaining atoms, at least 0.
     max_samples : int or None, default 10000
         Maximum number of rows, at least 1; larger data are subsampled at random. None uses all.
     random_state : int, RandomState or None, default None
-        Random seed of rows and candidates.
+        Random seed for drawing rows and candidates.
 
     Attributes
     ----------
     atoms_ : list of tuple of int
         Columns of each atom.
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        In radians per unit of X.
+        Frequencies of the atoms in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        The features are cos and sin of X frequencies_' - phases_.
+        Phases of the atoms: the features are cos and sin of X frequencies_' - phases_.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -111,12 +110,12 @@ class SparseFourierFeatures(AtomFeatures):
         Returns
         -------
         SparseFourierFeatures
-            The transformer itself.
+            The fitted transformer.
 
         Raises
         ------
         ValueError
-            One class only, NaN, or a parameter out of range.
+            If y holds a single class, X holds NaN, or a parameter is out of range.
         """
         self._check_parameters()
         X, y = validated(self, X, y, dtype=np.float64)
@@ -154,12 +153,12 @@ class SparseFourierFeatures(AtomFeatures):
         return self
 
     def get_support(self, indices: bool = False) -> np.ndarray:
-        """Columns that the atoms use.
+        """Return the columns that the atoms use.
 
         Parameters
         ----------
         indices : bool, default False
-            Return column indices instead of a mask.
+            Whether to return column indices instead of a mask.
 
         Returns
         -------

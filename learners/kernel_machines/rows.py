@@ -1,4 +1,4 @@
-"""Input of the chains: standardised columns, contiguous in memory; and groups of correlated
+"""Input of the chains: standardised columns, contiguous in memory, and groups of correlated
 columns.
 """
 
@@ -13,22 +13,22 @@ from scipy.sparse.csgraph import connected_components
 
 from .chains.screening import BLOCK, correlations
 
-# standard deviations; beyond, the phase of a wave is meaningless, and its cosine loses precision
+# standard deviations; beyond this, the phase of a wave is meaningless and its cosine imprecise
 FARTHEST = 1e3
-MAX_CLUSTERED = 2000  # columns in one component; larger ones are one group
+MAX_CLUSTERED = 2000  # columns in one component; a larger component becomes one group
 
 
 @dataclass
 class Standardiser:
-    """Standardisation of columns to mean 0 and variance 1; constant ones are dropped.
+    """Standardisation of columns to mean 0 and variance 1, without constant columns.
 
     Attributes
     ----------
     usable : ndarray of int
         Columns that vary.
     unit, mean, deviation : ndarray of shape (len(usable),)
-        A value v becomes (v / unit - mean) / deviation: the unit, the largest size, keeps squares
-        from overflowing.
+        Constants that map a value v to (v / unit - mean) / deviation; the unit, the largest
+        absolute value, prevents squares from overflowing.
     """
 
     usable: np.ndarray

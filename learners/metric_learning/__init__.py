@@ -1,1 +1,1 @@
-"""Sparse nonlinear metrics: sDist and its parts."""
+"""Sparse nonlinear metrics: sDist and its components."""

@@ -1,5 +1,5 @@
-"""Ma (thesis), Algorithm 2.2: a metric W = sum_m w_m xi_m xi_m' grown by boosting, one sparse
-rank-one matrix at a time.
+"""Algorithm 2.2 of Ma (thesis): boosting of a metric W = sum_m w_m xi_m xi_m', one sparse rank-one
+matrix at a time.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ LOSS = ExponentialLoss()
 
 @dataclass
 class SparseMetric:
-    """A positive semi-definite matrix over the few columns of a feature map that it uses.
+    """Positive semi-definite matrix over the few columns of a feature map that it uses.
 
     Parameters
     ----------
     columns : list of int
         Columns of the map, in order of first use.
     matrix : ndarray of shape (len(columns), len(columns))
-        W between them.
+        Matrix W on these columns.
     """
 
     columns: list[int] = field(default_factory=list)
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def add(self, support: np.ndarray, values: np.ndarray, weight: float) -> None:
-        """Add weight * xi xi'."""
+        """Add ``weight`` times xi xi'."""
         new = [int(c) for c in support if c not in self.columns]
         self.columns = self.columns + new
         self.matrix = np.pad(self.matrix, (0, len(new)))
@@ -47,8 +47,8 @@ class SparseMetric:
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """L (rank, len(columns)) with W = L'L, strongest direction first; each row's largest entry
-        is positive.
+        """Factor L (rank, len(columns)) of W = L'L, strongest direction first; the largest entry of
+        each row is positive.
         """
         if not self.columns:
             return np.zeros((0, 0))
@@ -61,23 +61,24 @@ class SparseMetric:
 
     @classmethod
     def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> SparseMetric:
-        """The sum of a path of (support, values, weight)."""
+        """Sum the terms (support, values, weight) of a path."""
         metric = cls()
         for support, values, weight in path:
             metric.add(support, values, weight)
         return metric
 
     def trimmed(self, n_columns: int, variance: np.ndarray) -> SparseMetric:
-        """The principal submatrix of the ``n_columns`` columns that add most to the mean distance,
-        W_jj var_j: still positive semi-definite. ``variance`` (len(columns),) is that of the
-        training rows; it makes the choice free of the columns' units.
+        """Principal submatrix of the ``n_columns`` columns that contribute most to the mean
+        distance, W_jj var_j; it is still positive semi-definite. ``variance`` (len(columns),) is
+        that of the training rows, so that the choice does not depend on the columns' units.
         """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """With W_0 = I: the standardised columns, then the coordinates Z in the learnt subspace."""
+    """Coordinates with W_0 = I: the standardised columns, followed by the coordinates Z in the
+    learnt subspace."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
@@ -85,8 +86,7 @@ def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> floa
     """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative, Ma (thesis),
     eq. (2.13).
 
-    A sum that only falls (all g_i > 0) has no minimum: w is then bounded by 10 / mean |g|, a loss
-    of e^-10.
+    If all g_i > 0, the sum has no minimum; w is then bounded by 10 / mean |g|, a loss of e^-10.
     """
 
     def falls(w: float) -> bool:
@@ -112,39 +112,40 @@ class MetricBooster:
     Parameters
     ----------
     columns : ExpandedColumns
-        Training rows under the growing feature map.
+        Training rows in the growing feature map.
     classes : ndarray of shape (n,), int
         Codes of the classes.
     model : SDist
-        Only its parameters are read.
+        Estimator whose parameters are used.
     n_neighbors : int
-        Neighbours of each kind.
+        Number of neighbours of each kind.
     random_state : RandomState
-        For bagging, fractions of the columns and stochastic steps.
+        Random numbers for bagging, fractions of the columns and stochastic steps.
 
     Attributes
     ----------
     metric : SparseMetric
+        Current metric.
     margin : ndarray of shape (n,)
-        y f of each row: distance to the other classes minus distance to its own.
+        Margin y f of each row: distance to the other classes minus distance to its own.
     path : list of (support, values, weight)
-        The rank-one terms, one entry per step.
+        Rank-one terms, one per step.
     leading : ndarray or None
-        The last dense leading vector, the start of the next search.
+        Last dense leading vector, from which the next search starts.
     since_update : int
-        Steps since the last search for neighbours.
+        Number of steps since the last search for neighbours.
     in_bag : ndarray of bool, shape (n,)
         Rows used by the last step.
     oob_improvement : float
-        Decrease of the mean loss of the other rows in the last step.
+        Decrease of the mean loss of the out-of-bag rows in the last step.
     """
 
     n_expanders, n_partners = (
         3,
         60,
     )  # products per step: the strongest new columns with the strongest of all; a choice
-    # random choices of rows, columns or starts before a run without a better direction ends; a
-    # choice
+    # number of random choices of rows, columns or starts without a better direction after which a
+    # run ends; a choice
     n_retries = 10
 
     def __init__(
@@ -181,7 +182,7 @@ class MetricBooster:
         self._find_neighbours(columns.base)
 
     def embedding(self) -> np.ndarray:
-        """Training rows in the learnt subspace, (n, rank)."""
+        """Training rows (n, rank) in the learnt subspace."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
             self.columns.base.dtype
         )
@@ -200,18 +201,18 @@ class MetricBooster:
         self.since_update = 0
 
     def update_neighbours(self) -> None:
-        """Search for the neighbours again, in the learnt metric."""
+        """Repeat the search for neighbours in the learnt metric."""
         self._find_neighbours(self.embedding())
 
     def step(self) -> bool:
-        """Add one rank-one matrix; False when no direction lowers the loss any more."""
+        """Add one rank-one matrix; return False if no direction lowers the loss."""
         if self.path and self.since_update >= self.model.update_every:
             self.update_neighbours()
         support, values, g, size = self._search()
         retries = self.n_retries if self.random else 0
         while size == 0.0:
-            # Neighbours in an older metric may be the reason; a random choice of rows, columns or
-            # steps may have been unlucky.
+            # The cause may be neighbours from an older metric, or an unlucky random choice of rows,
+            # columns or steps.
             if self.path and self.since_update > 0:
                 self.update_neighbours()
             elif retries > 0:
@@ -248,8 +249,8 @@ class MetricBooster:
         return support, values, g, best_step(g[self.in_bag], weight[self.in_bag])
 
     def _weights(self) -> np.ndarray:
-        """Minus the slope of the exponential loss, eq. (2.9), scaled to sum one; zero out of the
-        bag.
+        """Weights of the rows: minus the slope of the exponential loss, eq. (2.9), scaled to sum to
+        one; zero for out-of-bag rows.
         """
         weight = -LOSS.margin_slope(self.margin - self.margin.min())
         if self.model.bagging < 1.0:

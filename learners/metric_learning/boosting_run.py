@@ -1,4 +1,4 @@
-"""Runs of sDist's boosting: stopping, trimming, and one path that serves every stopping point."""
+"""Boosting runs of sDist: stopping, trimming, and one path for every number of steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .boosting import LOSS, MetricBooster, SparseMetric, beside
 from .feature_map import ExpandedColumns, FeatureMap
 from .neighbours import nearest
 
-BLOCK_BYTES = 1 << 25  # of one block of pair scores
+BLOCK_BYTES = 1 << 25  # size of one block of pair scores
 
 
 def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple[int, int]]:
@@ -25,20 +25,21 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, p)
-        Centred columns, or sparse ones.
+        Centred dense columns, or sparse columns.
     classes : ndarray of shape (n,), int
-        Codes; several classes are treated one-vs-rest, and the largest correlation counts.
+        Codes of the classes; several classes are treated one-vs-rest, using the largest
+        correlation.
     count : int
-        Pairs to return.
+        Number of pairs to return.
 
     Returns
     -------
     list of (int, int)
-        Strongest first; ties in the order of the columns.
+        Pairs, strongest first; ties are in the order of the columns.
 
     Notes
     -----
-    X' diag(y) X in blocks of rows: O(n p^2) time, O(p) memory per row of a block.
+    X' diag(y) X is computed in blocks of rows: O(n p^2) time, O(p) memory per row of a block.
     """
     n, p = X.shape
     sparse = sp.issparse(X)
@@ -80,16 +81,16 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 def subspace(
     X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool
 ) -> np.ndarray:
-    """Raw rows X in the subspace of L on the columns of a feature map; with W_0 = I all columns of
-    X come first.
+    """Coordinates of raw rows X in the subspace of L on the columns of a feature map; with W_0 = I
+    all columns of X come first.
     """
     Z = features.columns(X, columns) @ L.T
     return beside(features.base(X), Z) if identity else Z
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
-    """Resolve ``n_neighbors="auto"`` for the classes' codes of the training rows, and bound a
-    number by the rows.
+    """Resolve ``n_neighbors="auto"`` from the class codes of the training rows; limit a given
+    number to the rows available.
 
     Examples
     --------
@@ -109,27 +110,27 @@ def class_scores(
     n_classes: int,
     n_neighbors: int,
 ) -> np.ndarray:
-    """Scores of points in the learnt subspace; used for prediction and along a path.
+    """Compute class scores of points in the learnt subspace, for prediction and along a path.
 
     Parameters
     ----------
     model : SDist
-        Only its parameters are read.
+        Estimator whose parameters are used.
     Z : ndarray of shape (n, rank)
         Points in the subspace.
     train : ndarray of shape (n_train, rank)
-        Training rows there.
+        Training rows in the subspace.
     codes : ndarray of shape (n_train,), int
-        Their classes.
+        Classes of the training rows.
     n_classes : int
-        Columns of the result.
+        Number of classes.
     n_neighbors : int
-        Rows of each class that "base" takes the mean distance to.
+        Number of nearest rows of each class whose mean distance "base" uses.
 
     Returns
     -------
     ndarray of shape (n, n_classes)
-        Shares of the votes, or minus the mean squared distances.
+        Fractions of the votes, or minus the mean squared distances.
     """
     scores = np.zeros((len(Z), n_classes))
     if model.classifier == "knn":
@@ -144,19 +145,20 @@ def class_scores(
 
 
 class BoostingRun:
-    """One boosting run of an :class:`SDist`'s parameters on validated data; its path serves every
-    stopping point.
+    """Boosting run with the parameters of an :class:`SDist` on validated data; its path covers
+    every number of steps.
 
     Parameters
     ----------
     model : SDist
-        Only its parameters are read.
+        Estimator whose parameters are used.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         Training rows.
     codes : ndarray of int
         Codes of the classes.
     callback : callable or None, default None
-        Called as callback(run, step) after every step; the run ends early when it returns True.
+        Function called as callback(run, step) after every step; the run ends early if it returns
+        True.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class BoostingRun:
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
         self.criterion: list[
             tuple[float, int]
-        ] = []  # (value, number of steps); the lowest value decides
+        ] = []  # (value, number of steps); the lowest value is chosen
         for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break
@@ -210,14 +212,14 @@ class BoostingRun:
             self.criterion.append((loss + model.complexity_weight * trace, step))
 
     def trimmed(self, metric: SparseMetric, n_features: Any = "model") -> SparseMetric:
-        """The metric on its strongest columns only."""
+        """Metric restricted to its strongest columns."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
         if n_features is None or n_features >= len(metric.columns):
             return metric
         return metric.trimmed(n_features, self.variance(metric))
 
     def variance(self, metric: SparseMetric) -> np.ndarray:
-        """Of the columns that a metric uses, on the training rows."""
+        """Variance, on the training rows, of the columns that a metric uses."""
         return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self) -> tuple[SparseMetric, int]:

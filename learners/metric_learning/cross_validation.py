@@ -1,5 +1,5 @@
-"""Settings of sDist by cross-validation: one boosting run per fold and path serves every stopping
-point, trim and vote.
+"""Settings of sDist by cross-validation: one boosting run per fold and path covers every number of
+steps, columns and voting neighbours.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FROM_ONE_PATH = (
 
 
 def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The same method of ``best_estimator_``."""
+    """Delegate to the method of the same name of ``best_estimator_``."""
 
     @functools.wraps(method)
     def delegate(self: SDistCV, X: Matrix) -> np.ndarray:
@@ -53,25 +53,26 @@ def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
 class SDistCV(
     SparseInputMixin, MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator
 ):
-    """:class:`SDist` with settings chosen by cross-validation.
+    """Sparse nonlinear metric (:class:`SDist`) with settings chosen by cross-validation.
 
     It minimises the cross-validated fraction of wrong predictions on the training rows over the
-    settings of ``param_grid``, then fits all rows with the best ones.
+    settings of ``param_grid``, then fits all rows with the best settings.
 
     Parameters
     ----------
     estimator : SDist or None, default None
-        Parameters that are not searched; None means the defaults.
+        Estimator with the parameters that are not searched; None means the defaults.
     param_grid : dict or None, default None
-        Lists of values. One run of the longest ``n_steps`` serves all values of ``n_steps``,
+        Lists of values. One run with the largest ``n_steps`` covers all values of ``n_steps``,
         ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``; every other
-        combination costs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every
-        25th step, and votes of 3 and 5.
+        combination needs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every
+        25th step, and votes of 3 and 5 neighbours.
     cv : int or splitter, default 5
-        As in every scikit-learn estimator.
+        Number of folds, or a splitter of scikit-learn.
     tolerance : float, default 0.0
-        Among the settings whose mean error is within this many standard errors of the lowest, the
-        sparsest (then shortest) one is chosen; 0 chooses the lowest error.
+        Number of standard errors. Among the settings whose mean error is within this many standard
+        errors of the lowest, the sparsest is chosen, then the one with the fewest steps; 0 chooses
+        the lowest error.
     n_jobs : int or None, default None
         Number of parallel runs; the result does not depend on it.
 
@@ -80,13 +81,15 @@ class SDistCV(
     best_estimator_ : SDist
         Fitted on all rows.
     best_params_ : dict
+        Best settings.
     best_error_ : float
         Cross-validated fraction of wrong predictions.
     cv_results_ : list of dict
         One entry per combination: parameters, ``mean_error``, ``standard_error``, ``n_columns``.
     n_runs_ : int
-        Boosting runs of the search.
+        Number of boosting runs in the search.
     classes_ : ndarray of shape (n_classes,)
+        Labels in ascending order.
 
     References
     ----------
@@ -111,14 +114,14 @@ class SDistCV(
     n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Search, then fit all rows with the best settings.
+        """Search for the best settings and fit all rows with them.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
 
         Returns
         -------
@@ -128,7 +131,7 @@ class SDistCV(
         Raises
         ------
         ValueError
-            If the grid has an unknown parameter, or if :class:`SDist` raises one.
+            If the grid has an unknown parameter, or :class:`SDist` raises one.
         """
         given = X
         X, y = validated(
@@ -174,7 +177,7 @@ class SDistCV(
         best = self._choose()
         self.best_error_ = best["mean_error"]
         self.best_params_ = {name: best[name] for name in [*grid, *served]}
-        # X as it came: the names of products are made of its columns' names.
+        # X as passed: the names of products are built from its column names.
         self.best_estimator_ = clone(base).set_params(**self.best_params_).fit(given, y)
         return self
 
@@ -215,7 +218,7 @@ class SDistCV(
     transform = _of_best_estimator(SDist.transform)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the directions of the subspace.
+        """Return the names of the directions of the subspace.
 
         Parameters
         ----------
@@ -225,7 +228,7 @@ class SDistCV(
         Returns
         -------
         ndarray of str
-            Such as sdist0 and sdist1.
+            Names, such as sdist0 and sdist1.
         """
         check_is_fitted(self)
         return self.best_estimator_.get_feature_names_out(None)
@@ -239,8 +242,8 @@ def _path_errors(
     train: np.ndarray,
     test: np.ndarray,
 ) -> list[tuple[float, int]]:
-    """(combination, 2): error on the test rows and number of columns for every combination that one
-    path serves.
+    """Error on the test rows and number of columns (n_combinations, 2) for every combination that
+    one path covers.
     """
     model.set_params(n_steps=max(served["n_steps"]))
     n_classes = codes.max() + 1
@@ -265,7 +268,7 @@ def _path_errors(
     run = BoostingRun(model, X[train], codes[train], record)
     for n_steps in range(
         len(run.booster.path) + 1, model.n_steps + 1
-    ):  # the run ended before: its last metric is the one
+    ):  # the run ended earlier: use its last metric
         record(run, n_steps)
     return [
         errors[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]

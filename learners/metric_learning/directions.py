@@ -1,5 +1,4 @@
-"""The direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming
-A.
+"""Direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming A.
 
 A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other
 classes and subtracts the same average over those of the own class (Ma (thesis), below eqs. (2.4)
@@ -15,14 +14,14 @@ import scipy.sparse as sp
 
 from ..solvers.annealing import strongest
 
-_BLOCK_VALUES = 1 << 20  # of differences that are held at a time
+_BLOCK_VALUES = 1 << 20  # number of difference values in memory at a time
 
 
 def laplacian(
     same: np.ndarray, other: np.ndarray, weight: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """The product u -> L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over
-    same j)``, and its mirror at each j; by a sparse matrix of the edges' weights c.
+    """Product u -> L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same
+    j)``, and the opposite term at each j, by a sparse matrix of the edge weights c.
     """
     rows = np.hstack([other, same])
     known = rows >= 0
@@ -41,12 +40,12 @@ def laplacian(
     )  # neighbour j of i adds c to the entries (i, i) and (j, j) ...
     return lambda u: (
         diagonal * u - edges @ u - mirrored @ u
-    )  # ... and takes it from (i, j) and (j, i)
+    )  # ... and subtracts c from (i, j) and (j, i)
 
 
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Mean squared distance in Z (n, d) to the other classes' neighbours minus that to the own: y f
-    of Ma (thesis), eq. (2.3).
+    """Mean squared distance in Z (n, d) to the neighbours of other classes minus the mean squared
+    distance to those of the same class: y f of Ma (thesis), eq. (2.3).
     """
     out = np.zeros(len(Z))
     step = max(1, _BLOCK_VALUES // max(1, same.shape[1] * Z.shape[1]))
@@ -68,18 +67,18 @@ def lanczos(
     Parameters
     ----------
     product : callable
-        v -> A v, of a symmetric A.
+        Product v -> A v with a symmetric A.
     start : ndarray of shape (p,)
-        Not zero.
+        Non-zero initial vector.
     n_iter : int
-        Steps at most.
+        Maximum number of steps.
 
     Returns
     -------
     vector : ndarray of shape (p,)
-        Of length about one.
+        Eigenvector, of length about one.
     largest, smallest : float
-        The extreme Ritz values.
+        Extreme Ritz values.
     """
     basis = [start / np.linalg.norm(start)]
     alpha, beta = [], []
@@ -100,9 +99,7 @@ def lanczos(
 
 
 _MAX_POWER_STEPS = 20
-_TOLERANCE = (
-    1e-4  # share of the value: a power step that gains less, on the same support, is the last
-)
+_TOLERANCE = 1e-4  # relative gain below which a power step with the same support is the last
 
 
 def truncated_power(
@@ -113,29 +110,29 @@ def truncated_power(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm 2.1.
 
-    The shift is raised only when the value xi' A xi falls: always shifting until A is positive
-    semi-definite, as the algorithm's step (a) can be read, makes the iteration stay near its start:
-    Ma (thesis), below Algorithm 2.1, says the same.
+    The shift is increased only when the value xi' A xi decreases. Shifting until A is positive
+    semi-definite, as step (a) of the algorithm can be read, would keep the iteration near its
+    start, as noted in Ma (thesis) below Algorithm 2.1.
 
     Parameters
     ----------
     columns_product : callable
-        (support, values) -> A v, dense (p,), for a v with few entries.
+        Function of (support, values) that returns A v, dense (p,), for a v with few entries.
     vector : ndarray of shape (p,)
-        Where to start; it is truncated first.
+        Initial vector, which is truncated first.
     kappa : int
-        Entries to keep.
+        Number of entries to keep.
     shift : float
-        First shift used when the value falls, then ten times as much each time.
+        First shift, used when the value decreases; it is multiplied by ten each time.
 
     Returns
     -------
     support : ndarray of shape (<= kappa,), int
-        Ascending.
+        Positions of the entries, in ascending order.
     values : ndarray
-        Of length one; the largest is positive.
+        Entries of a vector of length one; the largest is positive.
     value : float
-        xi' A xi.
+        Value of xi' A xi.
     """
     support = strongest(np.abs(vector), kappa)
     values = _unit(vector[support])

@@ -13,19 +13,19 @@ import scipy.sparse as sp
 
 from ..types import ArrayLike, Matrix
 
-DENSE_VALUES = 1 << 24  # of restricted sparse columns that are made dense: at most 128 MiB
+DENSE_VALUES = 1 << 24  # values of restricted sparse columns made dense: at most 128 MiB
 
 
 class FeatureMap:
-    """The columns of X, centred and scaled, followed by products of them.
+    """Feature map of the centred and scaled columns of X, followed by products of them.
 
-    A product is a tuple of column numbers in ascending order, with repetition for powers: (3, 17)
-    is x3 x17, (3, 3) is x3 squared.
+    A product is a tuple of column indices in ascending order, repeated for powers: (3, 17) is
+    x3 x17, (3, 3) is x3 squared.
 
     Parameters
     ----------
     center, scale : ndarray of shape (n_features,)
-        Subtracted and divided by; the center of sparse data is 0.
+        Values to subtract from and divide the columns by; the center of sparse data is 0.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class FeatureMap:
 
     @classmethod
     def fit(cls, X: Matrix, standardize: bool) -> FeatureMap:
-        """Center and scale to unit variance (``standardize``), or leave the columns as they are;
-        constant columns get scale 1.
+        """Fit the centring and scaling to unit variance (``standardize``), or leave the columns
+        unchanged; constant columns get scale 1.
         """
         p = X.shape[1]
         if not standardize:
@@ -67,23 +67,23 @@ class FeatureMap:
 
     @property
     def n_features(self) -> int:
-        """Columns of X."""
+        """Number of columns of X."""
         return len(self.scale)
 
     def monomial(self, column: int) -> tuple[int, ...]:
-        """The tuple of columns of X that column of the map multiplies."""
+        """Columns of X whose product is a column of the map."""
         return (
             (int(column),) if column < self.n_features else self.monomials[column - self.n_features]
         )
 
     def base(self, X: Matrix) -> Matrix:
-        """All columns of X, centred and scaled: dense, or CSR for sparse X."""
+        """All columns of X, centred and scaled; dense, or CSR for sparse X."""
         if sp.issparse(X):
             return sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
         return np.ascontiguousarray((X - self.center) / self.scale)
 
     def columns(self, X: Matrix, which: Sequence[int]) -> np.ndarray:
-        """The columns ``which`` of the map for raw rows X: dense (n, len(which))."""
+        """Columns ``which`` of the map for raw rows X, dense (n, len(which))."""
         tuples = [self.monomial(c) for c in which]
         used = sorted({j for t in tuples for j in t})
         place = {j: i for i, j in enumerate(used)}
@@ -98,7 +98,7 @@ class FeatureMap:
         return out
 
     def name(self, column: int, input_names: np.ndarray) -> str:
-        """Name of a column: ``x3``, ``x3*x17``, ``x3^2``."""
+        """Name of a column, such as ``x3``, ``x3*x17`` or ``x3^2``."""
         powers = Counter(self.monomial(column))
         return "*".join(
             input_names[j] if e == 1 else f"{input_names[j]}^{e}" for j, e in sorted(powers.items())
@@ -106,7 +106,7 @@ class FeatureMap:
 
 
 class ExpandedColumns:
-    """The training rows under a growing :class:`FeatureMap`: products with vectors, and new
+    """Training rows in a growing :class:`FeatureMap`, with matrix-vector products and additions of
     columns.
 
     The columns of X are read in place (dense or CSR); products of columns are added as dense
@@ -117,13 +117,13 @@ class ExpandedColumns:
     X : ndarray or CSR matrix of shape (n, p)
         Raw training rows.
     features : FeatureMap
-        Fitted on them.
+        Feature map fitted on these rows.
     max_order : int
-        Longest product.
+        Maximum number of factors of a product.
     capacity : int
         Maximum number of products.
     standardize : bool
-        Divide each product by its standard deviation on the training rows.
+        Whether to divide each product by its standard deviation on the training rows.
     """
 
     def __init__(
@@ -141,17 +141,17 @@ class ExpandedColumns:
 
     @property
     def n_columns(self) -> int:
-        """Columns of X and products so far."""
+        """Number of columns of X plus products so far."""
         return self.n_base + len(self.features.monomials)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """X~ v."""
+        """Product X~ v."""
         out = self.base @ v[: self.n_base]
         q = self.n_columns - self.n_base
         return out + self._extra[:, :q] @ v[self.n_base :] if q else out
 
     def transposed_times(self, u: np.ndarray) -> np.ndarray:
-        """X~' u."""
+        """Product X~' u."""
         head = self.base.T @ u
         q = self.n_columns - self.n_base
         return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head
@@ -169,7 +169,7 @@ class ExpandedColumns:
         return out
 
     def restricted(self, which: np.ndarray) -> RestrictedColumns:
-        """The columns ``which`` alone (ascending), for differences of rows."""
+        """Only the columns ``which`` (ascending), for differences of rows."""
         plain = which[which < self.n_base]
         base = self.base if len(plain) == self.n_base else self.base[:, plain]
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
@@ -177,8 +177,8 @@ class ExpandedColumns:
     def add_products(
         self, left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray
     ) -> None:
-        """Add the products of columns of ``left`` with columns of ``right`` that are new, not too
-        long and not constant.
+        """Add the products of columns in ``left`` and ``right`` that are new, not constant and have
+        at most ``max_order`` factors.
         """
         for a in left:
             for b in right:
@@ -210,7 +210,7 @@ class ExpandedColumns:
 
 
 class RestrictedColumns:
-    """Some columns of the training rows: dense or CSR ones of X, then products."""
+    """Some columns of the training rows: dense or CSR columns of X, followed by products."""
 
     def __init__(self, base: Any, extra: np.ndarray) -> None:
         small = sp.issparse(base) and base.shape[0] * base.shape[1] <= DENSE_VALUES

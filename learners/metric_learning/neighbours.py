@@ -1,7 +1,7 @@
-"""Nearest neighbours inside and outside a class, found block by block: without an n x n matrix.
+"""Nearest neighbours inside and outside a class, found in blocks without an n x n matrix.
 
-Distances come from matrix products on blocks of query rows; ties go to the lower row number, so
-that the result depends only on the data.
+Distances are computed by matrix products on blocks of query rows; ties are resolved in favour of
+the lower row index, so that the result depends only on the data.
 """
 
 import numpy as np
@@ -10,12 +10,12 @@ from joblib import Parallel, delayed
 
 from ..types import Matrix
 
-BLOCK_BYTES = 1 << 24  # of one block of distances
+BLOCK_BYTES = 1 << 24  # size of one block of distances
 
 
 def _k_least(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns (n, k) of the k smallest finite values of each row in order, the first of equal ones
-    first, and the values; -1 and infinity where there are fewer."""
+    """Columns (n, k) of the k smallest finite values of each row, in order, and the values. Ties
+    are in the order of the columns; missing entries are -1 and infinity."""
     columns, values = np.full((len(distance), k), -1, np.int32), np.full((len(distance), k), np.inf)
     limit = (
         np.partition(distance, k - 1, axis=1)[:, k - 1, None] if k < distance.shape[1] else np.inf
@@ -64,18 +64,18 @@ def same_and_other_neighbours(
     Parameters
     ----------
     Z : ndarray or CSR matrix of shape (n, d)
-        Points; Euclidean distance.
+        Points, compared by Euclidean distance.
     classes : ndarray of shape (n,), int
         Codes of the classes.
     k : int
-        Neighbours of each kind; fewer where a class is smaller.
+        Number of neighbours of each kind; there are fewer if a class is smaller.
     n_jobs : int or None
-        Threads; the result does not depend on it.
+        Number of threads; the result does not depend on it.
 
     Returns
     -------
     same, other : ndarray of shape (n, k), int32
-        Row numbers, nearest first, -1 where there is no further neighbour. A row is not its own
+        Row indices, nearest first; -1 if there are no more neighbours. A row is not its own
         neighbour.
     """
     n = Z.shape[0]
@@ -101,20 +101,20 @@ def nearest(
     Parameters
     ----------
     queries : ndarray or CSR matrix of shape (n_queries, d)
-        Points; Euclidean distance.
+        Points, compared by Euclidean distance.
     Z : ndarray or CSR matrix of shape (m, d)
-        Where neighbours are searched.
+        Rows to search.
     k : int
-        Neighbours of each query.
+        Number of neighbours of each query.
     n_jobs : int or None, default None
-        Threads; the result does not depend on it.
+        Number of threads; the result does not depend on it.
 
     Returns
     -------
     rows : ndarray of shape (n_queries, k), int32
-        Row numbers, nearest first, -1 where Z has fewer than k rows.
+        Row indices, nearest first; -1 if Z has fewer than k rows.
     distance : ndarray of shape (n_queries, k)
-        Squared Euclidean distances, infinite where there is no row.
+        Squared Euclidean distances; infinite for missing rows.
     """
     m = queries.shape[0]
     rows, near = np.empty((m, k), np.int32), np.empty((m, k))

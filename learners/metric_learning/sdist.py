@@ -1,5 +1,5 @@
-"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer
-and classifier.
+"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2) as a metric learner,
+transformer and classifier.
 """
 
 from __future__ import annotations
@@ -193,10 +193,10 @@ class SDist(
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows. float32 stays float32 and takes half the time. Sparse columns are not
-            centred: products are of the columns as they come, where those of dense columns are of
-            the centred ones (``standardize``).
+            centred: their products use the raw columns, whereas products of dense columns use the
+            centred columns (``standardize``).
         y : array-like of shape (n_samples,)
-            Labels of any kind.
+            Labels of any type.
 
         Returns
         -------
@@ -267,8 +267,8 @@ class SDist(
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(
-                "stopping='oob' needs rows out of the bag; "
-                f"bagging={self.bagging!r}, expected less than 1"
+                f"stopping='oob' needs out-of-bag rows, but bagging={self.bagging!r}; "
+                "expected less than 1"
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
@@ -293,8 +293,8 @@ class SDist(
 
     @property
     def interactions_(self) -> list[str]:
-        """Names of the products that W uses, the largest share of the mean squared distance, W_jj
-        times the variance, first.
+        """Names of the products that W uses, sorted by decreasing share of the mean squared
+        distance, W_jj times the variance.
         """
         check_is_fitted(self)
         names = feature_names(self)
@@ -306,7 +306,7 @@ class SDist(
         ]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Map rows into the learnt subspace, where the Euclidean distance is the learnt one.
+        """Map rows to the learnt subspace, in which the learnt distance is Euclidean.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, rank)
-            Coordinates, the strongest direction first.
+            Coordinates, strongest direction first.
         """
         check_is_fitted(self)
         rows = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -326,23 +326,23 @@ class SDist(
         )
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
-        """Learnt distance of each pair.
+        """Compute the learnt distance of each pair.
 
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
-            The tuple also takes sparse matrices.
+            Pairs of rows; the matrices of a tuple may be sparse.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Never negative, symmetric, zero for equal points, and obeying the triangle inequality;
-            different points may be at distance zero.
+            Distances: non-negative, symmetric, zero for equal points, and satisfying the triangle
+            inequality. Different points may have distance zero.
 
         Raises
         ------
         ValueError
-            If the pairs have another shape.
+            If the pairs have a different shape.
         """
         check_is_fitted(self)
         if isinstance(pairs, tuple):
@@ -354,8 +354,8 @@ class SDist(
             left, right = pairs
             if np.shape(left) != np.shape(right):
                 raise ValueError(
-                    f"pairs of matrices of shapes {np.shape(left)} and {np.shape(right)}; "
-                    "expected equal ones"
+                    f"pairs has matrices of shapes {np.shape(left)} and {np.shape(right)}; "
+                    "expected equal shapes"
                 )
         else:
             pairs = np.asarray(pairs)
@@ -367,17 +367,17 @@ class SDist(
         return np.linalg.norm(self.transform(left) - self.transform(right), axis=1)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
-        """Similarity of each pair, larger for more similar ones.
+        """Compute the similarity of each pair.
 
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
-            As for :meth:`pair_distance`.
+            Pairs, as for :meth:`pair_distance`.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Minus the distances.
+            Negative distances; more similar pairs have larger values.
         """
         return -self.pair_distance(pairs)
 
@@ -387,8 +387,8 @@ class SDist(
         Returns
         -------
         callable
-            ``metric(u, v, squared=False)``; it keeps the metric of now even if the estimator is
-            fitted again.
+            Function ``metric(u, v, squared=False)``, which keeps the current metric even if the
+            estimator is fitted again.
         """
         check_is_fitted(self)
         features, columns, L = (
@@ -413,8 +413,8 @@ class SDist(
         return metric
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """(n, n_classes): votes of the nearest neighbours, or minus the mean distance to each
-        class' nearest.
+        """Scores (n, n_classes): votes of the nearest neighbours, or minus the mean distance to the
+        nearest rows of each class.
         """
         Z = self.transform(X)
         return class_scores(
@@ -422,9 +422,7 @@ class SDist(
         )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probability of each class.
-
-        Its share of the votes, or the value implied by the exponential loss.
+        """Predict the probability of each class.
 
         Parameters
         ----------
@@ -434,8 +432,8 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Shares of the votes; with ``classifier="base"`` the softmax of -2 times the mean
-            distance to each class.
+            Fractions of the votes; with ``classifier="base"`` the softmax of -2 times the mean
+            distance to each class, as implied by the exponential loss.
         """
         scores = self._scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)

@@ -1,5 +1,5 @@
-"""The direction of a step of sDist by stabilised truncated SGD: Algorithm 3.4 of Ma (thesis) in
-place of Algorithm 2.1.
+"""Direction of a step of sDist by stabilised truncated SGD: Algorithm 3.4 of Ma (thesis) instead of
+Algorithm 2.1.
 """
 
 from functools import partial
@@ -10,16 +10,16 @@ import numpy as np
 from ..solvers.schedules import inverse, step_counts
 from .feature_map import RestrictedColumns
 
-N_PATHS = 8  # M
-BURST = 20  # K: sampled rows of a burst
-N_BURSTS = 5  # n_K: bursts of a stage
-FIRST_BURSTS = 25  # of the first stage of all, which starts from a random vector
+N_PATHS = 8  # M: number of paths
+BURST = 20  # K: sampled rows per burst
+N_BURSTS = 5  # n_K: bursts per stage
+FIRST_BURSTS = 25  # bursts of the very first stage, which starts from a random vector
 N_STAGES = (
-    12  # the schedule reaches kappa after half of them; the others read the last columns only
+    12  # stages; the schedule reaches kappa after half of them, the rest use the last columns only
 )
-# speed of the schedule: shares 0.56, 0.33, 0.20, 0.11, 0.05 of the columns after the first stages
+# speed of the schedule: 0.56, 0.33, 0.20, 0.11, 0.05 of the columns remain after the first stages
 MU = 3.0
-RATE = 1.0  # length of the first update of a path, whose vector has length one
+RATE = 1.0  # length of the first update of a path, relative to its vector
 REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
 
 
@@ -30,30 +30,31 @@ def sgd_step(
     truncation and stability selection.
 
     Each path samples ``BURST`` rows by their weights, with one neighbour of each kind, and takes a
-    step along the sampled A v. Then entry j of its vector shrinks by g k_j, with k_j the number of
-    sampled differences in which column j is not zero (Algorithm 3.2). The share of bursts that
-    leave an entry non-zero, over all paths, is the selection probability of its column (3.9). After
-    each stage the columns with the lowest are dropped for good, ties by the mean over the paths,
-    and g becomes the quantile of the updates per occurrence that rejects a share (3.14) of them.
-    The number of columns falls to kappa as in feature selection with annealing: a threshold on the
-    probability would leave any number.
+    step along the sampled A v. Then entry j of its vector shrinks by g k_j, where k_j is the number
+    of sampled differences in which column j is not zero (Algorithm 3.2). The fraction of bursts,
+    over all paths, that leave an entry non-zero is the selection probability of its column (3.9).
+    After each stage the columns with the lowest probabilities are dropped permanently, with ties
+    resolved by the mean over the paths, and g is set to the quantile of the updates per occurrence
+    that rejects the fraction (3.14) of them.
+    The number of columns decreases to kappa as in feature selection with annealing, since a
+    threshold on the probability would not control it.
 
     Parameters
     ----------
     booster : MetricBooster
-        Its ``leading`` vector is where all paths start, so that their signs agree; it becomes their
-        mean after the first stage.
+        State of the boosting run. All paths start from its ``leading`` vector, so that their signs
+        agree; after the first stage it is set to their mean.
     weight : ndarray of shape (n,)
-        Of the rows.
+        Weights of the rows.
     allowed : ndarray of shape (n_columns,) or None
         Non-zero for the columns that this step may use.
 
     Returns
     -------
     support : ndarray of int
-        At most kappa columns, ascending.
+        At most kappa columns, in ascending order.
     values : ndarray
-        The mean over the paths, of length one.
+        Mean over the paths, scaled to length one.
     """
     columns, rng = booster.columns, booster.random_state
     active = np.arange(columns.n_columns) if allowed is None else np.flatnonzero(allowed)
@@ -103,8 +104,8 @@ def _sampled_products(
     booster: Any,
     rng: np.random.RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sampled A v of each path (n_paths, n_active), and in how many of its differences each column
-    is not zero.
+    """Sampled A v (n_paths, n_active) of each path, and the number of its differences in which each
+    column is not zero.
     """
     anchors = rng.choice(len(weight), (len(paths), BURST), p=weight / weight.sum())
     product, count = np.zeros_like(paths), np.zeros(paths.shape, np.int32)

@@ -1,7 +1,7 @@
-"""Automatic ridge of a fit, by generalised cross-validation or approximate leave-one-out.
+"""Automatic ridge penalty, by generalised or approximate leave-one-out cross-validation.
 
-A ridge is the s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is not
-shrunk.
+The ridge is the factor s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is
+not shrunk.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from ..objective.base import DiagonalProduct
 from ..objective.pairwise import PairwiseLogisticLoss
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, inverse_hessian, refit
 
-# Tried in turn: factors of about three, a choice
+# Ridges tried in turn, with ratios of about three: a choice
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])
 # The closed form costs nothing
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])
@@ -28,22 +28,22 @@ _TOLERANCE = 1e-3
 # Multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
 _COST = 2e8
 _BLOCK = 4_000_000  # values of a product at a time: 32 MB
-# Optimism where columns were chosen among rare words, many of which fit by chance: by
-# cross-validation on synthetic and real text; 2 to 5 differ little
+# Optimism if columns were selected from rare words, many of which fit by chance: chosen by
+# cross-validation on synthetic and real text; values from 2 to 5 differ little
 CHOSEN_OPTIMISM = 3.0
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The parts left out in cross-validation.
+    """Parts left out in cross-validation.
 
     Attributes
     ----------
     n_rows : float
         Sum of the row weights; one copy of a row is left out at a time.
     parts : list of (ndarray, float) or None
-        For ranking: the pairs of each query (or item), and the fraction of their weight that
-        belongs to one copy.
+        Pairs of each query (or item) in ranking, and the fraction of their weight that belongs to
+        one copy.
     optimism : float
         Factor for the excess loss of held-out rows: above 1 if the columns were selected on the
         same rows.
@@ -65,37 +65,38 @@ def choose_ridge(
     near: float | None = None,
     until_stationary: bool = True,
 ) -> tuple[Fit, float, str]:
-    """Fit with the ridge of the lowest estimated error on new rows.
+    """Fit with the ridge that has the lowest estimated error on new rows.
 
-    Generalised cross-validation in closed form for the squared loss without a prior [1]_, and for
-    one-hot classes if there are too many classes and columns for leave-one-out. Otherwise the
-    approximate leave-one-out deviance of rows (of queries or items in ranking), by one Newton step
-    from the full fit [2]_: within 5% of brute force for ridges of at least 0.003; too low for
-    separable classes and smaller ridges.
+    The estimate is generalised cross-validation in closed form for the squared loss without a prior
+    [1]_, and for one-hot classes if there are too many classes and columns for leave-one-out.
+    Otherwise it is the approximate leave-one-out deviance of rows (of queries or items in ranking),
+    by one Newton step from the full fit [2]_. This is within 5% of brute force for ridges of at
+    least 0.003, but too low for separable classes and smaller ridges.
 
     Parameters
     ----------
     problem : SupportProblem
-        Its ``shrinkage`` is replaced.
+        Problem whose ``shrinkage`` is replaced.
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     theta : ndarray of shape (p, n_outputs)
-        Where to start.
+        Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
     left_out : LeftOut
     few_rows : bool
-        Search from the largest ridge down instead of from the smallest one up; both end early.
+        Whether to search from the largest ridge down instead of from the smallest up; both searches
+        end early.
     near : float or None, default None
-        Search around this ridge, chosen for a support of nearly the same size.
+        Ridge to search around, chosen for a support of nearly the same size.
     until_stationary : bool, default True
-        Solve until the gradient is zero up to rounding; fits along a path need less.
+        Whether to solve until the gradient is zero up to rounding; fits along a path need less.
 
     Returns
     -------
     fit : Fit
     ridge : float
     how : str
-        Description of how it was chosen; empty if it was not.
+        Description of how the ridge was chosen; empty if it was not.
 
     References
     ----------
@@ -148,8 +149,8 @@ def choose_ridge(
 def _nearer_start(
     problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray
 ) -> Fit:
-    """Starting point: the given coefficients, or zero if its objective is lower. Newton's method
-    does not recover from extreme scores, where the loss is flat.
+    """Starting point: the given coefficients, or zero if that has a lower objective. Newton's
+    method does not recover from extreme scores, where the loss is flat.
     """
     begin = fit_at(problem, A, theta, intercept)
     if not problem.fit_intercept:
@@ -164,8 +165,8 @@ def _nearer_start(
 
 
 class _RidgeSearch:
-    """Fits with some of ``RIDGES``, each started from the previous one, and the one with the lowest
-    held-out loss."""
+    """Fits with some of ``RIDGES``, each started from the previous fit; the fit with the lowest
+    held-out loss is kept."""
 
     def __init__(
         self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit
@@ -177,7 +178,7 @@ class _RidgeSearch:
         self.settled = False
 
     def walk(self, first: int, direction: int, patience: int) -> None:
-        """Try ridges from ``first`` on until several in a row gain nothing."""
+        """Try ridges, beginning with ``first``, until several in a row bring no gain."""
         worse = 0
         for i in range(first, len(RIDGES) if direction > 0 else -1, direction):
             worse = 0 if self._gains(i, direction) else worse + 1
@@ -208,17 +209,17 @@ class _RidgeSearch:
 
 
 def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
-    """Units in which a ridge acts on raw columns: their scales over the root of the mean square.
+    """Factors that make a ridge act on raw columns: their scales over the root mean square scale.
 
     Parameters
     ----------
     inverse_scale : ndarray of shape (p,)
-        Of the columns; 0 for constant ones.
+        Inverse scales of the columns; 0 for constant columns.
 
     Returns
     -------
     ndarray of shape (p,)
-        Factors of the standardised columns.
+        Factors for the standardised columns.
     """
     unit = np.where(inverse_scale > 0, 1.0 / np.where(inverse_scale > 0, inverse_scale, 1.0), 1.0)
     return unit / np.sqrt(np.mean(unit**2))
@@ -231,7 +232,7 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     Parameters
     ----------
     problem : SupportProblem
-        Its loss is taken to be the squared error of its targets, without a prior.
+        Problem, treated as least squares on its targets without a prior.
     A : ndarray of shape (n_samples, p)
     n_rows : float
         Sum of the row weights.
@@ -267,13 +268,13 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
     ----------
     problem : SupportProblem
     fit : Fit
-        Of ``problem``.
+        Fit of ``problem``.
     left_out : LeftOut
 
     Returns
     -------
     float
-        In units of the loss.
+        Mean loss.
     """
     if left_out.parts is not None:
         return _pairs_left_out(problem, fit, left_out.parts)
@@ -293,7 +294,7 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
 
 
 def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows: float) -> float:
-    """Leave-one-out losses for one output, where every K_i and H_i is a number."""
+    """Leave-one-out loss for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
     # Of each row with weight one
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))
@@ -318,7 +319,7 @@ def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows
 
 
 def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
-    """x_i' H^-1 x_i for each row, (n, q, q)."""
+    """Products x_i' H^-1 x_i (n, q, q) of each row."""
     n, p = A1.shape
     out = np.empty((n, q, q))
     blocks = inverse.reshape(p, q * p * q)
@@ -332,7 +333,7 @@ def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
 def _pairs_left_out(
     problem: SupportProblem, fit: Fit, parts: list[tuple[np.ndarray, float]]
 ) -> float:
-    """Loss of the pairs of each part left out, by one Newton step of the coefficients."""
+    """Loss of the left-out pairs of each part, by one Newton step of the coefficients."""
     loss, A = cast(PairwiseLogisticLoss, problem.loss), fit.A1[:, : len(fit.theta)]
     D = A[loss.pairs[:, 0]] - A[loss.pairs[:, 1]]
     weight = loss.pair_weights

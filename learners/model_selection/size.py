@@ -10,8 +10,8 @@ MAX_SIZE = 300  # largest size tried by default
 # Fraction of the loss explained by the best size: chosen on simulated and dozens of public tables;
 # 95% misses columns if the best size leaves little of the loss
 SHARE = 0.97
-# Minimum class probability of a held-out row: a single overconfident wrong prediction must not
-# decide
+# Minimum class probability of a held-out row, so that a single overconfident wrong prediction does
+# not dominate
 MIN_PROBABILITY = 1e-3
 # Relative difference up to which losses are equal, so that rounding and row order have no effect
 EQUAL = 1e-9
@@ -19,13 +19,13 @@ _MIN_FOLDS = 3  # a choice
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
-    """Candidate sizes, ascending: all up to 8, then steps of about a fifth, up to a third of the
-    rows.
+    """Candidate sizes in ascending order: all up to 8, then in steps of about a fifth, up to a
+    third of the number of rows.
 
     Parameters
     ----------
     n_units : int
-        Features (or groups).
+        Number of features (or groups).
     n_samples : int
 
     Returns
@@ -65,16 +65,16 @@ def ebic(
     k, n_units : int
         Numbers of selected and of all features.
     degrees : int
-        Free coefficients.
+        Number of free coefficients.
     unknown_dispersion : bool
-        See :class:`.Loss`.
+        Whether the dispersion is estimated; see :class:`.Loss`.
     gamma : float, default 1.0
         Weight of the number of possible supports; 0 is the BIC.
 
     Returns
     -------
     float
-        Lower is better.
+        Value of the criterion; lower is better.
 
     References
     ----------
@@ -89,7 +89,7 @@ def ebic(
 
 
 def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
-    """-2 log likelihood from the mean loss, see :func:`ebic`."""
+    """Value of -2 log likelihood, from the mean loss; see :func:`ebic`."""
     return float(
         n_samples * np.log(max(2.0 * value, 1e-300))
         if unknown_dispersion
@@ -98,7 +98,7 @@ def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
 
 
 def support_price(k: int, n_units: int) -> float:
-    """2 ln C(M, k): the penalty of the extended criterion for the choice among all supports of one
+    """Penalty 2 ln C(M, k) of the extended criterion for the choice among all supports of one
     size."""
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
@@ -106,17 +106,17 @@ def support_price(k: int, n_units: int) -> float:
 def choose_size(
     losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None
 ) -> int:
-    """Position of the size chosen by held-out losses; used by all estimators and commands.
+    """Choose a size by held-out losses; used by all estimators and commands.
 
     Parameters
     ----------
     losses : ndarray of shape (n_folds, n_sizes)
-        Mean loss of the held-out rows of each fold (or minus a score), sizes ascending. Of equal
-        ones (``EQUAL``) the first wins.
+        Mean loss of the held-out rows of each fold (or minus a score), with sizes ascending. Ties
+        (up to ``EQUAL``) favour the smaller size.
     rule : {"explained", "best", "one_se"}, default "explained"
-        The smallest size that reaches 97% (``SHARE``) of the best size's improvement over a
-        constant; the size with the lowest mean loss; or the smallest within one standard error,
-        over the folds, of the best.
+        Rule: the smallest size that reaches 97% (``SHARE``) of the best size's improvement over a
+        constant; the size with the lowest mean loss; or the smallest size within one standard
+        error, over the folds, of the best.
     constant : ndarray of shape (n_folds,) or None, default None
         Losses of a constant, for "explained"; without them, or if no size is better, the rule is
         "best".
@@ -124,6 +124,7 @@ def choose_size(
     Returns
     -------
     int
+        Position of the chosen size.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def beats_constant(
         Losses of the best size and of the constant.
     weight : ndarray of shape (n_rows,) or None, default None
     groups : ndarray of shape (n_rows,) or None, default None
-        The standard error is then over groups of rows.
+        Groups of the rows; the standard error is then over groups.
 
     Examples
     --------
@@ -174,7 +175,7 @@ def beats_constant(
     gain, share = constant - losses, weight / weight.sum()
     mean = float(share @ gain)
     variance, n = float(share @ (gain - mean) ** 2), effective_rows(weight)
-    if groups is not None:  # of the groups' sums
+    if groups is not None:  # use the sums over groups
         sums = np.bincount(np.unique(groups, return_inverse=True)[1], share * (gain - mean))
         variance, n = len(sums) * float(sums @ sums), len(sums)
     return bool(
@@ -185,18 +186,19 @@ def beats_constant(
 def folds_by_content(
     target: np.ndarray, content: np.ndarray, stratify: bool, n_folds: int = 5
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and held-out rows of ``n_folds`` folds, or as many as the rarest class has rows; no
-    folds if that is less than three.
+    """Training and held-out rows of ``n_folds`` folds, or of as many folds as the rarest class has
+    rows; no folds if that is less than three.
 
-    Rows are sorted by class (or target) and content and dealt to the folds in turn, identical rows
-    together. So neither the order of the rows matters, nor whether a row is repeated or weighted.
+    Rows are sorted by class (or target) and content and assigned to the folds in turn, with
+    identical rows together. The folds therefore depend neither on the order of the rows nor on
+    whether a row is repeated or weighted.
 
     Parameters
     ----------
     target : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Classes or numbers.
     content : ndarray of shape (n_samples, 1)
-        A number for what each row holds, such as the sum of its standardised values.
+        Number that identifies the content of a row, such as the sum of its standardised values.
     stratify : bool
         Whether the targets are classes.
     n_folds : int, default 5

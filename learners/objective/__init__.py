@@ -1,1 +1,1 @@
-"""Objectives: losses of scores and priors of coefficients."""
+"""Objectives: losses of scores and priors on coefficients."""

@@ -1,5 +1,5 @@
-"""Interface of losses: value, gradient and curvature over the scores, and attributes for the
-solvers."""
+"""Interface of losses: value, gradient and curvature with respect to the scores, and attributes
+for the solvers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..sklearn_bases import BaseEstimator
 
-_N_STEPS = 20  # Newton steps of an intercept: a choice
+_N_STEPS = 20  # number of Newton steps for an intercept: a choice
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
 SecondOrder = tuple[
@@ -19,27 +19,28 @@ SecondOrder = tuple[
 
 
 def effective_rows(weight: np.ndarray) -> float:
-    """Number of rows represented by weights: their sum if they may be copies (one is 1 or more),
-    else the effective number ``(sum w)^2 / sum w^2``."""
+    """Number of rows that weights represent: their sum if they may count copies (at least one is 1
+    or more), else the effective number ``(sum w)^2 / sum w^2``."""
     total = float(weight.sum())
     return total if weight.max() >= 1.0 else float(1.0 / np.sum((weight / total) ** 2))
 
 
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
-    """Penalty of units for coefficients beyond those of the smallest unit: the expected decrease of
-    the mean loss by coefficients without effect.
+    """Penalties of units for having more coefficients than the smallest unit: the expected decrease
+    of the mean loss due to coefficients without effect.
 
-    One coefficient lowers it by ``dispersion / (2 n_rows)``; several by more, as if there were as
-    many rows fewer [1]_. Units of equal size have no penalty.
+    One coefficient lowers the loss by ``dispersion / (2 n_rows)``; several lower it by more, as if
+    there were that many fewer rows [1]_. Units of equal size have no penalty.
 
     Parameters
     ----------
     sizes : ndarray of shape (n_units,), int
-        Coefficients of each unit.
+        Number of coefficients of each unit.
     n_rows : float
-        See :func:`effective_rows`.
+        Number of rows; see :func:`effective_rows`.
     dispersion : float, default 1.0
-        Ratio of the targets' variance to the one that the loss assumes; summed over the outputs.
+        Ratio of the targets' variance to the variance that the loss assumes, summed over the
+        outputs.
 
     Returns
     -------
@@ -60,7 +61,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
 
 
 class DiagonalProduct:
-    """The product A -> W A with a diagonal Hessian, in the precision of A; ``weights`` (n,) is the
+    """Product A -> W A with a diagonal Hessian, in the precision of A; ``weights`` (n,) is the
     diagonal."""
 
     def __init__(self, weights: np.ndarray):
@@ -71,39 +72,39 @@ class DiagonalProduct:
 
 
 def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
-    """For each output the product with a diagonal Hessian."""
+    """Product with a diagonal Hessian, for each output."""
     return [DiagonalProduct(weights) for weights in curvature.T]
 
 
 class Loss(BaseEstimator):
-    """A differentiable loss of scores, a weighted mean over the rows: ``sum_i w_i loss(y_i, f_i)``.
+    """Differentiable loss of scores, a weighted mean over the rows: ``sum_i w_i loss(y_i, f_i)``.
 
-    Its methods take the same three arrays, and return arrays of the shape of the scores unless
-    noted:
+    Its methods take the same three arrays and, unless noted, return arrays of the shape of the
+    scores:
 
-    * ``y`` of shape (n, q): targets as :meth:`encode_targets` and the estimators code them: real
+    * ``y`` of shape (n, q): targets as encoded by :meth:`encode_targets` and the estimators: real
       numbers for regression, -1 and +1 for two classes, one-hot columns for several classes;
     * ``scores`` of shape (n, q): predictions;
     * ``sample_weight`` of shape (n,): weights that sum to one.
 
-    A custom loss needs ``value`` and ``gradient``; a ``curvature`` makes it fit for Newton's method
-    and exchanges of features. Solvers rely on the attributes.
+    A custom loss needs ``value`` and ``gradient``; Newton's method and feature exchanges also need
+    ``curvature``. Solvers rely on the attributes.
 
     Attributes
     ----------
     name : str
         Key in ``LOSSES``; empty for a custom loss.
     tasks : frozenset of str
-        Estimators that accept the name of the loss: those for two classes ("binary"), for more
-        ("multiclass"), for "regression", for "ranking", and those that learn from one row at a time
-        ("online"). Empty for a custom loss, which is passed as an object.
+        Kinds of estimators that accept the name of the loss: "binary" (two classes), "multiclass",
+        "regression", "ranking" and "online" (one row at a time). Empty for a custom loss, which is
+        passed as an object.
     max_curvature : float
         Bound on the second derivative with respect to one score; infinite if unbounded.
     default_step_size : float or None
-        Gradient step of annealing on standardised columns and mean gradients, chosen on the
-        synthetic data of Barbu et al. (2017). None: one over the Lipschitz constant of the
-        gradient, by power iteration. Margin losses have bounded slopes and tolerate much longer
-        steps; the squared loss would diverge.
+        Step size of annealing for standardised columns and mean gradients, chosen on the synthetic
+        data of Barbu et al. (2017). None means one over the Lipschitz constant of the gradient,
+        estimated by power iteration. Margin losses have bounded slopes and tolerate much longer
+        steps; with the squared loss these would diverge.
     pointwise : bool
         Whether row i of the gradient depends only on row i of the scores, so that rows can be read
         in blocks.
@@ -118,18 +119,19 @@ class Loss(BaseEstimator):
         Number of outputs determined by the others: 1 if a constant added to all scores of a row
         changes nothing.
     censored : bool
-        Whether the targets are times, some of them censored.
+        Whether the targets are times, some of which are censored.
     target_scaling : {"variance", "median", None}
         Scaling of regression targets: mean 0 and variance 1; median 0 and robust scale 1; none.
-        With a scaling, the loss is one of the residual: an offset is subtracted from the targets.
+        With scaling, the loss depends on the residual alone: an offset is subtracted from the
+        targets.
     link : {"identity", "log"}
-        With "log" the prediction is exp(score).
+        Link function; with "log" the prediction is exp(score).
     log_odds : bool
         Whether the scores are log odds of classes.
     flip : float
         Assumed fraction of flipped labels.
     is_log_likelihood : bool
-        Whether the loss is a negative log likelihood, of dispersion 1; else the dispersion is
+        Whether the loss is a negative log likelihood with dispersion 1; otherwise the dispersion is
         estimated from the residuals, see :meth:`charges`.
     unknown_dispersion : bool
         Whether the loss is half a deviance in units of an unknown dispersion, which the information
@@ -152,12 +154,10 @@ class Loss(BaseEstimator):
     flip: float = 0.0
     is_log_likelihood: bool = False
     unknown_dispersion: bool = False
-    # Second derivatives, for Newton's method; these three follow from the methods of the class
+    # Second derivatives, for Newton's method; set by the methods of the class
     has_curvature: bool = False
-    has_surrogate: bool = False
-    bounds_rows: bool = False
-    # Code for the compiled loops, see margin_kernels, valid only if the class itself sets it, and
-    # the attribute that is its parameter
+    # Code of the loss in the compiled loops (see margin_kernels), valid only if the class itself
+    # sets it, and the attribute that holds its parameter
     kernel: int
     kernel_parameter: str = ""
 
@@ -167,12 +167,10 @@ class Loss(BaseEstimator):
             cls.has_curvature = (
                 cls.curvature is not Loss.curvature or cls.second_order is not Loss.second_order
             )
-        cls.has_surrogate = cls.surrogate is not Loss.surrogate
-        cls.bounds_rows = cls.curvature_bound is not Loss.curvature_bound
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
-        """Code and parameter for the compiled loops; None for a loss without a compiled form. A
+        """Code and parameter for the compiled loops, or None for a loss without a compiled form. A
         subclass does not inherit the code, since it may override methods.
         """
         number = vars(type(self)).get("kernel")
@@ -182,7 +180,7 @@ class Loss(BaseEstimator):
 
     @property
     def smooth(self) -> Loss:
-        """The loss itself, or the nearest one with a continuous gradient."""
+        """The loss itself, or the closest loss with a continuous gradient."""
         return self
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
@@ -190,7 +188,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Loss of each row (n,), of a ``pointwise`` loss. See :class:`Loss`."""
+        """Loss (n,) of each row, for a ``pointwise`` loss. See :class:`Loss`."""
         one = np.ones(1)
         return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
 
@@ -199,15 +197,15 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Second derivative (n, q) in each score, never negative. See :class:`Loss`."""
+        """Second derivatives (n, q) with respect to each score, at least 0. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
-        """Second derivatives of each row's loss over its scores, (n, q, q). See :class:`Loss`.
+        """Hessian of each row's loss over its scores, (n, q, q). See :class:`Loss`.
 
-        By default the diagonal of :meth:`curvature`.
+        By default it is the diagonal matrix of :meth:`curvature`.
         """
         return self.curvature(y, scores, sample_weight)[:, :, None] * np.eye(scores.shape[1])
 
@@ -220,7 +218,7 @@ class Loss(BaseEstimator):
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Value, gradient and, for each output, the product A -> W A. See :class:`Loss`.
+        """Value, gradient and the product A -> W A of each output. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
         """
@@ -238,8 +236,7 @@ class Loss(BaseEstimator):
         Returns
         -------
         list of (ndarray of int, float), or None
-            For a loss of pairs: the pairs of each query, and the share of their weight that is left
-            out.
+            Pairs of each query, and the fraction of their weight to leave out, for a loss of pairs.
         """
         return None
 
@@ -255,7 +252,7 @@ class Loss(BaseEstimator):
         Raises
         ------
         ValueError
-            For targets that the loss does not support.
+            If the loss does not support the targets.
         """
         return y
 
@@ -264,17 +261,17 @@ class Loss(BaseEstimator):
         return scores
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        """Score of a regression; by default R^2. See :class:`Loss`.
+        """Quality of a regression, by default R^2. See :class:`Loss`.
 
-        ``y`` and ``prediction`` are in the user's units, or scores where times are censored;
-        weights may be None.
+        ``y`` and ``prediction`` are in the user's units; for censored times, predictions are
+        scores. Weights may be None.
         """
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Number of informative rows: with censored times, of events. See :class:`Loss`."""
+        """Number of informative rows; with censored times, number of events. See :class:`Loss`."""
         return float(weight.sum())
 
     def charges(
@@ -285,11 +282,11 @@ class Loss(BaseEstimator):
         sample_weight: np.ndarray,
         n_rows: float,
     ) -> np.ndarray:
-        """Penalties of units of ``sizes`` coefficients, :func:`charges_of`. See :class:`Loss`.
+        """Penalties (:func:`charges_of`) of units of ``sizes`` coefficients. See :class:`Loss`.
 
-        The dispersion is 1 for a log likelihood, else the sum of the squared residuals over that of
-        the curvatures: the mean squared residual for the squared loss, Pearson's estimate for a
-        quasi-likelihood.
+        The dispersion is 1 for a log likelihood. Otherwise it is the sum of the squared residuals
+        divided by the sum of the curvatures: the mean squared residual for the squared loss,
+        Pearson's estimate for a quasi-likelihood.
         """
         if (sizes == sizes[0]).all():
             return np.zeros(len(sizes))
@@ -313,31 +310,31 @@ class Loss(BaseEstimator):
     # -- fixed step lengths ------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        """The loss that annealing minimises: itself, or an approximation. See :class:`Loss`.
+        """Loss that annealing minimises: this loss or an approximation. See :class:`Loss`.
 
-        By default a loss whose curvature is unbounded is continued by parabolas beyond scores near
-        the best constant.
+        By default a loss with unbounded curvature is replaced by parabolas for scores far from the
+        best constant.
         """
         if np.isfinite(self.max_curvature) or not (self.pointwise and self.has_curvature):
             return self
         return BandedLoss(self, self.best_constant(y, sample_weight))
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bounds (n, q) on the second derivatives, or None: one for all. See :class:`Loss`."""
+        """Bounds (n, q) on the second derivatives; None if one is enough. See :class:`Loss`."""
         return None
 
 
 class BandedLoss(Loss):
-    """A loss inside a band of scores, outside the parabolas that touch it: of bounded curvature.
+    """Loss with bounded curvature: ``base`` inside a band of scores, tangent parabolas outside it.
 
     Parameters
     ----------
     base : Loss
-        With a curvature.
+        Loss with a curvature.
     centre : ndarray of shape (n_outputs,)
-        Of the band.
+        Centre of the band.
     half_width : float, default 2.0
-        Of the band.
+        Half width of the band.
     """
 
     def __init__(self, base: Loss, centre: np.ndarray, half_width: float = 2.0) -> None:
@@ -380,13 +377,15 @@ def _shifted(name: str) -> Any:
 
 
 class OffsetLoss(Loss):
-    """A loss of the scores plus an offset of each row.
+    """Loss of the scores plus an offset for each row.
 
-    Its targets are complex, y + offset i: any part of the rows has the offsets of its own.
+    Its targets are the complex numbers y + offset i, so that any subset of the rows carries its
+    offsets.
 
     Parameters
     ----------
     base : Loss
+        Loss of the sums.
     """
 
     _same = (
@@ -421,10 +420,17 @@ class OffsetLoss(Loss):
         return self.base.n_informative(y.real, weight)
 
 
-class MarginLoss(Loss):
-    """A loss of the margin u = y f, y in {-1, +1}; columns are summed, y = 0 ignores a score.
+class RowLoss(Loss):
+    """A weighted sum of the values of the rows; a subclass defines ``row_values``."""
 
-    A subclass has functions of the margin, which take and return arrays of any shape.
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        return float(sample_weight @ self.row_values(y, scores))
+
+
+class MarginLoss(RowLoss):
+    """Loss of the margin u = y f, y in {-1, +1}, summed over columns; y = 0 ignores a score.
+
+    A subclass defines functions of the margin, which take and return arrays of any shape.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -436,15 +442,12 @@ class MarginLoss(Loss):
         raise NotImplementedError
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        """Its derivative. See :class:`MarginLoss`."""
+        """Derivative of the loss. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Its second derivative, or a positive majorising one. See :class:`MarginLoss`."""
+        """Second derivative of the loss, or a positive majorant. See :class:`MarginLoss`."""
         raise NotImplementedError
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return ((y != 0) * self.margin_value(y * scores)).sum(axis=1)

@@ -1,10 +1,11 @@
-"""The loss of a linear-chain conditional random field: sequences of labels, with the scores of
-their transitions.
+"""Loss of a linear-chain conditional random field: sequences of labels, with scores of the
+transitions between them.
 
 A chain gives labels c_1 ... c_T the score sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], and the
 probability softmax of that over all sequences of labels. The loss is minus the log probability of
-the true labels; its gradient over the scores f is marginals minus indicators. Forward-backward runs
-scaled, in one compiled loop; where that underflows, in logarithms (the reference form in NumPy).
+the true labels; its gradient with respect to the scores f is marginals minus indicators. The
+forward-backward algorithm runs with scaling, in one compiled loop; if that underflows, it runs in
+logarithms (the reference form in NumPy).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..compilation import jit
 from ..types import ArrayLike
 from .base import Loss
 
-_MIN_SCALE = 1e-250  # below it logarithms replace the compiled form
+_MIN_SCALE = 1e-250  # below this scale, logarithms replace the compiled form
 
 
 class ChainLoss(Loss):
@@ -27,16 +28,16 @@ class ChainLoss(Loss):
     Parameters
     ----------
     lengths : array of shape (n_sequences,), int, or None, default None
-        Rows of each sequence, one sequence under the other; None: one sequence.
+        Number of rows of each sequence, in order; None means one sequence.
     transitions : ndarray of shape (n_classes, n_classes) or None, default None
-        Score of going from one class (row) to the next (column): the loss' own parameters, whose
-        gradient :meth:`value_and_gradients` returns. None: zero, which makes it the multinomial
-        loss.
+        Score of each transition from a class (row) to the next (column): parameters of the loss,
+        whose gradient :meth:`value_and_gradients` returns. None means zero, which gives the
+        multinomial loss.
 
     Notes
     -----
-    ``y`` is one-hot encoded. A sequence has one weight: the mean of ``sample_weight`` over its
-    rows. The value is the weighted sum over the sequences, so that equal weights 1 / n make it the
+    ``y`` is one-hot encoded. The weight of a sequence is the mean of ``sample_weight`` over its
+    rows. The value is the weighted sum over the sequences, so that equal weights 1 / n give the
     mean over the rows.
 
     References
@@ -54,7 +55,7 @@ class ChainLoss(Loss):
     """
 
     name = "chain"
-    # Of one score it is 1/4, but the rows of a sequence are coupled: no bound holds for all lengths
+    # 1/4 for one score, but the rows of a sequence are coupled: no bound holds for all lengths
     max_curvature = math.inf
     pointwise = False
     several_classes = True
@@ -81,7 +82,7 @@ class ChainLoss(Loss):
     def value_and_gradients(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, and its derivatives over the scores and over the transitions.
+        """Value and its gradients with respect to the scores and the transitions.
 
         Parameters
         ----------
@@ -95,7 +96,7 @@ class ChainLoss(Loss):
         Returns
         -------
         tuple of float, ndarray of shape (n, n_classes) and ndarray of shape (n_classes, n_classes)
-            The three.
+            Value, gradient over the scores, gradient over the transitions.
         """
         offsets, transitions = self._chains(scores)
         weights = np.add.reduceat(
@@ -116,7 +117,7 @@ class ChainLoss(Loss):
         Returns
         -------
         ndarray of shape (n, n_classes)
-            Rows sum to one.
+            Probabilities; each row sums to one.
         """
         offsets, transitions = self._chains(scores)
         scores = np.asarray(scores, dtype=np.float64)
@@ -125,7 +126,7 @@ class ChainLoss(Loss):
         )[1]
 
     def best_path(self, scores: np.ndarray) -> np.ndarray:
-        """The most probable labels of each sequence as a whole (Viterbi).
+        """Most probable sequence of labels as a whole, by the Viterbi algorithm.
 
         Parameters
         ----------
@@ -135,13 +136,13 @@ class ChainLoss(Loss):
         Returns
         -------
         ndarray of shape (n,), int
-            Numbers of the classes.
+            Indices of the classes.
         """
         offsets, transitions = self._chains(scores)
         return viterbi(np.asarray(scores, dtype=np.float64), transitions, offsets)
 
     def _chains(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where each sequence begins, and the end; the transitions as an array."""
+        """First row of each sequence followed by the number of rows, and the transitions."""
         lengths = [len(scores)] if self.lengths is None else self.lengths
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n_classes = scores.shape[1]
@@ -164,12 +165,12 @@ def chain_terms(
     ----------
     scores : ndarray of shape (n, n_classes), float64
     codes : ndarray of shape (n,), int
-        True classes; without any, the value is the sum of the log partition functions and the
+        True classes; if empty, the value is the sum of the log partition functions and the
         gradients are the marginals.
     transitions : ndarray of shape (n_classes, n_classes)
-        [from, to].
+        Scores of the transitions, indexed [from, to].
     offsets : ndarray of shape (n_sequences + 1,), int
-        Where each sequence begins, and the end.
+        First row of each sequence, followed by the number of rows.
     weights : ndarray of shape (n_sequences,)
 
     Returns
@@ -197,7 +198,7 @@ def _chain_terms(
     gradient: np.ndarray,
     transition_gradient: np.ndarray,
 ) -> float:
-    """Scaled forward-backward over all sequences; NaN where a scale underflows."""
+    """Scaled forward-backward algorithm over all sequences; NaN if a scale underflows."""
     n_classes = scores.shape[1]
     longest = 0
     for s in range(len(offsets) - 1):
@@ -286,7 +287,8 @@ def reference_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """:func:`chain_terms` in NumPy and logarithms: without underflow, about fifty times slower."""
+    """Reference form of :func:`chain_terms` in NumPy: its logarithms never underflow, but it is
+    about fifty times slower."""
     gradient, transition_gradient, value = np.empty(scores.shape), np.zeros(transitions.shape), 0.0
     for begin, end, weight in zip(offsets[:-1], offsets[1:], weights, strict=True):
         f = scores[begin:end]
@@ -312,8 +314,8 @@ def reference_terms(
 
 @jit
 def viterbi(scores: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Most probable classes (n,) of each sequence; among equally probable ones the first
-    classes."""
+    """Most probable classes (n,) of each sequence; ties are resolved in favour of the first
+    class."""
     n_classes = scores.shape[1]
     path = np.empty(len(scores), np.int64)
     came_from = np.empty(scores.shape, np.int32)

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from .base import Loss, MarginLoss
+from .base import Loss, MarginLoss, RowLoss
 
 
-class MultinomialLoss(Loss):
+class MultinomialLoss(RowLoss):
     """Cross entropy of softmax scores; y is one-hot encoded."""
 
     name = "multinomial"
@@ -17,9 +17,6 @@ class MultinomialLoss(Loss):
     log_odds = True
     redundant_outputs = 1
     is_log_likelihood = True
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return -(y * log_softmax(scores, axis=1)).sum(axis=1)
@@ -45,11 +42,11 @@ class MultinomialLoss(Loss):
 
 
 class VapnikLoss(Loss):
-    """Multi-class loss built from any binary loss.
+    """Multiclass loss built from any binary loss.
 
-    The mean of ``base`` over the differences f_y - f_c to all other classes c.
-    ``y`` is one-hot encoded. With two classes this is ``base`` of f_1 - f_0; with
-    the hinge it is the multiclass machine of Vapnik and of Weston and Watkins.
+    It is the mean of ``base`` over the differences f_y - f_c to all other classes c; ``y`` is
+    one-hot encoded. With two classes this is ``base`` of f_1 - f_0; with the hinge it is the
+    multiclass support vector machine of Vapnik and of Weston and Watkins.
 
     Parameters
     ----------
@@ -111,7 +108,7 @@ class VapnikLoss(Loss):
     def row_hessians(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
-        # A row is a star: its own class is joined to each of the others.
+        # The graph of a row is a star: its true class is joined to every other class.
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (sample_weight / (y.shape[1] - 1))[:, None]
         hessians = bend[:, :, None] * np.eye(y.shape[1])

@@ -1,10 +1,10 @@
-"""Losses with respect to the scores: value, gradient, curvature. They never see the features.
+"""Losses as functions of the scores: value, gradient and curvature, independent of the features.
 
 Targets ``y`` are encoded by the estimators: (n, q) real numbers for regression, -1 / +1 in (n, 1)
 for the binary losses, one-hot columns for the losses of several classes. ``sample_weight`` (n,)
 sums to one, so that every value is a weighted mean. Scores are (n, q). A custom loss is a subclass
 of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed for exchanges of features.
-A binary one is easier as a subclass of :class:`MarginLoss`: functions of the margin.
+A binary loss is easier to write as a subclass of :class:`MarginLoss`, with functions of the margin.
 
 Solvers read the attributes of a loss and never test its type. A new loss is a class here and an
 entry in ``LOSSES``; the tests discover it by its class.
@@ -25,14 +25,14 @@ from scipy.special import expit
 
 from ..compilation import jit
 from . import margin_kernels as kernels
-from .base import Loss, MarginLoss, SecondOrder, diagonal_products
+from .base import Loss, MarginLoss, RowLoss, SecondOrder, diagonal_products
 from .class_losses import MultinomialLoss, VapnikLoss
 from .mean_losses import GammaLoss, NegativeBinomialLoss, PoissonLoss, TweedieLoss
 from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, QuantileLoss
 from .survival import CoxLoss
 
-# Of the majorising curvature of flipped labels, where the true one is less or negative: a choice
+# Fraction of the majorising curvature used where the true one is smaller or negative: a choice
 MIN_SHARE = 0.2
 
 
@@ -67,8 +67,8 @@ def flipped_logistic_terms(
     gradient: np.ndarray,
     curvature: np.ndarray,
 ) -> float:
-    """Value, gradient and curvature of the flipped logistic loss in one pass; the logistic loss
-    where ``flip`` is 0."""
+    """Value, gradient and curvature of the flipped logistic loss in one pass; with ``flip`` 0, of
+    the logistic loss."""
     value = 0.0
     for i in range(scores.shape[0]):
         for q in range(scores.shape[1]):
@@ -91,17 +91,14 @@ def flipped_logistic_terms(
     return value
 
 
-class SquaredLoss(Loss):
-    """Half the squared error, Barbu et al. (2014), eq. (9); several outputs add up."""
+class SquaredLoss(RowLoss):
+    """Half the squared error, summed over outputs, Barbu et al. (2014), eq. (9)."""
 
     name = "squared"
     tasks = frozenset({"binary", "multiclass", "regression", "online"})
     is_quadratic = True
     unknown_dispersion = True
     kernel = kernels.SQUARED
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         return 0.5 * ((scores - y) ** 2).sum(axis=1)
@@ -173,12 +170,12 @@ class LogisticLoss(_Logistic):
 
 
 class HuberisedHingeLoss(MarginLoss):
-    """The smooth hinge of the SVM variant, Barbu et al. (2014), eq. (8).
+    """Smooth hinge loss of a support vector machine, Barbu et al. (2014), eq. (8).
 
     Parameters
     ----------
     h : float, default 0.1
-        Half width, above 0, of the quadratic part around margin 1; 0.1 as in the authors' code.
+        Half width > 0 of the quadratic part around margin 1; the authors' code uses 0.1.
 
     References
     ----------
@@ -206,13 +203,13 @@ class HuberisedHingeLoss(MarginLoss):
         return np.clip((u - 1.0 - self.h) / (2.0 * self.h), -1.0, 0.0)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # On the linear part Newton needs a curvature: that of the parabola which touches at u and
-        # majorises.
+        # On the linear part Newton's method uses the curvature of the majorising parabola that is
+        # tangent at u.
         return np.where(u > 1.0 + self.h, 0.0, 1.0 / np.maximum(1.0 + self.h - u, 2.0 * self.h))
 
 
 class LorenzLoss(MarginLoss):
-    """ln(1 + (u - 1)^2) for u < 1, 0 beyond: bounded influence, for noisy labels.
+    """ln(1 + (u - 1)^2) for margins u < 1, else 0: bounded influence, for noisy labels.
 
     Barbu et al. (2017), eq. (8).
     """
@@ -238,19 +235,19 @@ class LorenzLoss(MarginLoss):
 
 
 class FlippedLogisticLoss(_Logistic):
-    """Minus the log likelihood of labels of which a share was flipped: -ln(flip + (1 - 2 flip) / (1
-    + exp(-u))).
+    """Minus the log likelihood of labels some of which are flipped: -ln(flip + (1 - 2 flip) / (1 +
+    exp(-u))).
 
-    Nearly the logistic loss for well-placed rows, and bounded by -ln(flip) for rows on the wrong
-    side, so that a few wrong labels cost little. It needs no knowledge of the noise: any ``flip``
-    far below the share of the rarer class serves clean labels as well (see docs/losses.md). Where
-    ``flip`` is above that share, the whole class is cheaper as flipped labels.
+    It is close to the logistic loss for correctly classified rows, and bounded by -ln(flip) for
+    rows on the wrong side, so that a few wrong labels cost little. The noise need not be known: any
+    ``flip`` far below the fraction of the rarer class also suits clean labels (see docs/losses.md).
+    If ``flip`` is above that fraction, it is cheaper to treat the whole class as flipped labels.
 
     Parameters
     ----------
     flip : float, default 0.02
-        Share of flipped labels, in (0, 0.5). Estimators that are given the name of the loss take at
-        most a tenth of the rarest class's share: :meth:`of_shares`.
+        Fraction of flipped labels, in (0, 0.5). Estimators that are given the name of the loss use
+        at most a tenth of the fraction of the rarest class; see :meth:`of_shares`.
 
     References
     ----------
@@ -266,13 +263,13 @@ class FlippedLogisticLoss(_Logistic):
 
     @classmethod
     def of_shares(cls, shares: np.ndarray) -> FlippedLogisticLoss:
-        """Return the loss for classes of these shares: ``flip`` is 0.02, and at most a tenth of the
-        rarest share.
+        """Return the loss for given class fractions: ``flip`` is 0.02, or a tenth of the smallest
+        fraction if that is less.
 
         Parameters
         ----------
         shares : ndarray of shape (n_classes,)
-            Weighted, sum to one; a class without weight does not count.
+            Weighted fractions of the classes, which sum to one; a class without weight is ignored.
         """
         return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
 
@@ -284,9 +281,9 @@ class FlippedLogisticLoss(_Logistic):
         return -(1.0 - 2.0 * self.flip) * p * (1.0 - p) / (self.flip + (1.0 - 2.0 * self.flip) * p)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # Not below a share of that of the clean likelihood times the chance that the label is not a
-        # coin toss, which majorises (expectation-maximisation): the true one is negative for rows
-        # on the wrong side.
+        # At least a fraction of the majorising curvature (expectation-maximisation): that of the
+        # clean likelihood times the probability that the label is not a coin toss. The true
+        # curvature is negative for rows on the wrong side.
         p = expit(u)
         clean = (1.0 - 2.0 * self.flip) * p
         part = clean / (self.flip + clean)
@@ -294,7 +291,7 @@ class FlippedLogisticLoss(_Logistic):
 
 
 class HingeLoss(MarginLoss):
-    """max(0, 1 - y f), the loss of support vector machines: for the online learners, which need no
+    """max(0, 1 - y f), the loss of support vector machines, for online learners, which need no
     curvature."""
 
     name = "hinge"
@@ -314,7 +311,7 @@ class HingeLoss(MarginLoss):
 
 
 class ExponentialLoss(MarginLoss):
-    """exp(-y f), Ma (thesis), eq. (2.5): boosting's loss.
+    """exp(-y f), the loss of boosting, Ma (thesis), eq. (2.5).
 
     Its curvature has no bound, so no fixed step size is safe.
     """
@@ -380,7 +377,7 @@ def losses_for(task: str) -> list[str]:
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the object itself.
+    """Return the loss with a given name, or the object itself.
 
     Parameters
     ----------
@@ -394,7 +391,7 @@ def get_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If the name is not one of ``LOSSES``, or the object is no loss.
+        If the name is not one of ``LOSSES``, or the object is not a loss.
     """
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
@@ -406,7 +403,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def pointwise_loss(loss: str | Loss) -> Loss:
-    """:func:`get_loss`, and of single samples.
+    """Return a loss as :func:`get_loss`; require that it is a loss of single samples.
 
     Parameters
     ----------
@@ -420,16 +417,16 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If it is no loss, or one that compares samples.
+        If it is not a loss, or it compares samples.
     """
     resolved = get_loss(loss)
     if not resolved.pointwise:
-        raise ValueError(f"loss={loss!r} compares samples; expected one of single samples")
+        raise ValueError(f"loss={loss!r} compares samples; expected a loss of single samples")
     return resolved
 
 
 def regression_loss(loss: str | Loss) -> Loss:
-    """:func:`get_loss`, of numbers or of censored times.
+    """Return a loss as :func:`get_loss`; allow losses of numbers and of censored times.
 
     Parameters
     ----------
@@ -443,14 +440,14 @@ def regression_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If it is no loss, or one of pairs of samples.
+        If it is not a loss, or it compares pairs of samples.
     """
     resolved = get_loss(loss)
     return resolved if resolved.censored else pointwise_loss(resolved)
 
 
 def loss_of_several_classes(loss: Loss) -> Loss:
-    """The loss for more than two classes that belongs to a loss of single samples.
+    """Multiclass version of a loss of single samples.
 
     Parameters
     ----------
@@ -459,8 +456,8 @@ def loss_of_several_classes(loss: Loss) -> Loss:
     Returns
     -------
     Loss
-        The multinomial loss for the logistic one, :class:`VapnikLoss` for the other losses of the
-        margin, else the loss itself.
+        The multinomial loss for the logistic loss, :class:`VapnikLoss` for the other margin losses,
+        else the loss itself.
     """
     if type(loss) is LogisticLoss:
         return MultinomialLoss()
@@ -468,7 +465,7 @@ def loss_of_several_classes(loss: Loss) -> Loss:
 
 
 def check_bounded(loss: Loss) -> None:
-    """Check that the curvature has a bound: without one no fixed step size is safe.
+    """Check that the curvature is bounded, since otherwise no fixed step size is safe.
 
     Raises
     ------
@@ -477,18 +474,18 @@ def check_bounded(loss: Loss) -> None:
     """
     if not np.isfinite(loss.max_curvature):
         raise ValueError(
-            f"loss={loss!r} has a curvature without bound; "
+            f"loss={loss!r} has unbounded curvature; "
             "expected a finite max_curvature, or for FSA a curvature method"
         )
 
 
 def check_curvature(loss: Loss) -> None:
-    """Check that there are second derivatives.
+    """Check that a loss has second derivatives.
 
     Raises
     ------
     ValueError
-        If the loss has none.
+        If the loss has no second derivatives.
     """
     if not loss.has_curvature:
-        raise ValueError(f"loss={loss!r} has no curvature; expected one with second derivatives")
+        raise ValueError(f"loss={loss!r} has no curvature; expected a loss with second derivatives")

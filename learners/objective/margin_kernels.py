@@ -1,10 +1,10 @@
-"""Compiled terms of the losses of one score: free functions on numbers and arrays, for the loops of
+"""Compiled terms of the losses of one score: functions of numbers and arrays for the loops of
 designs and online learners.
 
-``LOSS, parameter`` tells such a loop which loss to take: the number is one of the constants below,
-the same everywhere, and the parameter that of the loss (``flip`` of the logistic losses, half width
-``h`` of the Huberised hinge, else 0). A loss object holds both in its ``kernel_code``. The formulas
-and their sources stand with the classes in ``losses``.
+``LOSS, parameter`` selects the loss of such a loop: the number is one of the constants below, and
+the parameter is that of the loss (``flip`` of the logistic losses, half width ``h`` of the
+Huberised hinge, else 0). A loss object holds both in its ``kernel_code``. The formulas and their
+sources are given with the classes in ``losses``.
 """
 
 import numpy as np
@@ -16,8 +16,8 @@ SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 @jit(plain=True, error_model="numpy")
 def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
-    """Value and slope of the loss with number ``kind`` at one score; y = 0 leaves the score of a
-    margin loss out."""
+    """Value and slope of the loss with number ``kind`` at one score; a margin loss ignores the
+    score if y = 0."""
     if kind == SQUARED:
         return 0.5 * (score - y) * (score - y), score - y
     if y == 0.0:

@@ -1,17 +1,18 @@
-"""Losses of means above 0 with a log link: counts and amounts."""
+"""Losses with a log link for positive means: counts and amounts."""
 
 from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
 
-from .base import Loss
+from .base import RowLoss
 
 
-class MeanLoss(Loss):
-    """Half the deviance of a target with mean exp(f) and a variance of mean ** ``power``.
+class MeanLoss(RowLoss):
+    """Half the deviance of a target with mean exp(f) and variance mean ** ``power``.
 
-    Base of the losses with a log link. For powers from 1 to 2 it is convex in the score f.
+    This is the base class of the losses with a log link. For powers from 1 to 2 it is convex in the
+    score f.
 
     References
     ----------
@@ -23,10 +24,7 @@ class MeanLoss(Loss):
     target_scaling = None
     link = "log"
     power: float
-    targets: str  # those expected, for messages
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return float(sample_weight @ self.row_values(y, scores))
+    targets: str  # description of the expected targets, for messages
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         p, mean = self.power, _exp((2.0 - self.power) * scores)
@@ -70,7 +68,7 @@ class MeanLoss(Loss):
         return _exp(scores)
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        # D^2: the share of the deviance that is explained, as of scikit-learn's d2_tweedie_score
+        # D^2: fraction of the deviance explained, as in scikit-learn's d2_tweedie_score
         y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         constant = np.broadcast_to(np.average(y, axis=0, weights=sample_weight), y.shape)
         logs = [np.log(np.maximum(m, 1e-300)).reshape(y.shape) for m in (prediction, constant)]
@@ -81,7 +79,7 @@ class MeanLoss(Loss):
 class PoissonLoss(MeanLoss):
     """exp(f) - y f - y + y ln y: half the deviance of counts y with mean exp(f).
 
-    Minus their log likelihood, up to a constant.
+    This is minus their log likelihood, up to a constant.
     """
 
     name = "poisson"
@@ -102,15 +100,15 @@ class GammaLoss(MeanLoss):
 
 
 class TweedieLoss(MeanLoss):
-    """Half the deviance of amounts, many of them 0, with a variance of mean ** ``power``.
+    """Half the deviance of amounts, many of which are 0, with variance mean ** ``power``.
 
-    The mean is exp(f), the variance proportional to its power.
+    The mean is exp(f); the variance is proportional to that power of it.
 
     Parameters
     ----------
     power : float, default 1.5
-        From 1, the Poisson loss, to 2, the gamma loss. In between the amounts are sums of a Poisson
-        number of gamma variables, such as the cost of all claims of a policy.
+        Power of the mean, from 1 (the Poisson loss) to 2 (the gamma loss). In between, amounts are
+        sums of a Poisson number of gamma variables, such as the cost of all claims of a policy.
 
     References
     ----------
@@ -131,7 +129,7 @@ class NegativeBinomialLoss(MeanLoss):
     Parameters
     ----------
     dispersion : float, default 1.0
-        Above 0; near 0 it is the Poisson loss.
+        Dispersion > 0; near 0 the loss is the Poisson loss.
     """
 
     name = "negative_binomial"

@@ -1,4 +1,4 @@
-"""Ranking: pairs of items of a query, and the loss of their score differences."""
+"""Ranking: pairs of items of the same query, and the loss of their score differences."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from scipy.special import expit
 from ..types import ArrayLike
 from .base import Loss, SecondOrder
 
-_MIN_QUERIES = 5  # fewer do not generalise to new ones: a choice
+_MIN_QUERIES = 5  # results on fewer queries do not generalise to new ones: a choice
 
 
 class PairwiseLogisticLoss(Loss):
     """Ranking loss over pairs of rows, Barbu et al. (2014), eq. (17).
 
-    The weighted mean of ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j).
+    It is the weighted mean of ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j).
 
     Parameters
     ----------
     pairs : ndarray of shape (n_pairs, 2), int
         Rows (i, j) of the compared items.
     r : ndarray of shape (n_pairs,)
-        In [0, 1]: 1 where item i should score above item j, 0 below, 0.5 where they are equally
-        good.
+        Preference of each pair, in [0, 1]: 1 if item i should score above item j, 0 if below, 0.5
+        if they are equally good.
     pair_weight : ndarray of shape (n_pairs,) or None, default None
-        Weights of the pairs; None means equal ones.
+        Weights of the pairs; None means equal weights.
 
     Notes
     -----
     With the sign of (17), minimising drives h_i - h_j towards logit(r_ij): r = 1 means that i
-    scores HIGHER. ``y`` and ``sample_weight`` of the methods are not used: the pairs carry all.
+    scores HIGHER. The methods ignore ``y`` and ``sample_weight``, since the pairs carry all the
+    information.
 
     References
     ----------
@@ -46,7 +47,7 @@ class PairwiseLogisticLoss(Loss):
     max_curvature = 0.5
     default_step_size = 5.0
     pointwise = False
-    is_log_likelihood = True  # of pairs; their columns without effect gain a third less
+    is_log_likelihood = True  # of the pairs; columns without effect gain a third less
 
     def __init__(
         self, pairs: Any = None, r: Any = None, pair_weight: np.ndarray | None = None
@@ -57,7 +58,7 @@ class PairwiseLogisticLoss(Loss):
 
     @property
     def pair_weights(self) -> np.ndarray:
-        """Weights of the pairs (n_pairs,), which sum to one."""
+        """Weights (n_pairs,) of the pairs, which sum to one."""
         n = len(self.pairs)
         return (
             np.full(n, 1.0 / n)
@@ -75,17 +76,17 @@ class PairwiseLogisticLoss(Loss):
         return out[:, None]
 
     def pair_terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slope and curvature of each pair's loss over the difference of its scores.
+        """Derivatives of each pair's loss with respect to the difference of its scores.
 
         Parameters
         ----------
         d : ndarray of shape (n_pairs,)
-            Differences.
+            Differences of the scores.
 
         Returns
         -------
         tuple of two ndarrays of shape (n_pairs,)
-            Not weighted.
+            First and second derivatives, without weights.
         """
         p = expit(d)
         return p - self.r, p * (1.0 - p)
@@ -104,22 +105,22 @@ class PairwiseLogisticLoss(Loss):
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Not weighted.
+            Losses, without weights.
         """
         return np.logaddexp(0.0, d) - r * d
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]]:
-        """Pairs of each query; with few queries the pairs of each item.
+        """Pairs of each query or, with few queries, of each item.
 
         Parameters
         ----------
         weight : ndarray of shape (n_samples,)
-            How often each item stands.
+            Number of copies of each item.
 
         Returns
         -------
         list of (ndarray of int, float)
-            Positions in ``pairs``, and the share of their weight that is left out: one copy of the
+            Positions in ``pairs``, and the fraction of their weight to leave out: one copy of the
             item.
         """
         pairs = np.asarray(self.pairs)
@@ -163,12 +164,12 @@ class PairwiseLogisticLoss(Loss):
 
 
 def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
-    """Pairs (i, j) of rows of one query with grade i above grade j.
+    """Pairs (i, j) of rows of the same query where row i has the higher grade.
 
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Grades, greater is better.
+        Grades; higher is better.
     qid : array of shape (n_samples,) or None
         Query of each row; None means one query.
 
@@ -179,39 +180,35 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        If ``qid`` is not as long as ``y``.
+        If ``qid`` and ``y`` have different lengths.
     """
     y = np.asarray(y)
     qid = np.zeros(len(y), int) if qid is None else np.asarray(qid)
     if len(qid) != len(y):
         raise ValueError(f"qid has {len(qid)} entries for {len(y)} rows")
     pairs = []
-    order = np.argsort(qid, kind="stable")
-    for rows in np.split(order, _breaks(qid[order])):
+    for rows in _positions(qid):
         above, below = np.nonzero(y[rows][:, None] > y[rows][None, :])
         pairs.append(np.column_stack([rows[above], rows[below]]))
     return np.concatenate(pairs) if pairs else np.empty((0, 2), int)
 
 
 def _positions(labels: np.ndarray) -> list[np.ndarray]:
-    """Positions of each label."""
+    """Positions of each distinct label."""
     order = np.argsort(labels, kind="stable")
-    return np.split(order, _breaks(labels[order]))
-
-
-def _breaks(values: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(values[1:] != values[:-1]) + 1
+    ordered = labels[order]
+    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
 
 
 def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and preferences of given pairs.
+    """Validate pairs and split them into rows and preferences.
 
     Parameters
     ----------
     pairs : array of shape (n_pairs, 3)
-        Rows (i, j, r): i should score above j (r = 1), below (0) or level (0.5).
+        Rows (i, j, r): i should score above j (r = 1), below j (0) or the same (0.5).
     n_samples : int
-        Rows that there are.
+        Number of rows of X.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Priors on the coefficients: value and gradient, summed over features and outputs.
 
-Coefficients are (n_features, width, n_outputs): width 1 for linear responses, B + 1 for
-piecewise-linear ones (one more where a column has a bin for missing values; that one is shrunk but
-not smoothed).
+Coefficients have the shape (n_features, width, n_outputs). The width is 1 for linear responses and
+B + 1 for piecewise-linear ones, plus one if a column has a bin for missing values; that coefficient
+is shrunk but not smoothed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ..sklearn_bases import BaseEstimator
 
 
 class Prior(BaseEstimator):
-    """Shrinkage plus smoothness of the responses.
+    """Penalties on the coefficients: shrinkage, and smoothness of piecewise-linear responses.
 
     Parameters
     ----------
     shrinkage : float, default 0.0
-        lambda of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. There is no factor of one
-        half: this is the one convention for ridge penalties below the estimators. At least 0.
+        Factor lambda >= 0 of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. There is no factor
+        of one half, as in all ridge penalties below the estimators.
     second_order : float, default 0.0
-        c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13). At least 0.
+        Factor c >= 0 of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
     total_variation : float, default 0.0
-        q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), with Huber's function h of half width
-        ``huber``. At least 0.
+        Factor q >= 0 of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), where h is Huber's function
+        of half width ``huber``.
     huber : float, default 0.01
-        Differences below this size, above 0, count quadratically in the total variation.
+        Size > 0 of the differences below which the total variation is quadratic.
 
     References
     ----------
@@ -49,7 +49,7 @@ class Prior(BaseEstimator):
         self.huber = huber
 
     def check(self) -> None:
-        """Raise a ValueError that names the first parameter out of range."""
+        """Raise a ValueError that names the first parameter that is out of range."""
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
             value = getattr(self, name)
             least = 1e-12 if name == "huber" else 0.0
@@ -60,7 +60,9 @@ class Prior(BaseEstimator):
                 )
 
     def value(self, coef: np.ndarray, n_knots: int) -> float:
-        """Sum of the penalties; ``n_knots`` leading entries of each block form the response curve.
+        """Sum of the penalties.
+
+        The first ``n_knots`` entries of each block form the response curve.
 
         Parameters
         ----------
@@ -72,7 +74,7 @@ class Prior(BaseEstimator):
         Returns
         -------
         float
-            The sum.
+            Sum of the penalties.
         """
         total = self.shrinkage * float((coef**2).sum())
         curve = coef[:, :n_knots]
@@ -99,7 +101,7 @@ class Prior(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_features, width)
-            The gradient.
+            Gradient.
         """
         out = (2.0 * self.shrinkage) * coef
         curve = coef[:, :n_knots]
@@ -122,12 +124,12 @@ class Prior(BaseEstimator):
         n_knots : int
             B + 1 for piecewise-linear responses, 1 for linear ones.
         width : int
-            Coefficients of a block.
+            Number of coefficients of a block.
 
         Returns
         -------
         ndarray of shape (width, width)
-            The matrix.
+            Bound on the Hessian.
         """
         out = 2.0 * self.shrinkage * np.eye(width)
         if self.second_order and n_knots > 2:

@@ -1,26 +1,26 @@
-"""Losses of numbers besides the squared one: counts, outliers, quantiles."""
+"""Regression losses besides the squared loss: for counts, outliers and quantiles."""
 
 import numpy as np
 from scipy.special import expit
 
 from .base import Loss
 
-# Of the parabola that majorises: Newton's steps stay finite where the loss is straight. A choice.
+# Minimum curvature, so that Newton's steps stay finite where the loss is linear: a choice
 _MIN_MAJORISER = 0.001
 
 
 class HuberLoss(Loss):
     """Huber's loss of the residual u = f - y: outliers have little influence.
 
-    u^2 / 2 up to ``delta``, delta |u| - delta^2 / 2 beyond.
+    It is u^2 / 2 for |u| up to ``delta``, and delta |u| - delta^2 / 2 beyond.
 
-    ``FSARegressor`` gives it targets of median 0 and robust scale 1 (1.4826 times the median
-    absolute deviation).
+    ``FSARegressor`` scales targets to median 0 and robust scale 1 (1.4826 times the median absolute
+    deviation).
 
     Parameters
     ----------
     delta : float, default 1.35
-        Half width, above 0, of the quadratic part.
+        Half width > 0 of the quadratic part.
 
     References
     ----------
@@ -52,20 +52,21 @@ class HuberLoss(Loss):
 
 
 class QuantileLoss(Loss):
-    """A smooth check loss of the residual u = y - f, whose minimum is the quantile q.
+    """Smooth check loss of the residual u = y - f, minimised by the quantile q.
 
-    q u + width ln(1 + exp(-u / width)).
+    It is q u + width ln(1 + exp(-u / width)).
 
-    It is the check loss blurred by a logistic density of scale ``width``, and tends to it as the
-    width goes to 0. ``FSARegressor`` gives it targets of median 0 and robust scale 1 (1.4826 times
-    the median absolute deviation).
+    This is the check loss convolved with a logistic density of scale ``width``, and tends to the
+    check loss as the width goes to 0. ``FSARegressor`` scales targets to median 0 and robust scale
+    1 (1.4826 times the median absolute deviation).
 
     Parameters
     ----------
     quantile : float, default 0.5
-        q, in (0, 1).
+        Quantile q, in (0, 1).
     width : float, default 0.02
-        Scale of the smoothing, above 0. Less is closer to the check loss and takes more steps.
+        Scale > 0 of the smoothing. A smaller value is closer to the check loss and needs more
+        steps.
 
     References
     ----------
@@ -97,8 +98,8 @@ class QuantileLoss(Loss):
         return (expit((scores - y) / self.width) - self.quantile) * sample_weight[:, None]
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # Far from the kink the loss is straight: a share of the parabola that touches there and
-        # majorises.
+        # Far from the kink the loss is linear: use a fraction of the curvature of the tangent
+        # parabola that majorises it.
         u = np.abs(scores - y) / self.width
         p = expit(u)
         majoriser = np.where(u > 1e-4, np.tanh(0.5 * u) / (2.0 * np.maximum(u, 1e-4)), 0.25)
@@ -117,7 +118,7 @@ class QuantileLoss(Loss):
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:
-    """Smallest value with at least a fraction ``q`` of the weight at or below it.
+    """Smallest value with at least the fraction ``q`` of the total weight at or below it.
 
     Examples
     --------

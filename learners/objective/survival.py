@@ -1,4 +1,4 @@
-"""Survival times, some of them censored: Cox's partial likelihood."""
+"""Cox's partial likelihood for survival times, some of which are censored."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .base import Loss, SecondOrder
 
 
 class CoxLoss(Loss):
-    """Minus the logarithm of Cox's partial likelihood, ties after Efron.
+    """Minus the logarithm of Cox's partial likelihood, with Efron's treatment of ties.
 
     The score is the logarithm of the relative hazard.
 
-    With weights the deaths of one time count with their mean weight, as in R's ``survival``. A
-    constant added to all scores changes nothing: there is no intercept. Targets are whole numbers:
-    the rank of the time, negative where it is censored (:func:`survival_targets`).
+    With weights, deaths at the same time count with their mean weight, as in R's ``survival``.
+    There is no intercept, since a constant added to all scores changes nothing. Targets are
+    integers: the rank of the time, negative if it is censored (:func:`survival_targets`).
 
     References
     ----------
@@ -67,14 +67,14 @@ class CoxLoss(Loss):
 
 
 class _RiskSets(NamedTuple):
-    """Sums over the rows still at risk at each time, at the present scores.
+    """Sums over the rows still at risk at each time, for the current scores.
 
     With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T:
-    R sums exp(score) over the rows at risk, T over the deaths. ``sums[i, j]`` of a time is the sum
-    over l of (l / m)^j / S^i, times the mean weight of its deaths.
+    R is the sum of exp(score) over the rows at risk, T the sum over the deaths. ``sums[i, j]`` at a
+    time is the sum over l of (l / m)^j / S^i, times the mean weight of its deaths.
     """
 
-    time: np.ndarray  # (n,), int: place of each row's time, ascending
+    time: np.ndarray  # (n,), int: rank of each row's time
     died: np.ndarray  # (n,), bool
     scores: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
@@ -84,7 +84,7 @@ class _RiskSets(NamedTuple):
 
     @classmethod
     def of(cls, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> _RiskSets:
-        """The sums of encoded targets (n, 1) and scores (n, 1)."""
+        """Compute the sums for encoded targets (n, 1) and scores (n, 1)."""
         rank, f = y[:, 0], np.asarray(scores[:, 0], dtype=np.float64)
         died, time = rank > 0, np.abs(rank).astype(np.int64) - 1
         n_times = int(time.max()) + 1
@@ -93,7 +93,7 @@ class _RiskSets(NamedTuple):
         at_risk = np.cumsum(np.bincount(time, hazard, n_times)[::-1])[::-1]
         rows = np.flatnonzero(died & (sample_weight > 0))
         rows = rows[np.argsort(time[rows], kind="stable")]
-        event = time[rows]  # of each death, ascending
+        event = time[rows]  # times of the deaths, ascending
         count = np.bincount(event, minlength=n_times)
         first = np.cumsum(count) - count
         share = (np.arange(len(rows)) - first[event]) / np.maximum(count[event], 1)
@@ -101,7 +101,7 @@ class _RiskSets(NamedTuple):
             count[event], 1
         )
         S = at_risk[event] - share * np.bincount(event, hazard[rows], n_times)[event]
-        S = np.maximum(S, 1e-150)  # its square is a number, too
+        S = np.maximum(S, 1e-150)  # so that its square does not underflow
         value = float(mean_weight @ (np.log(S) + top)) - float(sample_weight[rows] @ f[rows])
         sums = {
             (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times)
@@ -110,24 +110,24 @@ class _RiskSets(NamedTuple):
         return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, value, sums)
 
     def _slope(self) -> np.ndarray:
-        """Sum of each row's chances to be the next death, over all deaths."""
+        """Probability of each row to be the next death, summed over all deaths."""
         return self.hazard * (
             np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time]
         )
 
     def gradient(self) -> np.ndarray:
-        """Derivative (n, 1) of the value over the scores."""
+        """Derivatives (n, 1) of the value with respect to the scores."""
         return (self._slope() - self.weight * self.died)[:, None]
 
     def hessian_diagonal(self) -> np.ndarray:
-        """Second derivatives (n, 1) of the value, each score alone."""
+        """Second derivatives (n, 1) of the value with respect to each score."""
         tied = self.died * (2.0 * self.sums[2, 1] - self.sums[2, 2])[self.time]
         return (
             self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)
         ).clip(min=0.0)[:, None]
 
     def hessian_product(self, A: np.ndarray) -> np.ndarray:
-        """The product of the Hessian over the scores with A (n, p)."""
+        """Product of the Hessian over the scores and A (n, p)."""
         n, n_times = len(self.time), len(self.sums[1, 0])
         members = sp.csr_array((np.ones(n), (self.time, np.arange(n))), shape=(n_times, n))
         weighted = self.hazard[:, None] * A
@@ -175,7 +175,7 @@ def survival_targets(y: Any) -> np.ndarray:
             f"y holds the event {bad:g}; expected 1 (observed) or 0 (censored) in its second column"
         )
     if not event.any():
-        raise ValueError("y holds no event: every time is censored; expected at least one event")
+        raise ValueError("y holds no events: every time is censored; expected at least one event")
     rank = np.unique(time, return_inverse=True)[1] + 1.0
     return np.where(event > 0, rank, -rank)
 
@@ -190,7 +190,7 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
         if len(names) != 2 or len(flags) != 1 or values.ndim != 1:
             raise ValueError(
                 f"y has the fields {', '.join(names)}; "
-                "expected a boolean one for the event and one for the time"
+                "expected a boolean field for the event and a field for the time"
             )
         (other,) = (name for name in names if name != flags[0])
         return values[other].astype(np.float64), values[flags[0]].astype(np.float64)
@@ -207,22 +207,22 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's index: the fraction of comparable pairs whose earlier death has the higher risk;
-    ties of the risk count one half.
+    """Harrell's index: the fraction of comparable pairs in which the earlier death has the higher
+    risk; ties in risk count one half.
 
-    A pair is comparable where the earlier of two times is a death; at equal times a death comes
-    before a censoring.
+    A pair is comparable if the earlier of its times is a death; at equal times a death precedes a
+    censored row.
 
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
-        From :func:`survival_targets`.
+        Targets encoded by :func:`survival_targets`.
     risk : ndarray of shape (n_samples,)
 
     Returns
     -------
     float
-        NaN where no pair is comparable.
+        The index; NaN if no pair is comparable.
 
     Examples
     --------

@@ -28,19 +28,19 @@ from ..sklearn_bases import BaseEstimator, SelectorMixin
 from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
-# Maximum fraction of the mean squared length of a row due to the columns' means, and the rows that
-# estimate it. With twenty columns of variance one the accuracy of all learners falls by 0.04 at
-# most up to a share of 0.9 (means of 3), and to chance at 0.99.
+# Maximum fraction of the mean squared length of a row due to the columns' means, and the number of
+# rows that estimate it. With twenty columns of variance one the accuracy of all learners decreases
+# by at most 0.04 up to a fraction of 0.9 (means of 3), and to chance at 0.99.
 _MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 
 
 def margin_code(loss: str | Loss) -> tuple[int, float]:
-    """Number and parameter of a loss of the margin for the compiled loops.
+    """Number and parameter of a margin loss for the compiled loops.
 
     Parameters
     ----------
     loss : str or Loss
-        A name, or an object.
+        Name of a loss, or an object.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     Raises
     ------
     ValueError
-        If it has no compiled form.
+        If the loss has no compiled form.
     """
     known = (
         loss
@@ -63,8 +63,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     if code is None:
         names = sorted(losses_for("online"))
         raise ValueError(
-            f"loss={loss!r} is not valid; "
-            f"expected one of {names} or such a loss of annealed.learners"
+            f"loss={loss!r} is not valid; expected one of {names} or the corresponding loss object"
         )
     return code
 
@@ -72,9 +71,9 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """Base of the online learners: labels, weights, one problem per class, prediction, selection.
 
-    A learner supplies ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
-    ``_weights``, coefficients and intercept; with more than two classes there is one state per
-    class (one-vs-rest).
+    A learner defines ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
+    ``_weights``, which returns coefficients and intercept. With more than two classes there is one
+    state per class (one-vs-rest).
     """
 
     loss: str | Loss
@@ -85,7 +84,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
     _new_state: Callable[..., Any]
     _learn: Callable[..., None]
     _weights: Callable[..., tuple[np.ndarray, float]]
-    _row_length: Any  # mean squared length of a row; None before the first
+    _row_length: Any  # mean squared length of a row; None before the first row
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from ``max_iter`` passes over the rows.
@@ -93,9 +92,9 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Never densified; dense rows are converted to CSR.
+            Rows. Sparse rows stay sparse; dense rows are converted to CSR.
         y : array-like of shape (n_samples,)
-            Labels of any kind, two or more classes.
+            Labels of any type, with two or more classes.
         sample_weight : array-like of shape (n_samples,) or None, default None
 
         Returns
@@ -142,7 +141,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Raises
         ------
         ValueError
-            If the first call has no ``classes``, or y holds others.
+            If the first call has no ``classes``, or y holds labels that are not among them.
         """
         first = not hasattr(self, "classes_")
         if first:
@@ -184,7 +183,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
                 raise ValueError(
-                    "class_weight='balanced' is not known on a stream; "
+                    "class_weight='balanced' cannot be computed on a stream; "
                     "expected a dict or sample_weight"
                 )
             codes = np.searchsorted(self.classes_, y)
@@ -211,7 +210,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             for c, state in enumerate(self._states):
                 positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
                 signs = np.where(y == positive, 1.0, -1.0)
-                # A stream is long: compiled code at once.
+                # A stream is long: use compiled code from the start.
                 with problem_size(
                     np.inf
                     if streaming
@@ -224,7 +223,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     def _warn_of_means(self, X: Matrix) -> None:
         """Warn once, on the first rows, if the columns' means dominate the length of the rows and
-        hence the steps.
+        hence the step size.
         """
         if self._first_rows is None:
             return
@@ -236,9 +235,9 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         if n >= _MIN_ROWS and share > _MAX_SHARE_OF_MEANS:
             warnings.warn(
                 f"columns of X are far from zero: their means make up {share:.2%} of the mean "
-                "squared length of a row, which the "
-                f"step follows; {type(self).__name__} expects columns about zero, as "
-                "StandardScaler makes them",
+                "squared length of a row, which "
+                f"sets the step size; {type(self).__name__} expects columns centred near zero, for "
+                "example by StandardScaler",
                 stacklevel=4,
             )
 
@@ -254,7 +253,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probabilities, for the logistic loss only; several classes are normalised.
+        """Predict probabilities (logistic loss only); those of several classes are normalised.
 
         Parameters
         ----------
@@ -263,7 +262,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+            Probabilities in the order of ``classes_``.
         """
         return super().predict_proba(X)
 

@@ -1,5 +1,5 @@
-"""Hot loops of the sparse online learners: one pass over chosen rows of a CSR matrix, work
-proportional to their non-zeros.
+"""Compiled loops of the sparse online learners: one pass over selected rows of a CSR matrix, with
+cost proportional to their number of non-zeros.
 """
 
 import math
@@ -27,10 +27,10 @@ class Rows(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Number and parameter of the loss of the margin (``kernel_code``), whether scores have a
-    constant, and the scale.
+    """Number and parameter of the margin loss (``kernel_code``), whether there is an intercept, and
+    the scale.
 
-    The scale is the step of a row; of dual averaging it is gamma, in units of a row's square.
+    The scale is the step size of a row; for dual averaging it is gamma, in units of a row's square.
     """
 
     loss: int
@@ -40,11 +40,11 @@ class Descent(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """When :func:`thresholded_pass` shrinks, and by how much.
+    """When, and by how much, :func:`thresholded_pass` shrinks coefficients.
 
-    Where ``penalty`` is negative by ``burst * gravity`` after every ``burst`` rows, with one step
-    size (Algorithm 3.1); else, with ``burst`` and ``gravity`` 1, by ``penalty`` times each row's
-    step, which falls as 1 / sqrt(t) (3.36).
+    If ``penalty`` is negative, they shrink by ``burst * gravity`` after every ``burst`` rows, with
+    a constant step size (Algorithm 3.1). Otherwise ``burst`` and ``gravity`` are 1, and they shrink
+    by ``penalty`` times each row's step size, which decreases as 1 / sqrt(t) (3.36).
     """
 
     burst: int
@@ -55,9 +55,9 @@ class Threshold(NamedTuple):
 class Paths(NamedTuple):
     """Parallel paths of :func:`stabilised_stage`.
 
-    ``pool[m]`` collects updates per touch for the next gravity, every one until it is full, then
-    every second one, and so on; ``pooled[m]`` of them are there and every ``strides[m]``-th one
-    comes next.
+    ``pool[m]`` collects updates per touch for the next gravity: every update until it is full, then
+    every second one, and so on. It holds ``pooled[m]`` updates and takes every ``strides[m]``-th
+    one.
     """
 
     coef: np.ndarray  # (n_paths, p)
@@ -73,9 +73,9 @@ class Counts(NamedTuple):
     # (p, 2): bursts that changed a feature and those that left it non-zero, over all paths of the
     # thread
     bursts: np.ndarray
-    touched: np.ndarray  # (p,): updates of a feature in the present burst, zero on entry and exit
-    seen: np.ndarray  # (p + 1,), scratch: the features that a burst met
-    before: np.ndarray  # (p + 1,), scratch: their coefficients before it
+    touched: np.ndarray  # (p,): updates of a feature in the current burst, zero on entry and exit
+    seen: np.ndarray  # (p + 1,), scratch: features that occurred in a burst
+    before: np.ndarray  # (p + 1,), scratch: their coefficients before the burst
 
 
 @jit(plain=True)
@@ -101,12 +101,12 @@ def stabilised_stage(
     last: int,
 ) -> None:
     """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on
-    the paths ``first`` .. ``last - 1``.
+    the paths ``first`` to ``last - 1``.
 
-    Rows ``orders[m]`` are taken in turn; after every ``burst`` of them each coefficient that met a
-    non-zero shrinks by ``gravity`` times the number of times it did. ``indices`` and ``seen`` are
-    unsigned, which spares the test for negative ones. Which features a burst meets cannot be
-    predicted: nothing branches on it.
+    Path m processes the rows ``orders[m]`` in order. After every ``burst`` rows each coefficient
+    shrinks by ``gravity`` times the number of those rows in which its feature is non-zero.
+    ``indices`` and ``seen`` are unsigned, which saves a test for negative indices. Which features
+    occur in a burst cannot be predicted, so no branch depends on it.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
@@ -148,7 +148,7 @@ def stabilised_stage(
                 if skip == 0:
                     if (
                         filled == size
-                    ):  # keep every second entry, and collect half as often from now on
+                    ):  # keep every second entry, and from now on collect half as often
                         filled = size // 2
                         for q in range(filled):
                             pool[m, q] = pool[m, 2 * q]
@@ -170,8 +170,8 @@ def stabilised_stage(
 
 @jit
 def renumber_columns(rows: Rows, place: np.ndarray) -> None:
-    """Move the entries of columns in use (``place[j] >= 0``) to the front of their row under the
-    number ``place[j]``, and shorten the row: nothing is copied elsewhere.
+    """Renumber the columns in use (``place[j] >= 0``) to ``place[j]``, move their entries to the
+    front of each row, and shorten the row, all in place.
     """
     data, indices, start, end, _, _ = rows
     for i in range(len(start)):
@@ -185,12 +185,12 @@ def renumber_columns(rows: Rows, place: np.ndarray) -> None:
         end[i] = at
 
 
-# The plain forms below take one row at a time as an array. Sums are taken in the order of the
-# compiled loops.
+# The NumPy forms below process one row at a time as an array. Sums are in the order of the compiled
+# loops.
 
 
 def _shrunk(w: np.ndarray, gravity: np.ndarray | float) -> np.ndarray:
-    """:func:`shrink` of an array."""
+    """:func:`shrink` applied to an array."""
     return np.where(w > gravity, w - gravity, np.where(w < -gravity, w + gravity, 0.0))
 
 
@@ -243,11 +243,12 @@ def thresholded_pass(
     due: float,
     b: float,
 ) -> tuple[float, float]:
-    """Gradient steps with soft thresholds: those that a feature missed are applied when it is next
-    met.
+    """Take gradient steps with soft thresholds; thresholds that a feature missed are applied when
+    it next occurs.
 
-    ``t`` rows came before; the thresholds so far add up to ``due`` times ``burst * gravity``, of
-    which ``done[j]`` have been applied to w[j]. Returns the intercept and the updated ``due``.
+    ``t`` rows have been processed before. The thresholds so far sum to ``due`` times ``burst *
+    gravity``, of which ``done[j]`` have been applied to w[j]. Returns the intercept and the updated
+    ``due``.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
@@ -311,8 +312,8 @@ def rda_pass(
     g: np.ndarray,
     g0: float,
 ) -> float:
-    """Regularised dual averaging: coefficients are computed from the gradients' sums ``g`` when a
-    row needs them. Returns g0.
+    """Regularised dual averaging: coefficients are computed from the sums ``g`` of the gradients
+    when a row needs them. Returns g0.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, scale = descent

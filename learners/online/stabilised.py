@@ -30,7 +30,7 @@ from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, renumber_columns, stabilised_stage
 
-POOL = 64  # updates per path from which a stage's gravity is taken: a choice
+POOL = 64  # number of updates per path that determine a stage's gravity: a choice
 
 
 @dataclass
@@ -39,7 +39,7 @@ class PathState:
 
     columns: (
         np.ndarray
-    )  # (n_active,): the features in use, in ascending order; those below are in their places
+    )  # (n_active,): the features in use, in ascending order; the arrays below have this order
     paths: Paths  # updated by the stages
     bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
     rngs: list[np.random.RandomState]  # one generator per path
@@ -47,8 +47,8 @@ class PathState:
     # (n_active + 1,): sum of the coefficients and the intercept over ``summed`` paths and stages
     total: np.ndarray
     summed: int = 0
-    rows: int = 0  # of all stages so far, in each path
-    seen: int = 0  # rows of the present stage so far, in each path
+    rows: int = 0  # number of rows of all stages so far, in each path
+    seen: int = 0  # number of rows of the current stage so far, in each path
     gravity: float = 0.0
     history: list[tuple[int, float]] = field(
         default_factory=list
@@ -56,7 +56,7 @@ class PathState:
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
-        """All coefficients zero and all features active."""
+        """Initial state: all coefficients are zero and all features active."""
         counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)
         return cls(
             columns=np.arange(n_features),
@@ -74,7 +74,7 @@ class PathState:
 
     @property
     def n_active(self) -> int:
-        """Features in use."""
+        """Number of features in use."""
         return len(self.columns)
 
     def keep(self, stay: np.ndarray) -> None:
@@ -86,28 +86,28 @@ class PathState:
         self.total, self.summed = np.zeros(len(kept) + 1), 0
 
     def sum_up(self) -> None:
-        """Take the present coefficients into the sum over paths and stages."""
+        """Add the current coefficients to the sum over paths and stages."""
         self.total[:-1] += self.paths.coef.sum(axis=0)
         self.total[-1] += self.paths.intercept.sum()
         self.summed += len(self.paths.coef)
 
     def mean(self) -> np.ndarray:
-        """Mean coefficients of the paths, and intercept (n_active + 1,)."""
+        """Mean coefficients and intercept (n_active + 1,) of the paths."""
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
 def keep_columns(rows: Rows, stay: np.ndarray) -> None:
-    """Remove all other columns (boolean ``stay``) and renumber the rest, so that the cost of a row
-    falls with its entries."""
+    """Remove the columns outside the mask ``stay`` and renumber the rest, so that the cost of a row
+    decreases with its number of entries."""
     renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
 
 
-FEWER = 0.95  # features are dropped once the schedule leaves at most this share of the present ones
+FEWER = 0.95  # drop features once the schedule keeps at most this fraction of the active ones
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` when all features
-    are active, 0 when none is.
+    """Rate beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` if all features
+    are active, 0 if none is.
 
     Examples
     --------
@@ -124,8 +124,8 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
     """Counters of each thread; the first thread counts in ``bursts`` directly.
 
-    Counts are whole numbers: each thread adds up those of its paths, and the sum does not depend on
-    how the paths were dealt.
+    Counts are integers: each thread sums over its own paths, and the total does not depend on how
+    paths are assigned to threads.
     """
     p = len(bursts)
     return [
@@ -140,7 +140,7 @@ def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
 
 
 def _gather(counts: list[Counts]) -> None:
-    """Move all threads' counts of bursts into the first one's."""
+    """Add the burst counts of all threads to those of the first thread."""
     for other in counts[1:]:
         counts[0].bursts[:] += other.bursts
         other.bursts[:] = 0
@@ -379,7 +379,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             self._fit_again(state, X, y, weight)
 
     def _burst(self, state: PathState) -> int:
-        """Rows of a burst of the present stage, K_s of section 3.5."""
+        """Number K_s of rows of a burst in the current stage, section 3.5."""
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(
@@ -387,8 +387,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
-        """Whether a stage evaluates all features at its end: for the annealed stages only when
-        enough of them are to leave.
+        """Whether a stage evaluates all features at its end. Annealed stages do so only if they
+        drop enough features.
         """
         if self.selection == "threshold":
             return True
@@ -409,7 +409,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.seen = 0
 
     def _judge(self, state: PathState, target: int) -> np.ndarray:
-        """Boolean (n_active,): the features that stay, by their selection probability (3.33)."""
+        """Mask (n_active,) of the features to keep, by their selection probabilities (3.33)."""
         touched, survived = state.bursts.T
         judged = touched > self.min_bursts
         probability = np.where(judged, survived / np.maximum(touched, 1), 1.0)
@@ -424,8 +424,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     @staticmethod
     def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
-        """Boolean: the ``target`` highest probabilities; of equal ones those with the largest |mean
-        coefficient| over the paths.
+        """Mask of the ``target`` highest probabilities; ties favour the largest absolute mean
+        coefficient over the paths.
         """
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
@@ -436,7 +436,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
-        """Minimise the mean loss plus ridge on the features left; every path gets the result."""
+        """Minimise the mean loss plus ridge on the remaining features; all paths get the result."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
         share = weight / weight.sum()

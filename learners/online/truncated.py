@@ -25,7 +25,7 @@ class SoftThresholdClassifier(OnlineClassifier):
 
     @property
     def _threshold(self) -> Threshold:
-        """When and by how much coefficients shrink."""
+        """Settings of the shrinkage: when coefficients shrink, and by how much."""
         raise NotImplementedError
 
     def _learn(
@@ -68,10 +68,10 @@ class SoftThresholdClassifier(OnlineClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TruncatedGradientClassifier(SoftThresholdClassifier):
-    """Truncated gradient: stochastic gradient steps, and a soft threshold after every few rows.
+    """Linear classifier by truncated gradient: SGD with a soft threshold after every few rows.
 
-    Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a stream of rows it
-    performs stochastic descent on the objective::
+    This is the method of Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a
+    stream of rows it performs stochastic descent on the objective::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
 
@@ -80,42 +80,42 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     Parameters
     ----------
     gravity : float, default 1e-4
-        g_0, at least 0: every ``burst_size`` rows all coefficients shrink by ``burst_size *
-        gravity``; larger values give sparser models.
+        Shrinkage per row g_0 >= 0: after every ``burst_size`` rows all coefficients shrink by
+        ``burst_size * gravity``. Larger values give sparser models.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     learning_rate : float, default 0.3
-        Step size, above 0, divided by the mean squared length of a row.
+        Step size > 0 in units of the inverse mean squared length of a row.
     burst_size : int, default 5
-        K, at least 1: number of rows between two thresholding steps.
+        Number K of rows between two thresholding steps, at least 1.
     fit_intercept : bool, default True
         Whether to fit an intercept; it is not shrunk.
     max_iter : int, default 20
-        Passes over the rows in ``fit``, at least 1.
+        Number of passes over the rows in ``fit``, at least 1.
     shuffle : bool, default True
         Whether to shuffle the rows before every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
-        weight.
+        Factors for the row weights of each class; "balanced", in ``fit`` only, gives all classes
+        the same total weight.
     random_state : int, RandomState or None, default None
-        Seed of the order of the rows.
+        Random seed for the order of the rows.
     verbose : bool, default False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. More than two classes are
-        fitted one-vs-rest.
+        Coefficients in units of the raw columns; 0 for columns that are not used. More than two
+        classes are fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     n_iter_ : int
-        Number of passes made.
+        Number of passes over the rows.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -158,21 +158,22 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FOBOSClassifier(SoftThresholdClassifier):
-    """Forward-backward splitting with the l1 norm: a soft threshold after every row.
+    """Linear classifier by forward-backward splitting: SGD with a soft threshold after every row.
 
-    Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_. On a stream of rows it minimises::
+    This is the method of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_. On a stream
+    of rows it minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
     Parameters
     ----------
     penalty : float, default 1e-3
-        lambda, at least 0; larger values give sparser models.
+        Factor lambda >= 0 of the l1 penalty; larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     learning_rate : float, default 1.0
-        Above 0: row t takes the step ``learning_rate / sqrt(t)`` over the mean squared length of a
-        row.
+        Learning rate > 0: the step size at row t is ``learning_rate / sqrt(t)``, divided by the
+        mean squared length of a row.
     fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
         As in :class:`TruncatedGradientClassifier`.
 
@@ -220,26 +221,27 @@ class FOBOSClassifier(SoftThresholdClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RDAClassifier(SoftThresholdClassifier):
-    """Regularised dual averaging with the l1 norm.
+    """Linear classifier by regularised dual averaging with the l1 norm.
 
-    Xiao (2010) [1]_, eq. (3.35) of Ma (thesis) [2]_. On a stream of rows it minimises::
+    This is the method of Xiao (2010) [1]_, eq. (3.35) of Ma (thesis) [2]_. On a stream of rows it
+    minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
-    by the minimum, after t rows, of the mean gradient times coef, plus the penalty with
-    gamma rho / sqrt(t) added to its factor, plus gamma / (2 sqrt(t)) ||coef||^2.
+    After t rows the coefficients minimise the mean gradient times coef, plus the l1 norm with the
+    factor penalty + gamma rho / sqrt(t), plus gamma / (2 sqrt(t)) ||coef||^2.
 
     Parameters
     ----------
     penalty : float, default 1e-3
-        lambda, at least 0; larger values give sparser models.
+        Factor lambda >= 0 of the l1 penalty; larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     gamma : float, default 1.0
-        Strength of the proximal term, above 0, times the mean squared length of a row; small values
-        take large steps.
+        Strength > 0 of the proximal term, in units of the mean squared length of a row; small
+        values give large steps.
     rho : float, default 0.005
-        Enhancement of sparsity, at least 0.
+        Strength >= 0 of the additional l1 penalty, which decreases with the number of rows.
     fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
         As in :class:`TruncatedGradientClassifier`.
 

@@ -1,3 +1,3 @@
-"""Other feature selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax
-sparse logistic regression.
+"""Other feature selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, and minimax sparse
+logistic regression.
 """

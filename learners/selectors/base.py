@@ -1,4 +1,4 @@
-"""scikit-learn interface of the linear selectors. Each algorithm implements ``_select`` on encoded
+"""scikit-learn interface of the linear selectors. Each algorithm implements ``_select`` for encoded
 targets.
 """
 
@@ -20,12 +20,12 @@ from ..types import ArrayLike, Matrix
 
 
 class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
-    """A selector with linear scores; ``_select`` of each algorithm sets ``support_``, ``coef_`` and
+    """Selector with linear scores; each algorithm's ``_select`` sets ``support_``, ``coef_`` and
     ``intercept_``.
 
-    In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) encoded for the loss, and
-    ``weight`` as given; ``coef_`` is (q, n_features), finally (n_features,) for regression with one
-    output.
+    In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) is encoded for the loss, and
+    ``weight`` is as given by the user. The method sets ``coef_`` of shape (q, n_features), which
+    becomes (n_features,) for regression with one output.
     """
 
     _auto_loss: str  # loss of loss="auto"
@@ -45,8 +45,8 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     def _store(
         self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray
     ) -> None:
-        """Keep a fit of the standardised columns ``kept`` (ascending), ``coef`` (k, q), in units of
-        the raw columns.
+        """Store the coefficients ``coef`` (k, q) of the standardised columns ``kept`` (ascending)
+        in units of the raw columns.
         """
         warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
@@ -56,13 +56,13 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
         self.coef_[:, kept] = raw[:, 0].T
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Scores (n, q) of raw rows; (n,) where ``coef_`` is 1-D."""
+        """Scores (n, q) of raw rows; (n,) if ``coef_`` is one-dimensional."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
 
 class ScaledSelector(Selector):
-    """A selector that depends on the units of the columns."""
+    """Selector that depends on the units of the columns."""
 
     scaling: str
 
@@ -71,7 +71,7 @@ class ScaledSelector(Selector):
         return super()._validate(X, y, **kwargs)
 
     def _make_design(self, X: Matrix, weight: np.ndarray) -> Design:
-        """Linear responses in the units that ``scaling`` names; ``weight`` sums to one."""
+        """Design of linear responses, scaled according to ``scaling``; ``weight`` sums to one."""
         design = make_design(X, weight)
         return unscaled(design, X) if self.scaling == "none" else design
 
@@ -84,7 +84,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
     def _encode(
         self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Any, np.ndarray, Loss, np.ndarray]:
-        """Validate; returns X, encoded targets (n, q), the loss that fits them, and weights."""
+        """Validate the data; return X, encoded targets (n, q), the matching loss, and weights."""
         X, y = self._validate(X, y)
         return X, *self._encode_labels(y, self._named_loss, sample_weight, X.shape[0])
 
@@ -95,7 +95,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
-            Labels of any type, two classes or more.
+            Labels of any type, with two or more classes.
         sample_weight : array of shape (n_samples,) or None, default None
 
         Returns
@@ -106,7 +106,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         Raises
         ------
         ValueError
-            One class only, NaN, a parameter out of range.
+            If y holds a single class, X holds NaN, or a parameter is out of range.
         """
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         with problem_size(n_values(X)):
@@ -141,7 +141,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         Raises
         ------
         ValueError
-            NaN, a parameter out of range.
+            If X or y holds NaN, or a parameter is out of range.
         """
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))
@@ -164,6 +164,6 @@ class SelectingRegressor(RegressorMixin, Selector):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Shaped like the ``y`` of :meth:`fit`.
+            Predictions with the shape of the ``y`` of :meth:`fit`.
         """
         return self._scores(X)

@@ -15,8 +15,8 @@ from ..solvers.greedy import Step, greedy_search
 
 Objective = Callable[[np.ndarray], tuple[float, npt.ArrayLike]]
 
-_MAX_STEPS = 500  # of one refit
-_SUFFICIENT = 1e-4  # Armijo's share of the decrease that the slope promises
+_MAX_STEPS = 500  # maximum number of steps of a refit
+_SUFFICIENT = 1e-4  # Armijo's fraction of the decrease that the slope predicts
 
 
 class SparseMinimum(NamedTuple):
@@ -25,13 +25,14 @@ class SparseMinimum(NamedTuple):
     Attributes
     ----------
     coef : ndarray of shape (n_features,)
-        The minimiser on its support, 0 elsewhere.
+        Minimiser; 0 outside its support.
     support : ndarray of int
-        Selected coordinates, ascending, without the free ones.
+        Selected coordinates in ascending order, without the free coordinates.
     value : float
-        The objective there.
+        Objective at the minimiser.
     path : list of (action, feature, objective, size)
-        Coordinates that entered and left, in turn.
+        Steps in order: the coordinate added or removed, the objective and the number of selected
+        coordinates.
     """
 
     coef: np.ndarray
@@ -57,8 +58,8 @@ def forward_backward_minimise(
     Parameters
     ----------
     objective : function
-        Takes a vector (n_features,) and returns the value and the gradient (n_features,). Where the
-        function is not defined, it returns infinity and an arbitrary gradient.
+        Function of a vector (n_features,) that returns the value and the gradient (n_features,).
+        Outside its domain it returns infinity and an arbitrary gradient.
     start : array-like of shape (n_features,)
         Starting point, 0 except for the free coordinates. The objective must be finite there.
     n_features_to_select : int or None, default None
@@ -67,19 +68,20 @@ def forward_backward_minimise(
     free : array-like of int, default ()
         Coordinates that are always included and not counted.
     criterion : {"gradient", "objective"}, default "gradient"
-        The coordinate that is added has the largest derivative (FoBa-gdt), or lowers the objective
-        most when it alone is changed (FoBa-obj, which minimises along every coordinate).
+        Criterion for the coordinate to add: the one with the largest derivative (FoBa-gdt), or the
+        one that alone lowers the objective most (FoBa-obj, which minimises along every coordinate).
     delta, epsilon : float or None, default None
-        Stop when no coordinate lowers the objective by ``delta`` ("objective"), or has a derivative
-        of ``epsilon`` ("gradient").
+        Thresholds: stop when no coordinate lowers the objective by ``delta`` ("objective"), or has
+        a derivative of ``epsilon`` ("gradient").
     backward : bool, default True
         Whether to take backward steps; False gives Forward-gdt.
     tol : float, default 1e-6
-        Largest derivative on the support after a refit, above 0.
+        Largest derivative allowed on the support after a refit, above 0.
 
     Returns
     -------
     SparseMinimum
+        Minimiser, its support and the steps.
 
     Raises
     ------
@@ -125,7 +127,7 @@ def forward_backward_minimise(
     if len(always) and not 0 <= always[0] <= always[-1] < len(coef):
         raise ValueError(f"free={free!r}; expected coordinates from 0 to {len(coef) - 1}")
     if np.delete(coef, always).any():
-        raise ValueError("start has entries other than 0 outside the free coordinates")
+        raise ValueError("start has non-zero entries outside the free coordinates; expected 0")
     check_greedy(criterion, delta, epsilon, n_features_to_select)
     if n_features_to_select is not None:
         check_integer("n_features_to_select", n_features_to_select, 1)
@@ -139,7 +141,7 @@ def forward_backward_minimise(
 
 
 class _ConvexModel:
-    """A custom objective on some coordinates, for :func:`~.greedy_search`."""
+    """Custom objective on some coordinates, for :func:`~.greedy_search`."""
 
     def __init__(self, objective: Objective, coef: np.ndarray, free: np.ndarray, tol: float):
         self.objective, self.tol = objective, tol
@@ -165,8 +167,8 @@ class _ConvexModel:
         self.coef, self.value = self._minimise(positions)
 
     def _minimise(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
-        """Minimise over some coordinates from the present point: BFGS with backtracking, which
-        keeps to where Q is finite.
+        """Minimise over some coordinates from the current point by BFGS; backtracking keeps Q
+        finite.
         """
         coef = self.coef.copy()
         value, gradient = self._at(coef)
@@ -176,7 +178,7 @@ class _ConvexModel:
                 break
             direction = -inverse @ gradient
             slope = float(gradient @ direction)
-            if slope >= 0.0:  # rounding has spoilt the approximate curvature
+            if slope >= 0.0:  # rounding errors have corrupted the approximate curvature
                 inverse, direction, slope = (
                     np.eye(len(positions)),
                     -gradient,
@@ -203,7 +205,7 @@ class _ConvexModel:
         return coef, value
 
     def charges(self) -> np.ndarray:
-        """None: every unit is one coordinate."""
+        """Penalties of units: 0, since every unit is one coordinate."""
         return np.zeros(len(self.coef))
 
     def strengths(self) -> np.ndarray:
@@ -213,7 +215,7 @@ class _ConvexModel:
         return strength
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """By how much each candidate alone lowers the objective."""
+        """Decrease in the objective that each candidate alone gives."""
         out = np.zeros(len(candidates))
         for unit in np.flatnonzero(candidates):
             out[unit] = self.value - self._minimise(np.array([unit]))[1]
@@ -232,7 +234,7 @@ class _ConvexModel:
         self._refit()
 
     def value_without(self, unit: int) -> float:
-        """Objective with a coordinate at 0 and all others held."""
+        """Objective with one coordinate set to 0 and all others fixed."""
         coef = self.coef.copy()
         coef[unit] = 0.0
         return self._at(coef)[0]

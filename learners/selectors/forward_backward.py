@@ -21,12 +21,12 @@ from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
-_NEWTON_TOLERANCE = 1e-10  # relative; gains of different features are compared
+_NEWTON_TOLERANCE = 1e-10  # relative; small, since gains of different features are compared
 
 
 class _NewtonFit:
-    """The refitted model on the active columns, for any loss: Newton's method from where the last
-    one ended.
+    """Model refitted on the active columns for any loss, by Newton's method from the previous
+    solution.
     """
 
     def __init__(self, problem: SupportProblem) -> None:
@@ -68,10 +68,10 @@ class _NewtonFit:
 
 
 class _QuadraticFit(_NewtonFit):
-    """The same for the squared loss: the inverse of the Gram matrix is kept, and grows and shrinks
-    by block updates.
+    """Refitted model for the squared loss: the inverse of the Gram matrix is kept and updated in
+    blocks.
 
-    Standardised columns are centred under the weights, so the intercept is the mean of y and stays.
+    Standardised columns are centred under the weights, so the intercept is always the mean of y.
     """
 
     def _refit(self) -> None:
@@ -118,7 +118,7 @@ class _QuadraticFit(_NewtonFit):
 
 
 class _DesignModel:
-    """A refitted model on columns of a design, for :func:`greedy_search`."""
+    """Refitted model on columns of a design, for :func:`greedy_search`."""
 
     def __init__(self, design: Design, problem: SupportProblem, groups: np.ndarray | None) -> None:
         self.design, self.problem, self.groups = design, problem, groups
@@ -128,7 +128,7 @@ class _DesignModel:
             None if groups is None else [np.flatnonzero(groups == g) for g in range(self.n_units)]
         )
         self.fit = (_QuadraticFit if problem.loss.is_quadratic else _NewtonFit)(problem)
-        self.columns = np.empty(0, int)  # of the design, in the order of fit.Z
+        self.columns = np.empty(0, int)  # columns of the design, in the order of fit.Z
         self.sizes = np.bincount(self.labels)
 
     def charges(self) -> np.ndarray:
@@ -256,45 +256,48 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
-    features whose removal costs less than half the gain of the last one are removed.
+    where the weights w_i of the rows sum to one. Each step adds the best feature, refits all
+    selected features, and removes features whose removal costs less than half the gain of the last
+    added one.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        k, or the fraction of the features (groups, where given); None: end by ``delta`` or
-        ``epsilon`` alone.
+        Number k of features (or groups, if given) to select, or a fraction of them; None stops
+        according to ``delta`` or ``epsilon``.
     loss : str or Loss, default "auto"
-        A smooth one of single samples with a curvature:
+        Smooth loss of single samples with a curvature.
 
-        * "auto", "logistic": the logistic loss, multinomial for several classes;
-        * "flipped_logistic", "huberised_hinge", "lorenz": for labels of which some are wrong;
-        * "squared" (on -1 and +1), "exponential";
-        * an object.
+        * "auto", "logistic": the logistic loss, or the multinomial loss for several classes;
+        * "flipped_logistic", "huberised_hinge", "lorenz": for labels some of which are wrong;
+        * "squared" (on labels -1 and +1), "exponential";
+        * a :class:`Loss`.
     criterion : {"gradient", "objective"}, default "gradient"
-        Which feature enters:
+        Criterion for the feature to add.
 
-        * "gradient": the one with the largest gradient (FoBa-gdt);
-        * "objective": the one that alone lowers the objective most (FoBa-obj); many times slower.
+        * "gradient": the feature with the largest gradient (FoBa-gdt);
+        * "objective": the feature that alone lowers the objective most (FoBa-obj); this is many
+          times slower.
     delta : float or None, default None
-        Above 0: stop when no feature lowers the objective by so much (criterion "objective").
+        Threshold > 0: stop when no feature lowers the objective by this amount (criterion
+        "objective").
     epsilon : float or None, default None
-        Above 0: stop when no feature has so large a gradient (criterion "gradient").
+        Threshold > 0: stop when no feature has a gradient of this size (criterion "gradient").
     backward : bool, default True
-        False: forward steps alone, which is orthogonal matching pursuit.
+        Whether to take backward steps; False gives orthogonal matching pursuit.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group; a group enters and leaves as a whole.
+        Label of each column's group; a group is added and removed as a whole.
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
-        Columns that enter first and stay (with their groups), and columns that may not enter: by
-        number, by name, or as a mask.
+        Columns that are always selected (with their groups), and columns that are never selected,
+        given by index, by name, or as a mask.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     ridge : float, default 1e-4
-        Factor of the penalty, at least 0. Without it separable classes have no minimum.
+        Factor >= 0 of the penalty. Without a penalty separable classes have no minimum.
     fit_intercept : bool, default True
         Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced" gives all classes the same total weight.
+        Factors for the weights of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -303,16 +306,16 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     path_ : list of (action, feature, objective, size)
-        Each feature (or group, numbered by their first columns) that entered or left, the refitted
-        objective, and how many there were then.
+        Steps: each feature (or group, numbered by first column) that was added or removed, the
+        objective after refitting, and the number of selected features.
     n_iter_ : int
-        Forward and backward steps.
+        Number of forward and backward steps.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -342,20 +345,20 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    where the weights w_i of the rows sum to one. The best feature enters, all are refitted, and
-    features whose removal costs less than half the gain of the last one are removed. Several
-    outputs share one support.
+    where the weights w_i of the rows sum to one. Each step adds the best feature, refits all
+    selected features, and removes features whose removal costs less than half the gain of the last
+    added one. Several outputs share one support.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
         As in :class:`ForwardBackwardClassifier`.
     loss : str or Loss, default "auto"
-        A smooth one of single samples with a curvature:
+        Smooth loss of single samples with a curvature.
 
         * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
-        * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
-        * an object.
+        * "huber", "quantile": as in :class:`FSARegressor`, on the same targets;
+        * a :class:`Loss`.
     criterion, delta, epsilon, backward, feature_groups, include, exclude : object
         As in :class:`ForwardBackwardClassifier`.
     scaling, ridge, fit_intercept : object
@@ -366,7 +369,7 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercepts.
     path_, n_iter_, n_features_in_, feature_names_in_

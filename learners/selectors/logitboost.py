@@ -1,9 +1,9 @@
 """LogitBoost with weak learners of one feature each (Friedman et al., 2000).
 
-Each round takes a Newton step of the loss over functions of a single feature: with g and h the
-loss' gradient and curvature at the present scores, the weak learner f of a feature minimises sum_i
-(g_i f(x_i) + h_i f(x_i)^2 / 2), and the feature that lowers it most wins. For the logistic loss
-that is the weighted least squares fit of the working response.
+Each round takes a Newton step of the loss over functions of a single feature. With g and h the
+gradient and curvature of the loss at the current scores, the weak learner f of a feature minimises
+sum_i (g_i f(x_i) + h_i f(x_i)^2 / 2); the feature with the lowest minimum is chosen. For the
+logistic loss this is the weighted least squares fit of the working response.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DAMPING = 1e-3
 _MIN_CURVATURE = (
     1e-4  # minimum curvature of a row relative to the largest, for when all rows are fitted
 )
-_MAX_HALVINGS = 10  # of a weak learner that goes uphill, before the rounds end
+_MAX_HALVINGS = 10  # of the step of a weak learner that increases the loss, before rounds end
 
 
 def _weighted_sums(
@@ -82,7 +82,7 @@ class WeakLearners:
     def _solve(
         self, g: np.ndarray, h: np.ndarray, features: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters (f, width) of each of ``features`` and what they gain (f,), for one output."""
+        """Parameters (f, width) and gains (f,) of ``features``, for one output."""
         raise NotImplementedError
 
     def _response(self, feature: int, parameters: np.ndarray) -> np.ndarray:
@@ -90,12 +90,12 @@ class WeakLearners:
         raise NotImplementedError
 
     def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """How much each of ``features`` would lower the quadratic model."""
+        """Decrease in the quadratic model that each of ``features`` would give."""
         gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
         return sum(gains, np.zeros(len(features)))
 
     def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Scores (n, q) of one feature to add, and its parameters (q, width)."""
+        """Scores (n, q) that a feature adds, and its parameters (q, width)."""
         parameters = np.stack(
             [self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])]
         )
@@ -103,7 +103,7 @@ class WeakLearners:
 
 
 class LinearLearners(WeakLearners):
-    """f(x) = a + b x for every feature; gains are those beyond a constant."""
+    """Weak learners f(x) = a + b x; gains are relative to a constant."""
 
     def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
@@ -114,8 +114,8 @@ class LinearLearners(WeakLearners):
             self.columns, self.squares = np.ascontiguousarray(X.T), None
 
     def _sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Sums over the rows of h x, h x^2 and g x for standardised ``features``, (3, f); of sparse
-        ones from stored values.
+        """Sums (3, f) over the rows of h x, h x^2 and g x for standardised ``features``; sparse
+        features use their stored values only.
         """
         mean, inv = self.design.mean[:, 0], self.design.inv
         if self.squares is None:
@@ -143,16 +143,16 @@ class LinearLearners(WeakLearners):
 
 
 class CodeLearners(WeakLearners):
-    """Weak learners that are functions of the codes of one feature.
+    """Weak learners that are functions of the code (bin or position) of a feature's value.
 
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, m, ROWS), uint8
-        Codes as in ``kernels``.
+        Codes of the values, as in ``kernels``.
     n_samples : int
         Number of rows; the last block may be padded.
     basis : ndarray of shape (256, width)
-        Values of the basis at every code: a weak learner is a sum of these.
+        Values of the basis functions at every code; a weak learner is a combination of them.
     """
 
     def __init__(self, codes: np.ndarray, n_samples: int, basis: np.ndarray) -> None:
@@ -175,8 +175,8 @@ class CodeLearners(WeakLearners):
 
 
 class TableLearners(CodeLearners):
-    """f constant in each of ``n_bins`` bins, with the bins as codes, or linear between knots, with
-    codes as in ``kernels``.
+    """Weak learners that are constant in each of ``n_bins`` bins, with the bins as codes, or linear
+    between knots, with codes as in ``kernels``.
     """
 
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
@@ -196,8 +196,8 @@ class TableLearners(CodeLearners):
 
 
 class Boosted(NamedTuple):
-    """Result of :func:`boost`: the feature of each weak learner, the loss before and after each,
-    the sum of the weak learners' parameters by feature, and the constant (q,) that it started from.
+    """Result of :func:`boost`: the feature of each weak learner, the initial loss and the loss
+    after each round, the sum of each feature's parameters, and the initial constant (q,).
     """
 
     rounds: list[int]
@@ -219,19 +219,19 @@ def boost(
     learning_rate: float = 1.0,
     random_state: Seed = None,
 ) -> Boosted:
-    """Boost: add the weak learner that lowers the quadratic model of the loss most, until a (k +
-    1)-th feature would be selected.
+    """Boost: in each round add the weak learner that lowers the quadratic model of the loss most,
+    until more than k features would be selected.
 
     Parameters
     ----------
     learners : object
-        ``gains`` and ``step`` as of :class:`WeakLearners`.
+        Object with the methods ``gains`` and ``step`` of :class:`WeakLearners`.
     n_features : int
-        Features that ``learners`` knows.
+        Number of features of ``learners``.
     y, weight : ndarray of shape (n, q) and (n,)
-        Encoded targets, and sample weights with sum one.
+        Encoded targets, and sample weights that sum to one.
     loss : Loss
-        With a bounded curvature.
+        Loss with bounded curvature.
     k, n_rounds, subsample, learning_rate, random_state
         As in :class:`LogitBoostClassifier`.
     """
@@ -264,7 +264,7 @@ def boost(
                 break
             rate *= 0.5
         else:
-            break  # not even a small step goes downhill
+            break  # not even a small step lowers the loss
         scores, value = scores + rate * step, new_value
         responses[feature] = responses.get(feature, 0.0) + rate * parameters
         rounds.append(feature)
@@ -280,33 +280,35 @@ class LogitBoostClassifier(SelectingClassifier):
 
         sum_i w_i loss(y_i, F(x_i)),   F(x) = constant + sum_t learning_rate f_t(x_j(t))
 
-    where the weights w_i of the rows sum to one. Each round takes the weak learner that lowers the
+    where the weights w_i of the rows sum to one. Each round adds the weak learner that lowers the
     quadratic model of the loss most.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the features. Fewer may be in after ``n_rounds``.
+        Number k of features to select, or a fraction of them. Fewer may be selected after
+        ``n_rounds``.
     loss : str or Loss, default "auto"
-        One of single samples with a curvature that has a bound; "auto" is "logistic": LogitBoost.
+        Loss of single samples with bounded curvature; "auto" is "logistic", which gives LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
-        Form of the weak learners:
+        Form of the weak learners.
 
         * "linear": a line;
-        * "constant": a step for each bin;
-        * "piecewise": linear pieces between knots.
+        * "constant": a constant in each bin;
+        * "piecewise": a piecewise-linear function with knots at the ends of the bins.
     n_bins : int, default 6
-        Bins of the latter two, 1 to 126, between each column's minimum and maximum.
+        Number of bins between each column's minimum and maximum, from 1 to 126, for "constant" and
+        "piecewise".
     n_rounds : int, default 500
-        Weak learners at most, at least 1.
+        Maximum number of weak learners, at least 1.
     subsample : float, default 1.0
-        Share of the features, in (0, 1], drawn and tried in each round: 1 is LB of [2]_, 0.1 LB1.
+        Fraction of the features, in (0, 1], tried in each round: 1 is LB of [2]_, 0.1 is LB1.
     learning_rate : float, default 1.0
-        Factor of every weak learner, above 0.
+        Factor > 0 of every weak learner.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced" gives all classes the same total weight.
+        Factors for the weights of each class; "balanced" gives all classes the same total weight.
     random_state : int, RandomState or None, default None
-        Seed, where ``subsample`` is below 1.
+        Random seed, used if ``subsample`` is below 1.
 
     Attributes
     ----------
@@ -315,21 +317,21 @@ class LogitBoostClassifier(SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Of linear responses, in units of the raw columns.
+        Coefficients of linear responses, in units of the raw columns.
     knots_ : ndarray of shape (k, n_bins + 1)
-        Of the other responses, for each selected feature.
+        Knots of each selected feature, for the other responses.
     responses_ : ndarray of shape (k, n_bins or n_bins + 1, n_outputs)
-        Values in the bins or at the knots.
+        Values of the other responses, in the bins or at the knots.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Loss before the first and after each round; it never rises.
+        Loss before the first round and after each round; it never increases.
     n_iter_ : int
-        Rounds made.
+        Number of rounds.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -373,7 +375,7 @@ class LogitBoostClassifier(SelectingClassifier):
         k = resolve_n_features(self.n_features_to_select, X.shape[1])
         weight = weight / weight.sum()
         used = weight > 0
-        if not used.all():  # rows without weight must not stretch the bins
+        if not used.all():  # rows without weight must not affect the bins
             X, y, weight = X[used], y[used], weight[used]
         learners: Any = (
             LinearLearners(X, weight)

@@ -1,5 +1,5 @@
-"""Minimax sparse logistic regression: features are added in cuts of r, and the weights of all cuts
-are fitted jointly (Tan et al., 2013).
+"""Minimax sparse logistic regression: features are added in cuts of r features, and the weights of
+all cuts are fitted jointly (Tan et al., 2013).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
 _AUTO_C = (
-    25.0  # C="auto" times the rows: by cross-validation on text (benchmarks/sparse_words.py choose)
+    25.0  # C="auto" times the rows: cross-validation on text (benchmarks/sparse_words.py choose)
 )
 
 
@@ -42,41 +42,44 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
 
         min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))
 
-    where s_i are the sample weights: a SUM over the rows, on standardised columns. Algorithm 1 adds
-    cuts, the sets that violate the minimax problem most, and weights all cuts together. The columns
-    are read once per cut: it is made for many more features than samples.
+    where s_i are the sample weights. The loss is a SUM over the rows, on standardised columns.
+    Algorithm 1 adds cuts, the sets that violate the minimax problem most, and weights all cuts
+    jointly. The columns are read once per cut, which suits data with many more features than
+    samples.
 
     Parameters
     ----------
     r : int, default 10
-        Features of one cut, at least 1.
+        Number of features per cut, at least 1.
     C : float or "auto", default 10.0
-        Factor of the loss, above 0, as in eq. (4) of [1]_. "auto" is 25 over the sum of the sample
-        weights, a ridge of 0.02 of the mean loss: for rare words and other columns with few values,
-        of which a smaller ridge takes those that explain one row each.
+        Factor > 0 of the loss, as in eq. (4) of [1]_. "auto" is 25 divided by the sum of the sample
+        weights, which is a ridge of 0.02 for the mean loss. It suits rare words and other columns
+        with few values: a smaller ridge would select columns that each explain a single row.
     max_cuts : int, default 10
-        T_m: cuts at most, at least 1.
+        Maximum number T_m of cuts, at least 1.
     n_features_to_select : int or None, default None
         Number of features to select; a warning is issued if ``r * max_cuts`` cuts select fewer.
-        None lets the cuts decide; with ``C="auto"`` they end once no training row is misclassified.
+        With None the cuts determine the number; with ``C="auto"`` they end once no training row is
+        misclassified.
     retrain_C : float, "auto" or None, default 5.0
-        C, above 0, of a ridge logistic regression on the selected features at the end (the paper's
-        protocol); None keeps the mixture of the cuts. "auto" lets the approximate deviance of rows
-        left out choose the ridge, in raw units where X is sparse.
+        C > 0 of a final ridge logistic regression on the selected features (the paper's protocol);
+        None keeps the mixture of the cuts. "auto" chooses the ridge by the approximate
+        leave-one-out deviance, in raw units if X is sparse.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
         Whether to fit an intercept; it is neither shrunk nor dropped.
     solver : {"newton", "smoothing"}, default "newton"
-        Of the reduced problem over all cuts so far:
+        Solver of the reduced problem over all cuts so far.
 
         * "newton": Newton's method with closed-form steps of the mixture;
-        * "smoothing": the paper's smoothing coordinate descent (Algorithms 2 and 3). It agrees, but
-          needs about 1 / tol sweeps and is stopped after 2000.
+        * "smoothing": the paper's smoothing coordinate descent (Algorithms 2 and 3). The result is
+          the same, but it needs about 1 / tol sweeps and is stopped after 2000.
     tol : float, default 1e-3
-        Relative duality gap, above 0, of the reduced problems.
+        Relative duality gap > 0 at which the reduced problems are solved.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced" gives all classes the same total weight.
+        Factors for the row weights of each class; "balanced" gives all classes the same total
+        weight.
 
     Attributes
     ----------
@@ -85,17 +88,17 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     classes_ : ndarray of shape (2,)
         Labels in ascending order.
     coef_ : ndarray of shape (1, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,)
         Intercept.
     objective_ : ndarray of shape (n_iter_,)
-        Objective of the reduced problem after each cut: it never rises.
+        Objective of the reduced problem after each cut; it never increases.
     gap_ : float
         Relative duality gap of the last reduced problem.
     n_iter_ : int
         Number of cuts.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -138,7 +141,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
-            Labels of any type, two classes.
+            Labels of two classes, of any type.
         sample_weight : array of shape (n_samples,) or None
 
         Returns
@@ -149,7 +152,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Raises
         ------
         ValueError
-            Not two classes, NaN, a parameter out of range.
+            If y does not have two classes, X holds NaN, or a parameter is out of range.
         """
         check_parameters(check_integer, self, ("r", "max_cuts"), 1)
         check_parameters(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
@@ -163,7 +166,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass: "
-                f"{len(self.classes_)} classes where two are expected"
+                f"{len(self.classes_)} classes instead of two"
             )
         used = weight > 0  # a sample of weight zero has no dual variable
         if not used.all():
@@ -180,7 +183,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         kept, coef, intercept = self._cutting_planes(design, encoded[:, 0], C * weight, size)
         if size is not None and len(kept) < size:
             warnings.warn(
-                f"{len(kept)} features selected instead of n_features_to_select={size}; "
+                f"{len(kept)} features were selected instead of n_features_to_select={size}; "
                 "expected a larger r or max_cuts",
                 stacklevel=2,
             )
@@ -210,17 +213,18 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     def _cutting_planes(
         self, design: Design, y: np.ndarray, upper: np.ndarray, size: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Algorithm 1: add the most violated constraint, solve the reduced problem over all so far,
-        repeat.
+        """Algorithm 1: repeatedly add the most violated constraint and solve the reduced problem
+        over all constraints so far.
 
-        The targets ``y`` (n_samples,) are -1 or +1, ``upper`` are the bounds C_i of alpha. It ends
-        as soon as ``size`` different features are in; the weakest new ones of the last cut stay
-        out. Returned are the chosen features, ascending, their weights (k, 1), and the constant,
-        whose column belongs to every cut, so that its weight is shrunk with the others.
+        The targets ``y`` (n_samples,) are -1 or +1, ``upper`` holds the bounds C_i on alpha. The
+        search ends once ``size`` different features are selected; the weakest new features of the
+        last cut are left out. It returns the selected features in ascending order, their weights
+        (k, 1), and the constant, whose column belongs to every cut, so that its weight is shrunk
+        like all others.
         """
         constant = int(bool(self.fit_intercept))
         Z = np.ones((len(y), constant))
-        columns = np.empty(0, int)  # of the design; Z has the constant before them
+        columns = np.empty(0, int)  # columns of the design; in Z the constant comes first
         members = np.empty((0, constant))
         mixture, reduced = np.empty(0), None
         zero = np.zeros(len(y))

@@ -25,17 +25,17 @@ _START, _GROWTH = (
     0.01,
     5.0 / 3.0,
 )  # q_0 and beta of Algorithm 2, from the paper's experiments (section IV)
-_MAX_SWEEPS = 2000  # of Algorithm 2
-_NEWTON_STEPS = 100  # of Algorithm 3; bisection alone reaches the tolerance in fewer
-_TOLERANCE = 1e-10  # of Algorithm 3, on the derivative
-# a choice: ratio of a step's predicted decrease to the previous one above which the curvature is
-# rebuilt
+_MAX_SWEEPS = 2000  # maximum number of sweeps of Algorithm 2
+_NEWTON_STEPS = 100  # steps of Algorithm 3; bisection alone reaches the tolerance in fewer
+_TOLERANCE = 1e-10  # tolerance of Algorithm 3, on the derivative
+# ratio of a step's predicted decrease to the previous one above which the curvature is rebuilt: a
+# choice
 _LAG = 0.3
 
 
 @jit
 def softmax(exponents: np.ndarray, out: np.ndarray) -> None:
-    """Softmax of ``exponents`` into ``out``, without overflow."""
+    """Write the softmax of ``exponents`` to ``out``, without overflow."""
     top = exponents[0]
     for t in range(1, len(exponents)):
         top = max(top, exponents[t])
@@ -57,12 +57,12 @@ def minimise_coordinate(
     c2: float,
     mixture: np.ndarray,
 ) -> float:
-    """Minimise over one alpha_i: Algorithm 3, Newton's method on (14) safeguarded by bisection;
-    returns the change z in (-c1, c2).
+    """Minimise over one alpha_i by Algorithm 3: Newton's method on (14), safeguarded by bisection.
+    Returns the change z in (-c1, c2).
 
-    The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), rising from -inf to
-    inf; lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the
-    distance to the nearer bound: nothing cancels in the logarithm.
+    The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), which increases
+    from -inf to inf; lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown
+    is the distance to the nearer bound, so that nothing cancels in the logarithm.
     """
     n_cuts = len(a)
     width = c1 + c2
@@ -105,8 +105,8 @@ def minimise_coordinate(
         spread = max(mean_square - mean_slope * mean_slope, 0.0)
         curvature = width / (distance * (width - distance)) + mean_curvature + q * spread
         new = distance - slope / curvature
-        # Bisection where Newton's step leaves the bracket, or does not halve the step before the
-        # last: at large q it would jump from one side of a kink to the other.
+        # Bisect if Newton's step leaves the bracket or does not halve the step before the last: at
+        # large q it would jump from one side of a kink to the other.
         if not low < new < high or 2.0 * abs(new - distance) > step_before_last:
             new = 0.5 * (low + high)
         step = abs(new - distance)
@@ -148,7 +148,7 @@ def coordinate_sweep(
                 product += row[j] * w[j]
             b[t] = product
         z = minimise_coordinate(square[i], b, half_norms, q, alpha[i], upper[i] - alpha[i], mixture)
-        # Rounding must not end on a bound: the logarithm of the next visit is finite inside only.
+        # Rounding must not reach a bound, where the logarithm of the next visit is infinite.
         new = min(max(alpha[i] + z, 1e-15 * upper[i]), (1.0 - 1e-15) * upper[i])
         z = new - alpha[i]
         alpha[i] = new
@@ -164,12 +164,13 @@ class Reduced(NamedTuple):
     Attributes
     ----------
     alpha : ndarray of shape (n_samples,)
+        Dual variables.
     mixture : ndarray of shape (n_cuts,)
-        Weights lambda of the cuts, summing to one.
+        Weights lambda of the cuts, which sum to one.
     coef : ndarray of shape (p,)
         Coefficients u of the columns.
     primal, gap : float
-        Objective, and the relative distance of its upper and lower bounds.
+        Objective, and the relative distance between its upper and lower bounds.
     """
 
     alpha: np.ndarray
@@ -181,18 +182,18 @@ class Reduced(NamedTuple):
 
 @dataclass(frozen=True)
 class ReducedProblem:
-    """Minimise over the cuts so far.
+    """Reduced problem over the cuts so far.
 
     Attributes
     ----------
     Z : ndarray of shape (n_samples, p)
-        The columns of all cuts, each once; products with it are made in its precision.
+        Distinct columns of all cuts; products with Z have its precision.
     y : ndarray of shape (n_samples,)
-        -1 / +1.
+        Labels -1 and +1.
     members : ndarray of shape (n_cuts, p)
-        1 where a column belongs to a cut, else 0.
+        1 if a column belongs to a cut, else 0.
     upper : ndarray of shape (n_samples,)
-        C_i, all above zero: upper bounds of alpha, and weights of the losses.
+        Constants C_i > 0: upper bounds on alpha, and weights of the losses.
     """
 
     Z: np.ndarray
@@ -201,7 +202,7 @@ class ReducedProblem:
     upper: np.ndarray
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
-        """Z u."""
+        """Scores Z u."""
         return self.Z @ coef.astype(self.Z.dtype)
 
     def loss(self, scores: np.ndarray) -> float:
@@ -209,7 +210,7 @@ class ReducedProblem:
         return float(self.upper @ LOSS.margin_value(self.y * scores))
 
     def alpha(self, scores: np.ndarray) -> np.ndarray:
-        """Dual variables that belong to the scores: alpha_i = -C_i loss'(y_i score_i)."""
+        """Dual variables for given scores: alpha_i = -C_i loss'(y_i score_i)."""
         return -self.upper * LOSS.margin_slope(self.y * scores)
 
     def hessian(self, scores: np.ndarray) -> np.ndarray:
@@ -217,14 +218,14 @@ class ReducedProblem:
         return self.upper * LOSS.margin_curvature(self.y * scores)
 
     def weights(self, alpha: np.ndarray) -> np.ndarray:
-        """sum_i alpha_i y_i z_i."""
+        """Weights sum_i alpha_i y_i z_i."""
         return (alpha * self.y).astype(self.Z.dtype) @ self.Z
 
     def bounds(
         self, alpha: np.ndarray, mixture: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Where ``alpha`` and ``mixture`` leave both sides: any alpha bounds the optimum from
-        below, any mixture's u from above.
+        """Bounds on the optimum: ``alpha`` gives a lower bound, the u of ``mixture`` an upper
+        bound.
 
         Returns
         -------
@@ -244,11 +245,11 @@ class ReducedProblem:
 
 
 class WeightedGram:
-    """Z' W Z for the Hessian W of some earlier scores.
+    """Matrix Z' W Z for the Hessian W at some earlier scores.
 
-    Forming it costs n p^2, all else of a Newton step n p. Columns that join are added at the old W;
-    the matrix is rebuilt when steps stop improving the objective. Single precision, since it only
-    gives directions.
+    Forming it costs n p^2, the rest of a Newton step n p. New columns are added with the old W; the
+    matrix is rebuilt when steps stop improving the objective. It is in single precision, since it
+    only provides directions.
 
     Parameters
     ----------
@@ -260,12 +261,12 @@ class WeightedGram:
         self.renew(hessian)
 
     def renew(self, hessian: np.ndarray) -> None:
-        """Rebuild it with these weights."""
+        """Rebuild the matrix with a new Hessian."""
         self._root = np.sqrt(hessian).astype(np.float32)[:, None]
         self._product = np.empty((0, 0), np.float32)
 
     def product(self, Z: np.ndarray) -> np.ndarray:
-        """Z' W Z (p, p); columns may have joined at the end of ``Z`` since the last call."""
+        """Matrix Z' W Z (p, p); columns may have been appended to ``Z`` since the last call."""
         old, p = len(self._product), Z.shape[1]
         if old < p:
             weighted = Z * self._root
@@ -286,14 +287,14 @@ def newton_step(
     coef: np.ndarray,
     alpha: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """One damped Newton step at a fixed mixture, for theta = u / root with root = sqrt(d).
+    """Take one damped Newton step at a fixed mixture, for theta = u / root with root = sqrt(d).
 
     Returns
     -------
     coef, scores : ndarray
-        The new u, and Z u.
+        New u, and Z u.
     decrease, length : float
-        Twice the decrease that the quadratic model promised, and the part of the step that was
+        Twice the decrease predicted by the quadratic model, and the fraction of the step that was
         taken.
     """
     theta = coef / root
@@ -322,30 +323,30 @@ def solve_newton(
     tol: float = 1e-3,
     max_iter: int = 100,
 ) -> Reduced:
-    """The reduced problem by turns: ridge logistic regression at the present mixture, then lambda_t
-    ~ lambda_t ||w_t||.
+    """Solve the reduced problem by alternating ridge logistic regression at the current mixture
+    with lambda_t ~ lambda_t ||w_t||.
 
-    The first is Newton's method; the second minimises sum_t ||u_t||^2 / (2 lambda_t), u_t =
-    lambda_t w_t, over mixtures. Neither goes uphill.
+    The first step is Newton's method; the second minimises sum_t ||u_t||^2 / (2 lambda_t), u_t =
+    lambda_t w_t, over mixtures. Neither step increases the objective.
 
     Parameters
     ----------
     problem : ReducedProblem
     mixture : ndarray of shape (n_cuts,)
-        Where to start, all above zero.
+        Initial mixture, with all weights above zero.
     coef : ndarray of shape (p,) or None
-        Coefficients to start from.
+        Initial coefficients.
     gram : WeightedGram or None
-        Of earlier cuts; renewed here when it is too far off.
+        Matrix of earlier cuts, which is rebuilt here when it is too inaccurate.
     tol : float, default 1e-3
         Relative duality gap to reach.
     max_iter : int, default 100
-        Maximum number of turns.
+        Maximum number of iterations.
 
     Returns
     -------
     Reduced
-        The turn with the smallest gap.
+        Iterate with the smallest gap.
     """
     coef = np.zeros(problem.Z.shape[1]) if coef is None else coef
     scores = problem.scores(coef)
@@ -369,18 +370,19 @@ def solve_newton(
         if gap <= tol:
             break
         mixture = mixture * np.sqrt(half_norms)
-        mixture = np.maximum(mixture / mixture.sum(), 1e-10)  # a weight of zero could never return
+        mixture = np.maximum(mixture / mixture.sum(), 1e-10)  # a weight of zero would stay zero
         mixture /= mixture.sum()
     assert best is not None
     return best
 
 
 def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
-    """The reduced problem by smoothing coordinate descent, Algorithm 2 with Algorithm 3 inside.
+    """Solve the reduced problem by smoothing coordinate descent: Algorithm 2, which calls
+    Algorithm 3.
 
-    As printed, q grows after every sweep, converged or not, and coordinate descent meets the kinks
-    of the maximum too early. Here it grows when the duality gap falls to the bound ln(T) / q on the
-    smoothing error (Proposition 2).
+    In the printed algorithm q grows after every sweep, converged or not, and coordinate descent
+    reaches the kinks of the maximum too early. Here q grows when the duality gap falls to the bound
+    ln(T) / q on the smoothing error (Proposition 2).
 
     Parameters
     ----------
@@ -391,14 +393,14 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     Returns
     -------
     Reduced
-        The sweep with the smallest gap.
+        Sweep with the smallest gap.
     """
     Z, y, members, upper = problem.Z, problem.y, problem.members, problem.upper
     columns = [np.flatnonzero(cut) for cut in members]
     starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
     A = y[:, None] * Z[:, np.concatenate(columns)]
     square = np.stack([(A[:, s:e] ** 2).sum(axis=1) for s, e in pairwise(starts)], axis=1)
-    alpha = 1e-3 * upper  # small, so that w is: the kinks are far
+    alpha = 1e-3 * upper  # small, so that w is small and far from the kinks
     mixture = np.empty(len(members))
     q, best = _START, None
     for _ in range(_MAX_SWEEPS):

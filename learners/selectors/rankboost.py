@@ -1,5 +1,5 @@
-"""RankBoost with threshold rankers: the baseline of the ranking experiments (Barbu et al., 2014,
-section 7.3.1).
+"""RankBoost with threshold rankers: the baseline of the ranking experiments of Barbu et al. (2014),
+section 7.3.1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..types import ArrayLike, Matrix
 
 
 def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
-    """Which items have each code of each feature: (n_features * n_codes, n_items) of ones."""
+    """Indicator matrix (n_features * n_codes, n_items) of the items with each code of a feature."""
     m, n = codes.shape
     counts = np.bincount((codes + n_codes * np.arange(m)[:, None]).ravel(), minlength=m * n_codes)
     items = (
@@ -53,32 +53,31 @@ def _best_threshold(
 class RankBoost(BaseEstimator):
     """RankBoost on thresholds of features (Freund et al. (2003) [1]_), the baseline in [2]_.
 
-    It minimises greedily, one weak ranker h_t at a time, over pairs of which item i is to score
-    above
-    item j::
+    It minimises greedily, one weak ranker h_t at a time, over pairs in which item i should score
+    above item j::
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    A round takes the weak ranker with the largest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) under the
-    present weights D, eq. (23) of [2]_, with alpha = 1/2 ln((1 + r) / (1 - r)): the third method of
-    [1]_. Pairs without a preference take no part. Ranking that has become perfect ends the rounds.
+    Each round adds the weak ranker with the largest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) for the
+    current weights D, eq. (23) of [2]_, with alpha = 1/2 ln((1 + r) / (1 - r)), the third method of
+    [1]_. Pairs without a preference are ignored. The rounds end early if the ranking is perfect.
 
     Parameters
     ----------
     n_rounds : int, default 100
-        T: maximum number of weak rankers, at least 1; a feature may occur several times.
+        Maximum number T of weak rankers, at least 1; a feature may occur several times.
     n_thresholds : int, default 64
-        B: equally spaced thresholds inside the range of each feature, at least 1.
+        Number B of equally spaced thresholds inside the range of each feature, at least 1.
 
     Attributes
     ----------
     features_, thresholds_, alphas_ : ndarray of shape (<= n_rounds,)
-        Column, theta and alpha of the weak rankers in their order; a negative alpha prefers small
+        Column, theta and alpha of each weak ranker, in order; a negative alpha prefers small
         values.
     feature_importances_ : ndarray of shape (n_features,)
-        Sums of the absolute weights, divided by their total.
+        Sum of the absolute weights of each feature, divided by the total.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -115,14 +114,14 @@ class RankBoost(BaseEstimator):
         ----------
         X : array of shape (n_samples, n_features)
         y : array of shape (n_samples,) or None
-            Relevance grades, higher is better. Not needed with ``pairs``.
+            Relevance grades; higher is better. They are not needed with ``pairs``.
         qid : array of shape (n_samples,) or None
-            Query of each item; one query when neither this nor ``pairs`` is given.
+            Query of each item; without ``qid`` and ``pairs`` all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None
-            Rows (i, j, r): i should score above j where r > 0.5, below where r < 0.5; the
-            preference weighs |2 r - 1|.
+            Rows (i, j, r): i should score above j if r > 0.5, below j if r < 0.5; the weight of the
+            preference is |2 r - 1|.
         sample_weight : array of shape (n_samples,) or None
-            The weight of a pair is the product of its items' weights.
+            Weights of the items; the weight of a pair is the product of its items' weights.
 
         Returns
         -------
@@ -150,7 +149,7 @@ class RankBoost(BaseEstimator):
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(
-                f"no two items of a query differ in grade (n_samples={len(X)}); "
+                f"no two items of the same query differ in grade (n_samples={len(X)}); "
                 "expected at least one such pair"
             )
         self._boost(X, above, below, strength / strength.sum())
@@ -161,7 +160,7 @@ class RankBoost(BaseEstimator):
     def _boost(
         self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray
     ) -> None:
-        """The rounds, on pairs of rows with weights that sum to one."""
+        """Run the rounds on pairs of rows with weights that sum to one."""
         low, high, b = X.min(axis=0), X.max(axis=0), self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array(
@@ -185,11 +184,11 @@ class RankBoost(BaseEstimator):
             if abs(r) >= 1.0 - 1e-9:
                 break
         if not rounds:
-            raise ValueError("no feature orders any pair; expected at least one that does")
+            raise ValueError("no feature orders any pair; expected at least one such feature")
         self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Scores (n_samples,); higher is better.
+        """Score items.
 
         Parameters
         ----------
@@ -199,7 +198,7 @@ class RankBoost(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The scores.
+            Scores; higher is better.
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False, dtype=np.float64)

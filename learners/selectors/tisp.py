@@ -1,5 +1,5 @@
-"""Quantile TISP: iterative thresholding that keeps exactly k features (QTP of the FSA papers), with
-hard-ridge shrinkage.
+"""Quantile TISP: iterative thresholding that keeps exactly k features (called QTP in the FSA
+papers), with hard-ridge shrinkage.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class _TISP(ScaledSelector):
         intercept = loss.best_constant(y, weight) if self.fit_intercept else zero
 
         def step_of(columns: Design) -> float:
-            """One over the curvature along the features at hand: all at first, then the k of the
-            last thresholding.
+            """Inverse curvature along the current features: first all of them, then the k features
+            kept by the last thresholding.
             """
             if not isinstance(self.learning_rate, str):
                 return float(self.learning_rate)
@@ -76,7 +76,7 @@ class _TISP(ScaledSelector):
             small = design.keep(kept)
             rate = step_of(small)
             start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
-            state = anneal(  # without features to drop, the annealing loop is gradient descent
+            state = anneal(  # with no features to drop, the annealing loop is gradient descent
                 small,
                 y,
                 loss,
@@ -105,38 +105,38 @@ class TISPClassifier(_TISP, SelectingClassifier):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     where the weights w_i of the rows sum to one. Each step on all features is followed by
-    thresholding, so that dropped features may return; with a ridge the thresholding is the
-    hard-ridge one of [1]_.
+    thresholding, so that dropped features may return; with a ridge it is the hard-ridge
+    thresholding of [1]_.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the features. A larger number than available keeps all, with a
-        warning.
+        Number k of features to select, or a fraction of them. A number larger than available
+        selects all, with a warning.
     loss : str or Loss, default "auto"
-        One of single samples whose curvature has a bound:
+        Loss of single samples with bounded curvature.
 
-        * "auto", "logistic": the logistic loss, multinomial for several classes;
-        * "flipped_logistic", "huberised_hinge", "lorenz": for labels of which some are wrong;
-        * "squared": on -1 and +1;
-        * an object.
+        * "auto", "logistic": the logistic loss, or the multinomial loss for several classes;
+        * "flipped_logistic", "huberised_hinge", "lorenz": for labels some of which are wrong;
+        * "squared": squared error on labels -1 and +1;
+        * a :class:`Loss`.
     scaling : {"standardize", "none"}, default "standardize"
         Units in which columns compete and penalties act; see :class:`FSAClassifier`.
     n_thresholdings : int, default 10
-        Gradient steps on all features, at least 1.
+        Number of gradient steps on all features, at least 1.
     n_steps : int, default 500
-        Further gradient steps on the selected features, at least 0.
+        Number of further gradient steps on the selected features, at least 0.
     interleave : bool, default True
-        Whether these are shared evenly among the thresholdings; False: all of them after the last,
-        the order of [2]_.
+        Whether to divide the further steps evenly among the thresholdings; False takes all of them
+        after the last, as in [2]_.
     learning_rate : float or "auto", default "auto"
-        Step size, above 0. "auto" is one over the curvature along the features at hand.
+        Step size > 0. "auto" is the inverse of the curvature along the current features.
     ridge : float, default 0.0
-        Factor of the penalty, at least 0.
+        Factor >= 0 of the penalty.
     fit_intercept : bool, default True
         Whether to fit an intercept; it is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced" gives all classes the same total weight.
+        Factors for the weights of each class; "balanced" gives all classes the same total weight.
 
     Attributes
     ----------
@@ -145,15 +145,15 @@ class TISPClassifier(_TISP, SelectingClassifier):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
         Loss before each step.
     n_iter_ : int
-        ``n_thresholdings + n_steps``.
+        Number of steps, ``n_thresholdings + n_steps``.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     References
     ----------
@@ -183,19 +183,19 @@ class TISPRegressor(_TISP, SelectingRegressor):
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
     where the weights w_i of the rows sum to one. Each step on all features is followed by
-    thresholding, so that dropped features may return; with a ridge the thresholding is the
-    hard-ridge one of [1]_. Several outputs share one support.
+    thresholding, so that dropped features may return; with a ridge it is the hard-ridge
+    thresholding of [1]_. Several outputs share one support.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
         As in :class:`TISPClassifier`.
     loss : str or Loss, default "auto"
-        One of single samples whose curvature has a bound:
+        Loss of single samples with bounded curvature.
 
         * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
-        * "huber", "quantile": as for :class:`FSARegressor`, on the same targets;
-        * an object.
+        * "huber", "quantile": as in :class:`FSARegressor`, on the same targets;
+        * a :class:`Loss`.
     scaling, n_thresholdings, n_steps, interleave, learning_rate, ridge, fit_intercept : object
         As in :class:`TISPClassifier`.
 
@@ -204,7 +204,7 @@ class TISPRegressor(_TISP, SelectingRegressor):
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        In units of the raw columns; 0 where not selected.
+        Coefficients in units of the raw columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercepts.
     loss_curve_, n_iter_, n_features_in_, feature_names_in_

@@ -1,7 +1,7 @@
-"""Paths of penalties that select: the l1 penalty on single coefficients, and on groups of columns,
-by proximal gradient steps.
+"""Paths of sparse penalties: the l1 penalty on single coefficients, and the group penalty on groups
+of columns, by proximal gradient steps.
 
-They are what Liu et al. (2014) compare with (L1-CRF): a sensor is selected if any of its
+These are the baselines of Liu et al. (2014) (L1-CRF): a sensor is selected if any of its
 coefficients is not zero.
 """
 
@@ -11,30 +11,30 @@ import numpy as np
 
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
-_TOLERANCE = 1e-5  # share of the objective: a fit ends with a step that lowers it by less
-_MAX_STEPS = 150  # of each fit
+_TOLERANCE = 1e-5  # relative decrease in the objective below which a fit ends
+_MAX_STEPS = 150  # maximum number of steps of each fit
 
 
 def lasso_path(
     problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30
 ) -> Iterator[ChainFit]:
-    """Fit with falling penalties on the norms of blocks of coefficients (in units of the columns,
-    times the root of the block's size), from the one that selects nothing.
+    """Fit with decreasing penalties on the norms of blocks of coefficients (standardised, times the
+    root of the block's size), starting at the penalty that selects nothing.
 
     Parameters
     ----------
     problem : ChainProblem
-        Its own penalty stays.
+        Problem; its ridge penalty is kept.
     codes : ndarray of shape (n_features, n_classes), int
-        Block of each coefficient; blocks of one coefficient: the l1 penalty.
+        Block of each coefficient; blocks of one coefficient give the l1 penalty.
     decrease : float, default 0.75
-        From one penalty to the next; a choice.
+        Ratio of each penalty to the previous one; a choice.
     max_penalties : int, default 30
 
     Yields
     ------
     ChainFit
-        Of all columns, at the next penalty.
+        Fit on all columns at the next penalty.
     """
     deviations = column_deviations(problem.X)
     scale = np.where(deviations > 0, deviations, np.inf)[:, None]  # a constant column stays at zero
@@ -80,10 +80,10 @@ def _fit(
     penalty: float,
     step: float,
 ) -> tuple[ChainFit, float]:
-    """Accelerated proximal gradient steps with backtracking, the momentum restarted when the
-    objective rises.
+    """Fit by accelerated proximal gradient steps with backtracking; the momentum is restarted when
+    the objective increases.
 
-    Coefficients are in units of the columns: ``coef * deviation``.
+    Coefficients are standardised: ``coef * deviation``.
     """
 
     def evaluate(theta: tuple[np.ndarray, ...]) -> tuple[float, tuple[np.ndarray, ...]]:
@@ -107,7 +107,7 @@ def _fit(
                 break
             step *= 0.5
         total = new_value + penalty * prox.value(new[0])
-        if total > last and t > 1.0:  # uphill: forget the momentum
+        if total > last and t > 1.0:  # the objective increased: restart the momentum
             ahead, t = theta, 1.0
             continue
         done = abs(last - total) <= _TOLERANCE * abs(total)

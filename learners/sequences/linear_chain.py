@@ -1,4 +1,4 @@
-"""Linear-chain conditional random field, and the base of the selecting ones."""
+"""Linear-chain conditional random field, and the base of the estimators that select features."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from .problem import ChainFit, ChainProblem, minimise
 
 
 class Sequences(NamedTuple):
-    """Rows of sequences.
+    """Positions of the rows of sequences.
 
     Attributes
     ----------
     offsets : ndarray of shape (n_sequences + 1,), int
-        Where each sequence begins, and the end, once the rows are ordered.
+        First row of each sequence in the ordered rows, followed by the number of rows.
     order : ndarray of shape (n_rows,), int, or None
-        Rows, sequence after sequence; None where they lie so already.
+        Rows ordered by sequence; None if they are already in this order.
     """
 
     offsets: np.ndarray
     order: np.ndarray | None
 
     def ordered(self, rows: Any) -> Any:
-        """Rows of an array (or sparse matrix), sequence after sequence."""
+        """Rows of an array (or sparse matrix), ordered by sequence."""
         return rows if self.order is None else rows[self.order]
 
     def restored(self, rows: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ class Sequences(NamedTuple):
 def find_sequences(
     n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
 ) -> Sequences:
-    """Sequences from their lengths, from one id per row, or all rows as one sequence.
+    """Find the sequences from their lengths or from one id per row; else all rows are one sequence.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def find_sequences(
     array([0, 2, 1, 3])
     """
     if lengths is not None and sequence is not None:
-        raise ValueError("lengths and sequence are both given; expected only one of them")
+        raise ValueError("lengths and sequence are both given; expected only one")
     if sequence is not None:
         return _from_ids(n_rows, np.asarray(sequence))
     if lengths is None:
@@ -106,12 +106,12 @@ def _from_ids(n_rows: int, ids: np.ndarray) -> Sequences:
 
 
 def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The weight of each sequence from those of its rows.
+    """Weight of each sequence, from the weights of its rows.
 
     Raises
     ------
     ValueError
-        If they differ within a sequence: a likelihood has one weight.
+        If weights differ within a sequence, whose likelihood has a single weight.
     """
     least, most = (
         np.minimum.reduceat(weight, offsets[:-1]),
@@ -121,7 +121,7 @@ def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     if len(uneven):
         s = uneven[0]
         raise ValueError(
-            f"sample_weight goes from {least[s]:g} to {most[s]:g} in sequence {s}; "
+            f"sample_weight varies from {least[s]:g} to {most[s]:g} in sequence {s}; "
             "expected one weight per sequence"
         )
     return most
@@ -135,7 +135,7 @@ def _short(values: np.ndarray) -> str:
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     """Base of the sequence labellers; a subclass minimises in ``_fit_problem``."""
 
-    # Cross-validation hands the ids of the sequences on wherever scikit-learn's metadata routing is
+    # Cross-validation passes on the ids of the sequences if scikit-learn's metadata routing is
     # enabled.
     __metadata_request__fit = {"sequence": True}  # noqa: RUF012
     __metadata_request__predict = {"sequence": True}  # noqa: RUF012
@@ -171,16 +171,15 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
-            Rows of all sequences, one sequence under the other.
+            Rows of all sequences, one sequence after another.
         y : array of shape (n_rows,)
-            Labels of any type, two classes or more.
+            Labels of any type, with two or more classes.
         lengths : array of shape (n_sequences,), int, or None, default None
-            Rows of each sequence; None: one sequence, unless ``sequence`` is given.
+            Number of rows of each sequence; None means one sequence, unless ``sequence`` is given.
         sequence : array of shape (n_rows,) or None, default None
-            Instead of ``lengths``: the id of each row's sequence. Rows of one sequence are taken in
-            their order.
+            Id of each row's sequence, instead of ``lengths``. Rows of a sequence keep their order.
         sample_weight : array of shape (n_rows,) or None, default None
-            Weight of each row's sequence: the same for all rows of a sequence.
+            Weight of each row's sequence, the same for all rows of a sequence.
 
         Returns
         -------
@@ -190,8 +189,8 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            One class only, NaN, lengths that do not add up, weights that differ within a sequence,
-            a parameter out of range.
+            If y holds a single class, X holds NaN, the lengths do not add up to the number of rows,
+            weights differ within a sequence, or a parameter is out of range.
         """
         self._check_parameters()
         X, y = validated(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
@@ -214,10 +213,10 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _store(self, fit: ChainFit) -> None:
-        """Keep a fit of all columns."""
+        """Store a fit of all columns."""
         if not fit.converged:
             warnings.warn(
-                f"L-BFGS has not converged in max_iter={self.max_iter} iterations",
+                f"L-BFGS did not converge in max_iter={self.max_iter} iterations",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -228,7 +227,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     def _scores(
         self, X: Matrix, lengths: ArrayLike | None, sequence: ArrayLike | None
     ) -> tuple[np.ndarray, Sequences, ChainLoss]:
-        """Scores of the rows, sequence after sequence, and the loss of these sequences."""
+        """Scores of the rows, ordered by sequence, and the loss of the sequences."""
         check_is_fitted(self)
         X = validated(
             self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False
@@ -254,8 +253,8 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
         method : {"marginal", "viterbi"}, default "marginal"
-            The most probable label of each row, or the most probable labels of each sequence as a
-            whole.
+            Whether to predict the most probable label of each row, or the most probable labels of
+            each sequence as a whole.
 
         Returns
         -------
@@ -271,7 +270,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(
         self, X: Matrix, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
     ) -> np.ndarray:
-        """Probability of each label in each row, given all rows of its sequence.
+        """Predict the probability of each label in each row, given all rows of its sequence.
 
         Parameters
         ----------
@@ -283,7 +282,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes_``.
+            Probabilities in the order of ``classes_``.
         """
         scores, sequences, loss = self._scores(X, lengths, sequence)
         return sequences.restored(loss.marginals(scores))
@@ -295,14 +294,14 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         lengths: ArrayLike | None = None,
         sequence: ArrayLike | None = None,
     ) -> float:
-        """Log probability of the labels, summed over the sequences.
+        """Compute the log probability of the labels, summed over the sequences.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
             Rows of all sequences.
         y : array of shape (n_rows,)
-            Labels, all among ``classes_``.
+            Labels in ``classes_``.
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
 
@@ -313,7 +312,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For a label that :meth:`fit` has not seen, or not one label per row.
+            If a label was not seen in :meth:`fit`, or there is not one label per row.
         """
         scores, sequences, _ = self._scores(X, lengths, sequence)
         labels = np.asarray(y)
@@ -334,7 +333,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
             scores, sequences.ordered(codes), self.transitions_, sequences.offsets, ones
         )[0]
 
-    def score(  # type: ignore[override]  # lengths stand where they do in fit
+    def score(  # type: ignore[override]  # lengths has the same position as in fit
         self,
         X: Matrix,
         y: ArrayLike,
@@ -342,14 +341,14 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         sequence: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Accuracy over the rows.
+        """Compute the accuracy over the rows.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
             Rows of all sequences.
         y : array of shape (n_rows,)
-            True labels; one that was not seen in :meth:`fit` counts as an error.
+            True labels; a label that was not seen in :meth:`fit` counts as an error.
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
         sample_weight : array of shape (n_rows,) or None, default None
@@ -358,7 +357,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            In [0, 1].
+            Accuracy, in [0, 1].
         """
         return float(
             accuracy_score(y, self.predict(X, lengths, sequence), sample_weight=sample_weight)
@@ -369,47 +368,47 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
 class LinearChainCRF(BaseCRF):
     """Linear-chain conditional random field: labels of rows, given all rows of their sequence.
 
-    Lafferty et al. (2001) [1]_. It minimises, by L-BFGS, the convex objective of crfsuite with all
-    states and transitions::
+    This is the model of Lafferty et al. (2001) [1]_. It minimises, by L-BFGS, the convex objective
+    of crfsuite with all states and transitions::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    where w is the weight of a sequence; the intercept is free.
+    where w is the weight of a sequence; the intercept is not penalised.
 
     Parameters
     ----------
     ridge : float, default 2.0
-        Factor of the penalty, at least 0: twice the ``c2`` of crfsuite.
+        Factor >= 0 of the penalty: twice the ``c2`` of crfsuite.
     fit_transitions : bool, default True
-        False: transitions stay 0, which is logistic regression of single rows.
+        Whether to fit transitions; without them the model is logistic regression of single rows.
     fit_intercept : bool, default True
-        Whether each class has a constant; it is not shrunk.
+        Whether to fit an intercept for each class; it is not shrunk.
     max_iter : int, default 1000
-        Iterations of L-BFGS at most, at least 1.
+        Maximum number of L-BFGS iterations, at least 1.
     tol : float, default 1e-9
-        Above 0: end when an iteration lowers the objective by less than this share.
+        Relative decrease > 0 in the objective below which the iterations end.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     coef_ : ndarray of shape (n_classes, n_features)
-        Scores of the columns.
+        Coefficients of the columns for each class.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        Score of going from one class (row) to the next (column).
+        Score of each transition from a class (row) to the next (column).
     intercept_ : ndarray of shape (n_classes,)
         Intercepts.
     objective_ : float
         Value of the objective.
     n_iter_ : int
-        Iterations of L-BFGS.
+        Number of L-BFGS iterations.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     See Also
     --------
-    ForwardBackwardCRF : On few columns or groups of columns, forwards and backwards.
-    FSACRF : The same by annealing.
+    ForwardBackwardCRF : Selects few columns or groups of columns by forward-backward search.
+    FSACRF : Selects few columns or groups of columns by annealing.
 
     Notes
     -----

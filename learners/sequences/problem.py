@@ -1,8 +1,8 @@
 """Objective of a conditional random field, and its minimisation by L-BFGS.
 
-The curvature of a chain couples all rows of a sequence, so that Newton's method would have to form
-it; a quasi-Newton method needs values and gradients alone. Scores are made for a block of whole
-sequences at a time, so that memory does not grow with the rows.
+The curvature of a chain couples all rows of a sequence. Newton's method would have to form it; a
+quasi-Newton method needs only values and gradients. Scores are computed for a block of whole
+sequences at a time, so that memory does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..objective.chain import chain_terms
 from ..types import Matrix
 
 _BLOCK_ROWS = 1 << 14  # a choice: scores and gradient of a block stay in the cache
-# pairs of L-BFGS: on the homes of experiments/pages/sensors_results.md half the iterations of
-# scipy's 10
+# pairs kept by L-BFGS: on the homes of experiments/pages/sensors_results.md they need half the
+# iterations of scipy's default of 10
 _MEMORY = 40
 
 
@@ -32,12 +32,12 @@ class ChainFit:
     ----------
     coef : ndarray of shape (n_features, n_classes)
     transitions : ndarray of shape (n_classes, n_classes)
-        [from, to].
+        Scores of the transitions, indexed [from, to].
     intercept : ndarray of shape (n_classes,)
     value : float
-        The objective.
+        Value of the objective.
     n_iter : int
-        Iterations of L-BFGS.
+        Number of L-BFGS iterations.
     converged : bool
     """
 
@@ -49,30 +49,30 @@ class ChainFit:
     converged: bool = False
 
     def with_coef(self, coef: np.ndarray) -> ChainFit:
-        """The same with other coefficients, of unknown value."""
+        """Copy with different coefficients, whose value is unknown."""
         return replace(self, coef=coef, value=np.inf)
 
 
 @dataclass(frozen=True)
 class ChainProblem:
     """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2);
-    the intercept is free.
+    the intercept is not penalised.
 
     Attributes
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Sequence after sequence.
+        Rows, ordered by sequence.
     codes : ndarray of shape (n_rows,), int
-        Classes.
+        Codes of the classes.
     n_classes : int
     offsets : ndarray of shape (n_sequences + 1,), int
     weights : ndarray of shape (n_sequences,)
     ridge : float
     fit_intercept, fit_transitions : bool
     offset : ndarray of shape (n_rows, n_classes) or None
-        Scores that stay fixed, added to those of the columns.
+        Fixed scores, added to those of the columns.
     free : ndarray of shape (n_features, n_classes), bool, or None
-        Coefficients that may differ from zero; None: all.
+        Mask of the coefficients that may differ from zero; None means all.
     """
 
     X: Any
@@ -87,7 +87,7 @@ class ChainProblem:
     free: np.ndarray | None = None
 
     def keep(self, chosen: np.ndarray) -> tuple[np.ndarray, ChainProblem]:
-        """The columns with a chosen coefficient (mask over coefficients), and their problem."""
+        """Columns with a selected coefficient (``chosen`` is a mask), and the problem on them."""
         columns = np.flatnonzero(chosen.any(axis=1))
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 
@@ -96,12 +96,12 @@ class ChainProblem:
         return self.X @ fit.coef + fit.intercept
 
     def start(self) -> ChainFit:
-        """All parameters zero."""
+        """Initial parameters, all zero."""
         k = self.n_classes
         return ChainFit(np.zeros((self.X.shape[1], k)), np.zeros((k, k)), np.zeros(k))
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
-        """Objective and its gradient, shaped like the parameters."""
+        """Objective and its gradient, which has the shape of the parameters."""
         coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
         value = (
@@ -142,9 +142,9 @@ def minimise(
     ----------
     problem : ChainProblem
     start : ChainFit or None
-        Where to begin; None: at zero.
+        Initial parameters; None starts at zero.
     tol : float, default 1e-9
-        End when an iteration lowers the objective by less than this share.
+        Relative decrease in the objective below which the iterations end.
     max_iter : int, default 1000
 
     Returns
@@ -202,7 +202,7 @@ def column_deviations(X: Matrix) -> np.ndarray:
 
 
 def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of whole sequences that hold about ``_BLOCK_ROWS`` rows."""
+    """Ranges of whole sequences with about ``_BLOCK_ROWS`` rows each."""
     first = 0
     for last in range(1, len(offsets)):
         if offsets[last] - offsets[first] >= _BLOCK_ROWS or last == len(offsets) - 1:

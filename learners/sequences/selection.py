@@ -1,5 +1,5 @@
-"""Conditional random fields on few columns, or groups of columns: forwards and backwards, and by
-annealing.
+"""Conditional random fields on few columns or groups of columns, selected by forward-backward
+search or by annealing.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .linear_chain import BaseCRF
 from .problem import ChainProblem
 from .units import UnitModel, exchange
 
-_MAX_CUTS = 60  # a choice: beyond it several units are dropped at a time
+_MAX_CUTS = 60  # cuts beyond which several units are dropped at a time: a choice
 
 
 class SelectingCRF(SupportMixin, BaseCRF):
-    """A conditional random field on few units; a subclass chooses them in ``_search``."""
+    """Conditional random field on few units; a subclass selects them in ``_search``."""
 
     n_features_to_select: int | float | None
     feature_groups: Any
@@ -81,33 +81,34 @@ class ForwardBackwardCRF(SelectingCRF):
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    where w is the weight of a sequence [1]_; transitions and intercept are free.
+    where w is the weight of a sequence [1]_; transitions and intercept are always included.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        k, or the fraction of the units; None: end by ``delta`` or ``epsilon`` alone.
+        Number k of units to select, or a fraction of them; None stops according to ``delta`` or
+        ``epsilon``.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group, such as the sensor that it comes from; a group enters and
-        leaves as a whole.
+        Label of each column's group, such as its sensor; a group is added and removed as a whole.
     backward : bool, default True
-        False: forward steps alone.
+        Whether to take backward steps.
     criterion : {"gradient", "objective"}, default "gradient"
-        Which unit enters:
+        Criterion for the unit to add.
 
-        * "gradient": the one with the largest gradient in units of its columns (FoBa-gdt);
-        * "objective": the one that alone lowers the objective most (FoBa-obj); one small
-          minimisation for every unit in every step: small cases only.
+        * "gradient": the unit with the largest gradient on standardised columns (FoBa-gdt);
+        * "objective": the unit that alone lowers the objective most (FoBa-obj). It requires a small
+          minimisation for every unit in every step and is suitable for small problems only.
     delta : float or None, default None
-        Above 0: stop when no unit lowers the objective by so much (criterion "objective").
+        Threshold > 0: stop when no unit lowers the objective by this amount (criterion
+        "objective").
     epsilon : float or None, default None
-        Above 0: stop when no unit has so large a gradient (criterion "gradient").
+        Threshold > 0: stop when no unit has a gradient of this size (criterion "gradient").
     polish : {"swap"} or None, default None
-        "swap": afterwards exchange one unit for another while that lowers the refitted objective.
+        "swap" finally exchanges units one by one as long as that lowers the refitted objective.
     per_class : bool, default False
-        A unit is one coefficient, of a column (or group) and a class, as in [2]_, section 5: units
-        are counted and numbered as ``column * n_classes + class``, and a column is selected once
-        one of its coefficients is.
+        Whether a unit is a single coefficient, of a column (or group) and a class, as in [2]_,
+        section 5. Units are then numbered as ``column * n_classes + class``, and a column is
+        selected if any of its coefficients is.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 
@@ -118,18 +119,18 @@ class ForwardBackwardCRF(SelectingCRF):
     support_ : ndarray of shape (n_features,), bool
         Selected columns.
     selected_groups_ : ndarray of shape (k,)
-        Labels of the selected groups (numbers of columns without groups), in the order of their
-        first columns.
+        Labels of the selected groups (column indices without groups), in the order of their first
+        columns.
     path_ : list of (action, feature, objective, size)
-        Each unit (columns or groups, numbered by their first columns) that entered or left, the
-        refitted objective (NaN where it was not needed), and how many there were then.
+        Steps: each unit (column, or group numbered by first column) that was added or removed, the
+        objective after refitting (NaN if it was not needed), and the number of selected units.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X, as in every scikit-learn estimator.
 
     See Also
     --------
-    FSACRF : The same by annealing.
-    LinearChainCRF : On all columns; fit, predict and score are the same.
+    FSACRF : Selects the units by annealing.
+    LinearChainCRF : Uses all columns; fit, predict and score are the same.
 
     References
     ----------
@@ -191,32 +192,32 @@ class FSACRF(SelectingCRF):
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    where w is the weight of a sequence [1]_; transitions and intercept are free. It starts with all
-    units, takes quasi-Newton steps, since the curvature of a chain has no useful bound for gradient
-    steps, and drops the weakest on a schedule until k are left.
+    where w is the weight of a sequence [1]_; transitions and intercept are always included. It
+    starts with all units and drops the weakest on a schedule until k remain. The steps are
+    quasi-Newton steps, since the curvature of a chain has no useful bound for gradient steps.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        k, or the fraction of the units.
+        Number k of units to select, or a fraction of them.
     feature_groups : array of shape (n_features,) or None, default None
         As in :class:`ForwardBackwardCRF`.
     criterion : {"norm", "objective"}, default "objective"
-        Criterion of the weakest units:
+        Criterion for the weakest units.
 
-        * "norm": those with the smallest coefficients in units of their columns;
-        * "objective": those whose removal raises the objective by the smallest amount; one pass
-          over the data for every unit and cut.
+        * "norm": the units with the smallest standardised coefficients;
+        * "objective": the units whose removal increases the objective by the smallest amount; this
+          takes one pass over the data for every unit and cut.
     schedule : str, Schedule or function, default "linear"
-        Number of units after each cut, see :class:`Schedule`; "linear" drops the same
-        number each time.
+        Number of units after each cut, see :class:`Schedule`; "linear" drops the same number each
+        time.
     n_steps : int or None, default None
-        Steps of the schedule. None: twice the number of units to drop, at most 120; "linear" then
-        drops one at a time.
+        Number of steps of the schedule. None means twice the number of units to drop, at most 120;
+        "linear" then drops one unit at a time.
     steps_per_cut : int, default 1000
-        Iterations of L-BFGS at most before each cut: the default converges.
+        Maximum number of L-BFGS iterations before each cut; with the default they converge.
     polish : {"swap"} or None, default "swap"
-        "swap": afterwards exchange one unit for another while that lowers the refitted objective.
+        "swap" finally exchanges units one by one as long as that lowers the refitted objective.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 
@@ -229,8 +230,8 @@ class FSACRF(SelectingCRF):
 
     See Also
     --------
-    ForwardBackwardCRF : The same forwards and backwards.
-    LinearChainCRF : On all columns; fit, predict and score are the same.
+    ForwardBackwardCRF : Selects the units by forward-backward search.
+    LinearChainCRF : Uses all columns; fit, predict and score are the same.
 
     References
     ----------

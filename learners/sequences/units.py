@@ -1,4 +1,4 @@
-"""A conditional random field on some units (coefficients, columns, or groups of columns): addition,
+"""Conditional random field on some units (coefficients, columns, or groups of columns): addition,
 removal and exchange of units.
 """
 
@@ -10,30 +10,30 @@ from ..objective.base import charges_of, effective_rows
 from ..solvers.greedy import Step
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
-SEARCH_TOLERANCE = 1e-7  # of the refits of a search, relative: far below the gains that it compares
-_MIN_GAIN = 1e-6  # share of the objective that an exchange has to gain: less is rounding
-_TRIAL_TOLERANCE = 1e-5  # of the refits of exchanges that are tried
+SEARCH_TOLERANCE = 1e-7  # relative, of refits in a search: far below the gains that it compares
+_MIN_GAIN = 1e-6  # minimum relative gain of an exchange: less is rounding
+_TRIAL_TOLERANCE = 1e-5  # relative, of refits of trial exchanges
 # relative amount by which a trial may miss its goal and still be refitted
 _PROMISING = 2e-3
-# Exchanges tried in a round, the cheapest units, and for each the steepest others: chosen on the
-# homes of experiments/pages/sensors_results.md.
+# Number of cheapest units to exchange in a round, and of steepest replacements tried for each:
+# chosen on the homes of experiments/pages/sensors_results.md.
 N_LEAVING, N_ENTERING = 10, 2
 
 
 class UnitModel:
-    """The refitted model of the chosen units, for
+    """Refitted model of the selected units, for
     :func:`~annealed.learners.solvers.greedy.greedy_search` and exchanges.
 
     Parameters
     ----------
     problem : ChainProblem
-        Of all columns.
+        Problem on all columns.
     codes : ndarray of shape (n_features, n_classes), int
         Unit of each coefficient.
     units : list of int, default []
-        Where to start.
+        Initial units.
     fit : ChainFit or None
-        Of the columns of ``units``, ascending; None fits it.
+        Fit on the columns of ``units`` in ascending order; None computes it.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class UnitModel:
         self.problem, self.codes = problem, codes
         self.n_units = int(codes.max()) + 1
         self.deviations = column_deviations(problem.X)
-        # Of the sum of the sequences' losses, which are log likelihoods; one class is redundant
+        # For the sum of the sequences' losses, which are log likelihoods; one class is redundant
         weights = np.repeat(problem.weights, np.diff(problem.offsets))
         dispersion = weights.sum() * (1.0 - 1.0 / problem.n_classes)
         self._charges = charges_of(np.bincount(codes.ravel()), effective_rows(weights), dispersion)
@@ -55,18 +55,18 @@ class UnitModel:
 
     @property
     def value(self) -> float:
-        """The objective."""
+        """Value of the objective."""
         return self.fit.value
 
     def charges(self) -> np.ndarray:
-        """Penalty of each unit for coefficients beyond those of the smallest."""
+        """Penalty of each unit for having more coefficients than the smallest unit."""
         return self._charges
 
     def strengths(self) -> np.ndarray:
-        """Gradient of each unit over its columns' standard deviations: raw gradients favour columns
-        that are often on.
+        """Gradient of each unit divided by its columns' standard deviations, since raw gradients
+        favour columns that are often on.
 
-        The penalty of columns that are not chosen has no gradient.
+        The penalty of columns that are not selected has no gradient.
         """
         gradient = self.problem.value_and_gradient(self.fit.with_coef(self.coef()))[1].coef
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -76,7 +76,7 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Decrease of the objective by each candidate, with all other parameters fixed."""
+        """Decrease in the objective due to each candidate, with all other parameters fixed."""
         out = np.zeros(len(candidates))
         offset = self.part.scores(self.fit)
         held = replace(self.problem, offset=offset, fit_intercept=False, fit_transitions=False)
@@ -96,13 +96,13 @@ class UnitModel:
         self.keep([other for other in self.units if other != unit], tol)
 
     def value_without(self, unit: int) -> float:
-        """Objective with a unit's coefficients at zero, all others held."""
+        """Objective with a unit's coefficients set to zero and all others fixed."""
         coef = self.fit.coef.copy()
         coef[self.codes[self.columns] == unit] = 0.0
         return self.part.value(self.fit.with_coef(coef))
 
     def costs(self) -> np.ndarray:
-        """Increase of the objective without each of ``units``, all others held, less its charge."""
+        """Increase in the objective without each of ``units``, minus its penalty."""
         return (
             np.array([self.value_without(unit) for unit in self.units])
             - self.value
@@ -110,8 +110,8 @@ class UnitModel:
         )
 
     def sizes(self) -> np.ndarray:
-        """Norm of the coefficients of each of ``units`` in units of their columns, over the root of
-        their number.
+        """Norm of the coefficients of each of ``units``, scaled by the columns' standard
+        deviations, divided by the root of their number.
         """
         return self._norms(self.coef() * self.deviations[:, None])[self.units]
 
@@ -129,7 +129,7 @@ class UnitModel:
         )
 
     def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
-        """Refit on other units, from the coefficients of those that stay."""
+        """Refit on different units, from the coefficients of the units that are kept."""
         coef = self.coef()
         self._use(units)
         self.fit = minimise(
@@ -137,7 +137,7 @@ class UnitModel:
         )
 
     def restore(self, units: list[int], fit: ChainFit) -> None:
-        """Go back to a fit of earlier units."""
+        """Restore a fit of earlier units."""
         self._use(units)
         self.fit = fit
 
@@ -149,8 +149,8 @@ class UnitModel:
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
     """Exchange one unit for another while that lowers the refitted objective.
 
-    In each round the cheapest units leave in turn; the steepest others of the model without it take
-    its place. The steps are returned as lines of a path.
+    Each round tries to replace the cheapest units, one after another, by the units with the
+    steepest gradients in the model without them. The steps are returned as entries of a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):
@@ -174,8 +174,8 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
 def _replacement(
     model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float
 ) -> int | None:
-    """A unit that brings objective and charge below ``goal`` in the place of ``leaving``; the model
-    then holds it.
+    """Find a unit to replace ``leaving`` that brings objective plus penalty below ``goal``, and add
+    it to the model.
     """
     model.restore(*start)
     model.remove(leaving, _TRIAL_TOLERANCE)

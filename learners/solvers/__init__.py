@@ -1,2 +1,2 @@
-"""The annealing loop, its schedules, and refinements of its result: Newton steps, feature
-exchanges, size criteria."""
+"""The annealing loop, its schedules, and refinements of its result: Newton steps, feature exchanges
+and size criteria."""

@@ -1,4 +1,4 @@
-"""Accelerated gradient steps: the refit of supports that are too large for Newton's method, and of
+"""Accelerated gradient steps, which refit supports that are too large for Newton's method and
 losses without curvature."""
 
 import numpy as np
@@ -8,7 +8,7 @@ from ..objective.losses import Loss
 from ..objective.priors import Prior
 from .step_size import safe_step, start_direction
 
-_SLACK = 1.05  # less than elsewhere: a step that went uphill is halved
+_SLACK = 1.05  # less than elsewhere, since a step that increases the objective is halved
 
 
 def accelerated_gradient(
@@ -23,23 +23,23 @@ def accelerated_gradient(
     n_steps: int = 100,
     fit_intercept: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Refit at any size: accelerated gradient steps, the momentum restarted whenever it points
-    uphill.
+    """Refit a support of any size by accelerated gradient steps; the momentum is restarted whenever
+    it points uphill.
 
     Parameters
     ----------
     design : Design
-        The columns to fit; all stay.
+        Design of the columns to fit; all are kept.
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss
-        With a finite ``max_curvature``.
+        Loss with a finite ``max_curvature``.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     coef : ndarray of shape (n_features, width, n_outputs)
-        Where to start.
+        Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
-        Where to start.
+        Initial intercept.
     prior : Prior or None
     n_steps : int, default 100
     fit_intercept : bool, default True
@@ -70,13 +70,13 @@ def accelerated_gradient(
         if prior is not None:
             gradient += prior.gradient(ahead, design.n_knots)
             value += prior.value(ahead, design.n_knots)
-        # A plain step went uphill: the bound, estimated from below, was too small
+        # A plain step increased the objective: the bound, estimated from below, was too small
         if value > last and t == 1.0:
             rate *= 0.5
         last = value
         new = ahead - rate * gradient
         new_intercept = ahead_intercept - 0.5 * fit_intercept * (residual_sum / loss.max_curvature)
-        if np.vdot(gradient, new - coef) > 0:  # uphill: forget the momentum
+        if np.vdot(gradient, new - coef) > 0:  # the step points uphill: restart the momentum
             t = 1.0
         t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
         speed = (t - 1.0) / t_next

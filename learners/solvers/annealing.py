@@ -1,5 +1,5 @@
-"""The annealing loop: gradient steps alternate with dropping the weakest features on a schedule
-(Barbu et al., 2014 and 2017, Algorithm 1)."""
+"""Annealing loop: gradient steps alternate with dropping the weakest features on a schedule (Barbu
+et al., 2014 and 2017, Algorithm 1)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,20 +15,20 @@ _ROUNDING = 1e-12  # relative difference up to which strengths are equal
 
 @dataclass
 class Annealed:
-    """Result of the loop.
+    """State and result of the annealing loop.
 
     Attributes
     ----------
     design : Design
-        The design of the remaining features.
+        Design of the remaining features.
     kept : ndarray of shape (k,), int
-        Their positions among all features, ascending.
+        Positions of the remaining features among all features, in ascending order.
     coef : ndarray of shape (k, width, n_outputs)
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
     dropped_at : ndarray of shape (n_features,), int
-        Step at which each feature was dropped; the number of steps for those that remain. Features
-        dropped late were nearly selected.
+        Step at which each feature was dropped; for remaining features, the number of steps.
+        Features dropped late were nearly selected.
     loss_curve : list of float
         Loss before each step.
     """
@@ -42,8 +42,8 @@ class Annealed:
 
 
 def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Norm of each feature's (or group's) block over the root of its size; constant columns have
-    coefficient and strength 0."""
+    """Norm of each feature's (or group's) block divided by the root of its size; constant columns
+    have coefficient and strength 0."""
     square = np.einsum("mwq,mwq->m", coef, coef)
     if groups is None:
         return np.sqrt(square / (coef.shape[1] * coef.shape[2]))
@@ -52,10 +52,10 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Positions of exactly ``count`` largest values, ascending; ties favour the first.
+    """Positions of exactly ``count`` largest values, in ascending order; ties favour the first.
 
-    Values that differ by a few roundings count as ties: two copies of a column may be summed in
-    another order.
+    Values that differ by a few roundings count as ties, since two copies of a column may be summed
+    in different orders.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
 
 
 def nearest_rising(curves: np.ndarray) -> np.ndarray:
-    """The nearest non-decreasing curves: isotonic regression by its max-min formula.
+    """Nearest non-decreasing curves: isotonic regression by its max-min formula.
 
     Parameters
     ----------
@@ -105,14 +105,14 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
 
 @dataclass
 class _Remaining:
-    """State of the remaining features besides their coefficients; each may be None."""
+    """State of the remaining features besides their coefficients; any field may be None."""
 
     groups: np.ndarray | None
     fixed: np.ndarray | None
     velocity: np.ndarray | None
 
     def change(self, eta: float, gradient: np.ndarray, momentum: float) -> np.ndarray:
-        """The step of the coefficients."""
+        """Change of the coefficients in one step."""
         if self.velocity is None:
             return -eta * gradient
         self.velocity = momentum * self.velocity - eta * gradient
@@ -123,7 +123,7 @@ class _Remaining:
         self.velocity = None if self.velocity is None else factor * self.velocity
 
     def strengths(self, coef: np.ndarray) -> np.ndarray:
-        """Strength of each feature or group; fixed ones are infinitely strong."""
+        """Strength of each feature or group; infinite for fixed features."""
         strength = strengths(coef, self.groups)
         if self.fixed is not None:
             strength[self.fixed if self.groups is None else self.groups[self.fixed]] = np.inf
@@ -131,7 +131,7 @@ class _Remaining:
 
     def keep(self, stay: np.ndarray) -> None:
         if self.groups is not None:
-            # Numbers of the groups that stay
+            # Indices of the groups that are kept
             self.groups = np.unique(self.groups[stay], return_inverse=True)[1]
         self.fixed = None if self.fixed is None else self.fixed[stay]
         self.velocity = None if self.velocity is None else self.velocity[stay]
@@ -157,10 +157,10 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
 
 
 class _StepSize:
-    """The learning rate eta: a number, or a function of the remaining columns.
+    """Learning rate eta: a number, or a function of the remaining columns.
 
-    The first step from zero selects by direction alone: its length may wait until fewer columns are
-    left.
+    The first step from zero selects by direction alone, so its length can be computed after columns
+    have been dropped.
     """
 
     def __init__(
@@ -177,8 +177,8 @@ class _StepSize:
         self.n_features, self.from_zero = len(state.kept), from_zero
 
     def before_step(self, state: Annealed, rest: _Remaining) -> None:
-        """Ask the function again, and stop, where it missed a large curvature that by now dominates
-        the coefficients."""
+        """Recompute the step size, and stop the coefficients, if the function missed a large
+        curvature that now dominates them."""
         if (
             self.rule is not None
             and self.from_zero
@@ -188,8 +188,8 @@ class _StepSize:
             rest.scale(0.0)
 
     def after_cut(self, state: Annealed, rest: _Remaining, step: int) -> None:
-        """Ask the function again once half of the features are gone; the first step from zero gets
-        its length now."""
+        """Recompute the step size once half of the features are dropped, and set the length of the
+        first step from zero."""
         first = step == 0 and self.from_zero
         if self.rule is None or not (first or 2 * len(state.kept) < self.n_features):
             return
@@ -222,54 +222,53 @@ def anneal(
     Parameters
     ----------
     design : Design
-        All features.
+        Design of all features.
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss
     counts : ndarray of int, or function
-        Number of features (of groups, where given) left after each step; never rising. A function
-        of the design is called after the first gradient.
+        Number of features (or groups, if given) that remain after each step; non-increasing. A
+        function of the design is called after the first gradient.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one: gradients are weighted means.
+        Weights that sum to one, so that gradients are weighted means.
     learning_rate : float or function
-        Step size; a function ``(design, coef) -> float`` is called after the first cut and again
-        whenever half of the features are dropped: a step that is safe for some columns is safe for
-        a subset of them.
+        Step size, or a function ``(design, coef) -> float`` that is called after the first cut and
+        whenever half of the features have been dropped, since a step that is safe for some columns
+        is safe for a subset of them.
     prior : Prior or None
     momentum : float
-        In [0, 1); the velocity is pruned with the features.
+        Momentum, in [0, 1); the velocity is pruned with the features.
     fit_intercept : bool
-        The intercept is neither dropped nor shrunk; its step is one over the loss' largest
-        curvature.
+        Whether to fit an intercept. It is neither dropped nor shrunk; its step size is the inverse
+        of the loss's largest curvature.
     groups : ndarray of shape (n_features,), int, or None
-        Group of each feature: a group stays or is dropped as a whole.
+        Group of each feature; a group is kept or dropped as a whole.
     fixed : ndarray of shape (n_features,), bool, or None
         Features that are never dropped.
     project : function or None
-        Called on the state after each gradient step: changes the coefficients in place to ones that
-        are allowed.
+        Function that is called on the state after each gradient step and projects the coefficients
+        in place onto the constraints.
     coef, intercept : ndarray or None
-        Where to start; zero and the best constant by default.
+        Initial values; zero and the best constant by default.
     callback : function or None
-        Called as ``callback(step, state)`` after each step.
+        Function called as ``callback(step, state)`` after each step.
 
     Returns
     -------
     Annealed
-        The remaining features and their coefficients.
+        Remaining features and their coefficients.
 
     Raises
     ------
     FloatingPointError
-        If the loss overflows: the learning rate is too large.
+        If the loss overflows because the learning rate is too large.
     """
     m, from_zero = design.n_features, coef is None
     if coef is None:
         coef = np.zeros((m, design.width, y.shape[1]))
-    # The intercept's column is constant: the loss' curvature alone bounds the curvature along it.
-    intercept_curvature = (
-        sample_weight @ loss.curvature_bound(y) if loss.bounds_rows else loss.max_curvature
-    )
+    # The intercept's column is constant, so the loss's curvature bounds the curvature along it.
+    bound = loss.curvature_bound(y)
+    intercept_curvature = loss.max_curvature if bound is None else sample_weight @ bound
     if intercept is None:
         intercept = loss.best_constant(y, sample_weight) if fit_intercept else np.zeros(y.shape[1])
     state = Annealed(design, np.arange(m), coef, np.array(intercept, dtype=float), np.zeros(m, int))

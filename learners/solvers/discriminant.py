@@ -17,11 +17,11 @@ def shrunken_discriminant(
     Parameters
     ----------
     A : ndarray of shape (n_samples, p)
-        Columns of about equal scale.
+        Columns with similar scales.
     members : ndarray of shape (n_samples, n_classes)
         1 for the class of each row, else 0.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     n_rows : float
         Sum of the row weights.
 

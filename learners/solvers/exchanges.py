@@ -1,5 +1,5 @@
-"""Exchanges of features after annealing: the quadratic model that judges them, swaps, regrowth, and
-passes over all columns.
+"""Exchanges of features after annealing: their quadratic model, swaps, regrowth, and passes over
+all columns.
 
 If annealing misses a true feature, the true support usually has the lower objective: the
 optimisation has failed, and most missed features have a wrongly selected neighbour. Exchanges
@@ -21,19 +21,20 @@ from .annealing import Annealed
 from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solve_positive
 
 # Choices on the synthetic data of Barbu et al. (2017).
-# Recently dropped units in the first pool, in units of k: with 5 true features are often missing,
-# 20 gain nothing more
+# Number of recently dropped units in the first pool, as a multiple of k: with 5 true features are
+# often missing, 20 brings no further gain
 POOL_FACTOR = 15
-# Relative gain that regrowth needs: with noisy labels smaller gains never end
+# Relative gain that regrowth needs: with noisy labels it would not end with smaller gains
 REGROWTH = 0.01
-# Units of the steepest gradient that join the pool in each round, in units of k
+# Number of units with the steepest gradients added to the pool in each round, as a multiple of k
 N_GRADIENT_CANDIDATES = 5
 # of all rows, that are held at a time where some rows, or one after another, are enough. A choice
 _MAX_VALUES = 1 << 25
 _MIN_GAIN = 1e-6  # relative gain that an exchange needs: less is rounding
-# Of a unit's own curvature: a unit that the support nearly spans promises no infinite gain
+# Minimum fraction of a unit's own curvature, so that a unit nearly spanned by the support has no
+# infinite predicted gain
 _MIN_SCHUR = 1e-3
-_MAX_SWAPS = 100  # one after the other
+_MAX_SWAPS = 100  # maximum number of consecutive swaps
 # Rows on which exchanges are proposed, at least and for each column of the support, and from how
 # many times as many on: choices
 _ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
@@ -42,21 +43,21 @@ _MAX_ALTERNATIVES = 100  # maximum number of alternative features: a choice
 _MAX_NAMED, _MAX_COST = 5, 0.05
 
 
-Coefficients = tuple[np.ndarray, np.ndarray]  # of the columns of a support, and the intercept
+Coefficients = tuple[np.ndarray, np.ndarray]  # coefficients of a support's columns, intercept
 
 
 @dataclass(frozen=True)
 class Units:
-    """The units that are exchanged as a whole.
+    """Units, which are exchanged as a whole.
 
     Attributes
     ----------
     of_feature : ndarray of shape (n_features,), int
         Unit of each feature.
     members : list of ndarray or None
-        Features of each unit; None where each feature is its own unit.
+        Features of each unit; None if each feature is a unit.
     fixed : ndarray of shape (n_units,), bool, or None
-        Units that stay in the support.
+        Units that must stay in the support.
     """
 
     of_feature: np.ndarray
@@ -67,8 +68,8 @@ class Units:
     def of_groups(
         cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None
     ) -> Units:
-        """Groups of features, or the features themselves where None; ``fixed`` (n_features,) names
-        those that stay."""
+        """Units for groups of features, or for single features if None; ``fixed`` (n_features,) is
+        the mask of features that must stay."""
         if groups is None:
             return cls(np.arange(n_features), None, fixed)
         codes = np.unique(groups, return_inverse=True)[1]
@@ -80,24 +81,24 @@ class Units:
         return int(self.of_feature.max()) + 1
 
     def features(self, units: np.ndarray) -> np.ndarray:
-        """Features of the units, unit after unit."""
+        """Features of the units, ordered by unit."""
         return units if self.members is None else np.concatenate([self.members[u] for u in units])
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Units that may enter the support, with their columns.
+    """Units that may be added to the support, with their columns.
 
     Attributes
     ----------
     units : ndarray of shape (n_units,), int
-        Their numbers.
+        Indices of the units.
     Z : ndarray of shape (n_samples, n_columns)
-        Standardised columns, unit after unit.
+        Standardised columns, ordered by unit.
     offsets : ndarray of shape (n_units + 1,), int
-        Where each unit's columns begin, and the end.
+        First column of each unit, followed by the number of columns.
     fixed : ndarray of shape (n_units,), bool, or None
-        Units that stay in the support.
+        Units that must stay in the support.
     """
 
     units: np.ndarray
@@ -109,7 +110,7 @@ class Pool:
     def read(
         cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None
     ) -> Pool:
-        """Read the columns of the units ``numbers``, which ascend; of all rows or some."""
+        """Read the columns of the units ``numbers`` (ascending), for all rows or some."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
         if units.members is None:
@@ -125,12 +126,12 @@ class Pool:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """Column after column in memory, (n_columns, n_samples): few are read several times as
-        fast."""
+        """Columns (n_columns, n_samples), each contiguous in memory, which makes reading a few of
+        them several times as fast."""
         return np.ascontiguousarray(self.Z.T)
 
     def square_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Weighted sums of the squares of each column, (n_columns,)."""
+        """Weighted sums (n_columns,) of the squares of each column."""
         if self.Z.size <= _MAX_VALUES:
             return weights @ self._squares
         return np.concatenate(
@@ -145,11 +146,11 @@ class Pool:
         return self.Z * self.Z
 
     def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
-        """Penalty (n_units,) of each unit for coefficients beyond those of the smallest; see
+        """Penalty (n_units,) of each unit for having more coefficients than the smallest unit; see
         :func:`~annealed.learners.objective.base.charges_of`.
 
-        Pieces that are the same in all rows are no coefficients; of those of one feature one is
-        determined by the others.
+        Constant columns do not count as coefficients, and one column of each piecewise-linear
+        feature is determined by the rest.
         """
         if self.single:
             return np.zeros(len(self.units))
@@ -166,7 +167,7 @@ class Pool:
         return len(self.offsets) - 1 == self.Z.shape[1]
 
     def columns_of(self, units: np.ndarray) -> np.ndarray:
-        """Numbers of the units' columns, unit after unit.
+        """Indices of the units' columns, ordered by unit.
 
         Examples
         --------
@@ -185,7 +186,7 @@ class Pool:
         return self.columns[self.columns_of(units)].T
 
     def part(self, units: np.ndarray) -> Pool:
-        """The pool restricted to some of its units."""
+        """Pool restricted to some of its units."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
         Z = np.take(self.Z, self.columns_of(units), axis=1)
         return Pool(
@@ -193,7 +194,7 @@ class Pool:
         )
 
     def joined(self, other: Pool) -> Pool:
-        """The pool with the units of another one behind its own."""
+        """Pool with the units of another pool appended."""
         fixed = (
             None
             if self.fixed is None or other.fixed is None
@@ -205,7 +206,7 @@ class Pool:
         return Pool(np.concatenate([self.units, other.units]), Z, offsets, fixed)
 
     def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Coefficients for a new support: those of the units that stay, zero for the others."""
+        """Coefficients for a new support: unchanged for units that stay, zero for new units."""
         every = np.zeros((self.Z.shape[1], theta.shape[1]))
         every[self.columns_of(old)] = theta
         return every[self.columns_of(new)]
@@ -221,32 +222,33 @@ def swap(
     tol: float = 1e-5,
     hopeful: bool = True,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
-    """Exchange units of the support for others of the pool while that lowers the refitted
-    objective and what units are charged for their coefficients.
+    """Exchange units of the support for units of the pool as long as that lowers the refitted
+    objective plus the penalties of the units.
 
-    Several exchanges that the model predicts to improve it, each with units of its own, are tried
-    at once; if that fails, fewer; finally the ``n_tries`` best ones individually.
+    Several disjoint exchanges with a predicted improvement are tried at once; if that fails, fewer
+    are tried; finally the ``n_tries`` best exchanges are tried individually.
 
     Parameters
     ----------
     problem : SupportProblem
     pool : Pool
     support : ndarray of shape (k,), int
-        Units of the pool.
+        Positions of the support's units in the pool.
     fit : Fit
-        Of the support.
+        Fit of the support.
     n_tries : int, default 10
+        Number of exchanges to try individually.
     tol : float, default 1e-5
-        Of the fits, see :func:`refit`.
+        Tolerance of the fits, see :func:`refit`.
     hopeful : bool, default True
-        False gives a fit up as soon as it will hardly lower the objective.
+        Whether to complete every fit; False abandons a fit that is unlikely to lower the objective.
 
     Returns
     -------
     support : ndarray of shape (k,), int
     fit : Fit
     change : ndarray of shape (k, n_units)
-        Of :func:`exchange_changes` for the two.
+        Result of :func:`exchange_changes` for this support and fit.
     """
     for n_swaps in range(_MAX_SWAPS + 1):
         change = exchange_changes(problem, pool, support, fit)
@@ -273,11 +275,11 @@ def swap(
 def regrow(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit]:
-    """Grow the support by the steepest units of the pool, a few at a time, to twice its size, and
-    cut it back as slowly.
+    """Grow the support to twice its size by the units of the pool with the steepest gradients, a
+    few at a time, and cut it back as slowly.
 
-    It leaves local optima that no single exchange leaves: with many wrong units at once each right
-    one looks useless.
+    This escapes local optima that no single exchange can leave: if many units are wrong, each right
+    unit seems useless.
 
     Returns
     -------
@@ -312,7 +314,7 @@ def regrow(
 def regrown(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit, bool]:
-    """Support and fit after :func:`regrow` and swaps where that pays, and whether it does."""
+    """Support and fit after :func:`regrow` and swaps if these pay off, and whether they do."""
     new_support, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
     charges = pool.charges(problem, fit)
     charge = charges[new_support].sum() - charges[support].sum()
@@ -321,7 +323,7 @@ def regrown(
 
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-    """Standardised columns, of many values a few at a time; of all rows or some."""
+    """Standardised columns for all rows or some; large data are read a few columns at a time."""
     pieces = _pieces(design, features)
     first = design.keep(pieces[0]).matrix()
     if len(pieces) == 1:
@@ -340,19 +342,19 @@ def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> n
 
 
 def _empty(n: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    """An array; of many values column after column, so that :attr:`Pool.columns` is no copy."""
+    """Empty array; a large one is column-major, so that :attr:`Pool.columns` needs no copy."""
     return np.empty((n, n_columns), dtype, order="F" if n * n_columns > _MAX_VALUES else "C")
 
 
 def _pieces(design: Design, numbers: np.ndarray) -> list[np.ndarray]:
-    """Features, or units of them, in parts whose columns are held in memory at a time."""
+    """Split features or units into parts whose columns fit in memory at a time."""
     n_parts = -(-design.n_samples * design.width * len(numbers) // _MAX_VALUES)
     return np.array_split(numbers, max(1, n_parts))
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """All units, on all rows or on some.
+    """All units, on all rows or some.
 
     Attributes
     ----------
@@ -366,11 +368,11 @@ class Candidates:
     rows: np.ndarray | None = None
 
     def read(self, numbers: np.ndarray) -> Pool:
-        """The pool of the units ``numbers``."""
+        """Read the pool of the units ``numbers``."""
         return Pool.read(self.design, self.units, numbers, self.rows)
 
     def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
-        """Units outside the pool that have the largest gradient, from one pass over all columns."""
+        """Units outside the pool with the largest gradients, from one pass over all columns."""
         residual, of_feature = fit.residual, self.units.of_feature
         if self.rows is not None:
             residual = np.zeros((self.design.n_samples, residual.shape[1]))
@@ -391,11 +393,11 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange within the pool, then with the columns of the largest gradient; where annealing has
-    failed, regrow the support.
+    """Exchange within the pool, then with the columns that have the largest gradients; if annealing
+    has failed, regrow the support.
 
-    It has failed where more than a quarter of the units had to be exchanged, or where one was
-    dropped early.
+    Annealing has failed if more than a quarter of the units were exchanged, or if one of the new
+    units was dropped early.
     """
     annealed, k = support, len(support)
     support, fit, _ = swap(problem, pool, support, fit)
@@ -404,7 +406,7 @@ def swap_until_stable(
         improved = False
         if len(pool.units) < len(candidates.units):
             new = candidates.steepest(pool, k, fit)
-            # Among the old units no exchange helps any more; exchanges with the new ones decide
+            # Exchanges among the old units no longer help; exchanges with the new units determine
             # whether to continue.
             positions, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
             improved = not np.array_equal(positions, np.arange(k))
@@ -431,8 +433,8 @@ def proposed(
     start: Coefficients,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Coefficients]:
-    """The same on the candidates' part of the rows: the pool for all rows, which decide afterwards,
-    is the support found and the units that come nearest to one of its."""
+    """Run the exchanges on the candidates' part of the rows. The pool for the final exchanges on
+    all rows is the resulting support and the units that could best replace one of its units."""
     weight = problem.sample_weight[candidates.rows]
     n_rows = None if problem.n_rows is None else problem.n_rows * weight.sum()
     part = replace(
@@ -445,7 +447,7 @@ def proposed(
     ]
     units = np.sort(
         pool.units[np.union1d(selected, near)]
-    )  # columns are read in their order; a pool that grew has another
+    )  # columns are read in ascending order; the order of a pool that grew differs
     decided = replace(candidates, rows=None).read(units)
     return decided, np.searchsorted(units, pool.units[selected]), (fit.theta, fit.intercept)
 
@@ -468,23 +470,23 @@ def exchange(
     fixed: np.ndarray | None = None,
     rounds: int = 10,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Exchange with the recently dropped units, then with those of the largest gradient too, until
-    nothing changes.
+    """Exchange with the recently dropped units, then also with the units that have the largest
+    gradients, until nothing changes.
 
     Parameters
     ----------
     problem : SupportProblem
-        Its loss has a curvature.
+        Problem whose loss has a curvature.
     design : Design
-        All features.
+        Design of all features.
     state : Annealed
         Final state of annealing.
     groups : ndarray of shape (n_features,), int, or None
-        Group of each feature: groups are exchanged as a whole.
+        Group of each feature; groups are exchanged as a whole.
     fixed : ndarray of shape (n_features,), bool, or None, default None
         Features that are never exchanged.
     rounds : int, default 10
-        Maximum number of passes over all columns; 0 for exchanges within the first pool only.
+        Maximum number of passes over all columns; 0 restricts exchanges to the first pool.
 
     Returns
     -------
@@ -512,7 +514,8 @@ def exchange(
 def _around(
     units: Units, state: Annealed, chosen: np.ndarray, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The units that were dropped last and the chosen ones, ascending, and these' coefficients."""
+    """Units that were dropped last and the selected units, ascending, with the coefficients of the
+    latter."""
     dropped_at = np.zeros(len(units), int)
     dropped_at[units.of_feature] = state.dropped_at
     theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(
@@ -524,7 +527,7 @@ def _around(
 def alternatives(
     problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
-    """Features that could replace a selected one at a small cost, by the quadratic model of
+    """Features that could replace a selected feature at a small cost, by the quadratic model of
     exchanges.
 
     A group is represented by its first feature.
@@ -532,7 +535,7 @@ def alternatives(
     Returns
     -------
     dict of int to list of (int, float)
-        For each feature its alternatives and their relative cost, in ascending order.
+        Alternatives of each feature and their relative costs, in ascending order.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
@@ -564,10 +567,10 @@ def alternatives(
 def exchange_changes(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> np.ndarray:
-    """Predicted change of the objective for every exchange of a unit of the support for one of the
-    pool.
+    """Predicted change in the objective for every exchange of a unit of the support for a unit of
+    the pool.
 
-    Adding unit j to the support S moves the others by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j =
+    Adding unit j to the support S moves its coefficients by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j =
     -S_j^-1 g_j and the Schur complement S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1
     beta_i' / 2. One product of support and pool serves all pairs. S holds the intercept too, which
     nothing is exchanged for.
@@ -577,15 +580,15 @@ def exchange_changes(
     problem : SupportProblem
     pool : Pool
     support : ndarray of shape (k,), int
-        Units.
+        Units of the support.
     fit : Fit
-        Of the support.
+        Fit of the support.
 
     Returns
     -------
     ndarray of shape (k, n_units)
-        Negative where the exchange is predicted to lower the objective by more than the additional
-        coefficients are charged; +inf for units of the support.
+        Predicted changes: negative if an exchange lowers the objective by more than the penalty of
+        its additional coefficients; +inf for units of the support.
     """
     Z, offsets, p = pool.Z, pool.offsets, len(fit.theta)
     A1, penalty = fit.A1, problem.penalty_hessian(p)
@@ -596,7 +599,7 @@ def exchange_changes(
         products = (np.column_stack([WA, fit.residual[:, q]]).astype(Z.dtype).T @ Z).astype(
             np.float64
         )
-        # Away from the support a coefficient is 0, and so is the penalty's gradient.
+        # Outside the support a coefficient is 0, and so is the penalty's gradient.
         cross, gradient = products[:-1], products[-1]
         C = inverse @ cross
         curvature = curvatures(pool, hessian_product)
@@ -624,9 +627,9 @@ def exchange_changes(
 
 
 def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
-    """The products Z' W Z within each unit of the pool, (n_columns, widest).
+    """Products Z' W Z (n_columns, widest) within each unit of the pool.
 
-    Unit after unit where these have several columns: each product stays in the cache.
+    Units with several columns are processed one at a time, so that each product stays in the cache.
     """
     Z, offsets = pool.Z, pool.offsets
     if pool.single and isinstance(hessian_product, DiagonalProduct):
@@ -643,15 +646,15 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
 
 
 def ascending(values: np.ndarray) -> np.ndarray:
-    """Order of the values; those that differ by a few roundings, such as those of duplicate
-    columns, are ties and keep their order."""
+    """Ascending order of the values; values that differ by a few roundings, such as those of
+    duplicate columns, are ties and keep their order."""
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
 
 def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
-    """Lists of exchanges (out, in) to try, the largest first: half of the compatible ones predicted
-    to improve, and ever fewer.
+    """Lists of exchanges (out, in) to try: first half of the compatible exchanges with a predicted
+    improvement, then fewer and fewer.
 
     Parameters
     ----------
@@ -695,23 +698,16 @@ def single_changes(
     gradient: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add, for every pair (feature i of the support, single column j of the pool), the model's
-    change of the objective.
+    """Add the predicted change in the objective for every pair of a feature i of the support and a
+    single column j of the pool.
 
-    Adding j moves the support by C_ij g_j / s_j; leaving i out then costs theta_i'^2 / (2
+    Adding j moves the support by C_ij g_j / s_j; removing i then costs theta_i'^2 / (2
     [H^-1]'_ii).
     """
     step = gradient / schur
-    moved = C * step
-    moved += theta[:, None]
-    moved *= moved
-    spread = C * C
-    spread /= schur
-    spread += np.diag(inverse)[:, None]
-    moved /= spread
-    moved -= gradient * step
-    moved *= 0.5
-    out += moved
+    moved = C * step + theta[:, None]
+    spread = C * C / schur + np.diag(inverse)[:, None]
+    out += 0.5 * (moved * moved / spread - gradient * step)
 
 
 def block_changes(
@@ -724,13 +720,13 @@ def block_changes(
     pool_offsets: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """The same for units of several columns: ``offsets`` and ``pool_offsets`` hold where each
-    unit's columns begin, and the end.
+    """Add the predicted changes for units of several columns: ``offsets`` and ``pool_offsets`` hold
+    the first column of each unit, followed by the number of columns.
 
-    ``schur`` (n_columns, widest): rows of the pool units' Schur complements.
+    ``schur`` (n_columns, widest) holds the rows of the pool units' Schur complements.
     """
     starts = np.asarray(offsets)
-    for width in np.unique(np.diff(starts)):  # units of one width are solved together
+    for width in np.unique(np.diff(starts)):  # units of the same width are solved together
         units = np.flatnonzero(np.diff(starts) == width)
         columns = starts[units, None] + np.arange(width)
         coef, blocks = theta[columns], inverse[columns[:, :, None], columns[:, None, :]]

@@ -1,17 +1,17 @@
-"""The search of forward-backward greedy selection, for every model that can gain and lose units
-(Liu et al., 2014, Algorithm 1)."""
+"""Forward-backward greedy search (Liu et al., 2014, Algorithm 1) for any model to which units can
+be added and from which they can be removed."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-# Gains below this share of the objective are rounding: no backward step follows them
+# Relative gains below this are rounding; no backward step follows them
 _NEGLIGIBLE = 1e-10
 
 
 class Step(NamedTuple):
-    """One line of a path: which feature (or group) entered or left, and what that made of the
+    """Step of a path: the feature (or group) that was added or removed, and the resulting
     objective."""
 
     action: str
@@ -21,22 +21,22 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """Model interface of the search; it is refitted whenever a unit (feature or group) enters or
-    leaves."""
+    """Model interface of the search; the model is refitted whenever a unit (feature or group) is
+    added or removed."""
 
     @property
     def value(self) -> float:
-        """The objective, refitted."""
+        """Objective after refitting."""
 
     def charges(self) -> np.ndarray:
-        """Penalty (n_units,) of each unit for coefficients beyond those of the smallest."""
+        """Penalty (n_units,) of each unit for having more coefficients than the smallest unit."""
 
     def strengths(self) -> np.ndarray:
         """Strength of the gradient of each unit (n_units,)."""
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """How much each candidate (mask over the units) alone would lower the objective, all others
-        held; 0 elsewhere."""
+        """Decrease in the objective that each candidate (mask over the units) alone would give,
+        with all other units fixed; 0 elsewhere."""
 
     def add(self, unit: int) -> None:
         """Add a unit."""
@@ -45,7 +45,7 @@ class GreedyModel(Protocol):
         """Remove a unit."""
 
     def value_without(self, unit: int) -> float:
-        """Objective with the coefficients of a unit at zero and all others held."""
+        """Objective with the coefficients of a unit set to zero and all others fixed."""
 
 
 def greedy_search(
@@ -58,32 +58,32 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """Add the best unit, refit, and remove units worth less than half the last one. The worth of a
-    unit is its decrease of the objective less its charge.
+    """Repeatedly add the best unit, refit, and remove units worth less than half the last one. The
+    worth of a unit is its decrease in the objective minus its penalty.
 
-    The objective at each size falls from one visit to the next, so that the search ends.
+    The objective at each size decreases from one visit to the next, so that the search ends.
 
     Parameters
     ----------
     model : GreedyModel
-        Without units; it holds the chosen ones afterwards.
+        Model without units; afterwards it holds the selected units.
     size : int
-        End with that many units.
+        Number of units to select.
     criterion : {"gradient", "objective"}
-        Criterion of the best unit: the largest gradient (FoBa-gdt), or the largest decrease when it
-        alone is fitted (FoBa-obj).
+        Criterion for the best unit: the largest gradient (FoBa-gdt), or the largest decrease when
+        it alone is fitted (FoBa-obj).
     delta, epsilon : float or None
-        Stop when no unit lowers the objective by ``delta`` ("objective"), or has a gradient of
-        ``epsilon`` ("gradient").
+        Thresholds: stop when no unit lowers the objective by ``delta`` ("objective"), or has a
+        gradient of ``epsilon`` ("gradient").
     backward : bool
-        False leaves the backward steps out: orthogonal matching pursuit.
+        Whether to take backward steps; False gives orthogonal matching pursuit.
     fixed : sequence of int, default ()
-        Units that enter first and stay; at most ``size``.
+        Units that are always selected, at most ``size``.
 
     Returns
     -------
     chosen : list of int
-        In the order in which they entered.
+        Selected units, in the order in which they were added.
     path : list of Step
     """
     chosen: list[int] = []
@@ -111,10 +111,10 @@ def greedy_search(
             entering = int(decrease.argmax())
             if delta is not None and decrease[entering] < delta:
                 break
-        if strength[entering] == 0.0:  # only constant columns, or none, are left
+        if strength[entering] == 0.0:  # only constant columns, or none, remain
             break
         enter(entering)
-        charges = np.minimum(charges, model.charges())  # falls only, so that the search ends
+        charges = np.minimum(charges, model.charges())  # non-increasing, so that the search ends
         while backward and len(chosen) > 1 and gains[len(chosen)] > _NEGLIGIBLE * abs(model.value):
             worse = (
                 np.array(

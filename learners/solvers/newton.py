@@ -1,7 +1,7 @@
 """Fits on few columns: Newton's method on a support.
 
-Ridge penalties are written as in :class:`Prior`, ``shrinkage * ||theta||^2`` without a half,
-everywhere below the estimators.
+Below the estimators, ridge penalties are written as in :class:`Prior`: ``shrinkage * ||theta||^2``,
+without a factor of one half.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from scipy.optimize import minimize
 from ..objective.base import HessianProduct, Loss, effective_rows
 from ..objective.priors import Prior
 
-_MIN_CURVATURE = 1e-12  # below which an intercept has none to fit it by
+_MIN_CURVATURE = 1e-12  # curvature below which an intercept cannot be fitted
 # A fit is abandoned if this multiple of the predicted gain of a Newton step does not bring it below
 # the limit: a choice
 _MAX_PREDICTED_GAIN_RATIO = 2.0
-_ROUNDING = 1e-15  # of the gradient, as a share of the sum of its parts
-SHRINKAGE = 5e-5  # a choice: keeps separable data finite; the same for every comparison of supports
+_ROUNDING = 1e-15  # rounding error of the gradient, relative to the sum of its terms
+SHRINKAGE = 5e-5  # keeps fits to separable data finite; used to compare supports: a choice
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class SupportProblem:
     fit_intercept : bool
     prior : Prior or None
     width, n_knots : int
-        Of the design the columns come from.
+        Numbers of columns per feature and of knots of the design.
     shrinkage : float
-        Added to that of the prior.
+        Ridge penalty, added to that of the prior.
     offset : ndarray of shape (n_samples, n_outputs) or None
-        Scores that stay fixed, added to those of the columns.
+        Fixed scores, added to those of the columns.
     n_rows : float or None
-        Number of rows, with copies; None: the effective number by the weights.
+        Number of rows including copies; None means the effective number given by the weights.
     """
 
     y: np.ndarray
@@ -65,7 +65,7 @@ class SupportProblem:
         return theta.reshape(-1, self.width, theta.shape[1])
 
     def penalty(self, theta: np.ndarray) -> float:
-        """Ridge and prior."""
+        """Value of the ridge penalty and the prior."""
         value = self.shrinkage * float(np.vdot(theta, theta))
         return (
             value
@@ -85,7 +85,7 @@ class SupportProblem:
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
-            # A view; in a third of the time of ``flat``
+            # A view, which takes a third of the time of ``flat``
             H.ravel()[: n_columns * (size + 1) : size + 1] = 2.0 * self.shrinkage
         else:
             curvature = 2.0 * self.shrinkage * np.eye(self.width) + self.prior.curvature(
@@ -95,8 +95,8 @@ class SupportProblem:
         return H
 
     def with_intercept(self, A: np.ndarray) -> np.ndarray:
-        """The columns in double precision and, where an intercept is fitted, one of ones behind
-        them; sparse where ``A`` is."""
+        """Columns in double precision, followed by a column of ones if an intercept is fitted;
+        sparse if ``A`` is."""
         if sp.issparse(A):
             return sp.hstack(
                 [A, np.ones((A.shape[0], int(self.fit_intercept)))], format="csr", dtype=np.float64
@@ -106,7 +106,7 @@ class SupportProblem:
         return A1.T
 
     def charges(self, sizes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Penalties of units of ``sizes`` coefficients, see :meth:`.Loss.charges`."""
+        """Penalties of units with ``sizes`` coefficients, see :meth:`.Loss.charges`."""
         scores = scores if self.offset is None else scores + self.offset
         n_rows = effective_rows(self.sample_weight) if self.n_rows is None else self.n_rows
         return self.loss.charges(sizes, self.y, scores, self.sample_weight, n_rows)
@@ -128,22 +128,22 @@ class SupportProblem:
 
 @dataclass
 class Fit:
-    """A refitted support.
+    """Result of fitting a support.
 
     Attributes
     ----------
     theta : ndarray of shape (p, n_outputs)
     intercept : ndarray of shape (n_outputs,)
     value : float
-        The objective.
+        Value of the objective.
     residual : ndarray of shape (n_samples, n_outputs)
         Gradient of the loss over the scores.
     hessian_products : list of functions
-        For each output the product A -> W A with the loss' Hessian over the scores.
+        Product A -> W A of each output with the loss's Hessian over the scores.
     A1 : ndarray of shape (n_samples, p or p + 1)
         Columns of the support, see :meth:`SupportProblem.with_intercept`.
     scores : ndarray of shape (n_samples, n_outputs)
-        Without the problem's offset.
+        Scores without the problem's offset.
     """
 
     theta: np.ndarray
@@ -167,30 +167,30 @@ def refit(
     until_stationary: bool = False,
     limit: float = np.inf,
 ) -> Fit:
-    """Newton's method with step halving, in double precision.
+    """Fit a support by Newton's method with step halving, in double precision.
 
     Parameters
     ----------
     problem : SupportProblem
-        Its loss has a curvature.
+        Problem whose loss has a curvature.
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     theta : ndarray of shape (p, n_outputs)
-        Where to start.
+        Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
-        Where to start; it stays where the problem has no intercept to fit.
+        Initial intercept; it is not changed if the problem fits none.
     n_iter : int, default 30
-        Most steps.
+        Maximum number of steps.
     tol : float, default 1e-5
-        Ends where a step gains less than this share of the objective.
+        Relative gain of a step below which the steps end.
     joint : bool, default False
-        Use the Hessian of all outputs together: fewer steps, each as expensive as the square of
-        their number.
+        Whether to use the Hessian of all outputs together: there are fewer steps, but the cost of
+        each grows with the square of the number of outputs.
     until_stationary : bool, default False
-        Continue until the gradient is zero up to rounding, so that the result does not depend on
-        the start.
+        Whether to continue until the gradient is zero up to rounding, so that the result does not
+        depend on the start.
     limit : float, default infinity
-        Stop if the objective is unlikely to fall below it.
+        Value at which to stop if the objective is unlikely to fall below it.
 
     Returns
     -------
@@ -214,8 +214,7 @@ def refit(
                 ]
             ).T
         expected = 0.5 * float(np.vdot(gradient, direction))
-        # The last steps gain less than rounding, which is that of the scores, and still make theta
-        # exact.
+        # The last steps gain less than the rounding of the scores, but still make theta exact.
         rounding = (
             1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if until_stationary else 0.0
         )
@@ -260,13 +259,13 @@ def hessian(
     H = H.toarray() if sp.issparse(H) else H
     H += penalty
     if problem.fit_intercept and H[-1, -1] <= _MIN_CURVATURE:
-        H[-1, -1] = 1.0  # it stays where it is
+        H[-1, -1] = 1.0  # the intercept does not change
     return H
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and intercept at the minimum of the quadratic model around the fit of another
-    support."""
+    """Coefficients and intercept at the minimum of the quadratic model around the fit of a
+    different support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):
@@ -283,16 +282,16 @@ def _joint_direction(
     curvature = problem.loss.row_hessians(problem.y, scores + offset, problem.sample_weight)
     direction = (inverse_hessian(problem, A1, curvature) @ gradient.ravel()).reshape(gradient.shape)
     if problem.fit_intercept and problem.loss.redundant_outputs:
-        # A constant added to all intercepts changes nothing: it stays
+        # A constant added to all intercepts changes nothing, so it is kept
         direction[-1] -= direction[-1].mean()
     return direction
 
 
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from those of the
-    rows (n, q, q).
+    """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from the Hessians
+    (n, q, q) of the rows.
 
-    ``A1`` is what :meth:`SupportProblem.with_intercept` makes of the columns.
+    ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
     """
     q, p = curvature.shape[1], A1.shape[1]
     penalty = problem.penalty_hessian(p - problem.fit_intercept)
@@ -309,8 +308,8 @@ def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarr
 
 
 def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """H^-1 b of a positive definite H, b (p,) or (p, m): ten times as fast as numpy's solver for
-    small systems."""
+    """Solution H^-1 b for a positive definite H and b (p,) or (p, m); ten times as fast as numpy's
+    solver for small systems."""
     if len(b):
         _, solution, failed = dposv(H, b)
         if not failed:
@@ -326,7 +325,7 @@ def bounded_fit(
     bounds: tuple[np.ndarray, ...],
     basis: np.ndarray | None = None,
 ) -> Fit:
-    """Fit of one output whose coefficients, or their factors, have bounds, by L-BFGS-B.
+    """Fit one output whose coefficients, or the factors of the basis, have bounds, by L-BFGS-B.
 
     Parameters
     ----------
@@ -334,13 +333,14 @@ def bounded_fit(
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     theta : ndarray of shape (p, 1)
-        Where to start.
+        Initial coefficients.
     intercept : ndarray of shape (1,)
+        Initial intercept.
     bounds : (ndarray, ndarray)
-        Smallest and largest coefficients, p values each.
+        Lower and upper bounds, p values each.
     basis : ndarray of shape (p, p) or None, default None
-        The coefficients are this times the factors that have the bounds; None: the factors
-        themselves.
+        Matrix that maps the bounded factors to the coefficients; None if the coefficients
+        themselves are bounded.
 
     Returns
     -------
@@ -370,7 +370,7 @@ def bounded_fit(
 
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
-    """The fit at given coefficients."""
+    """Fit evaluated at given coefficients."""
     A1 = problem.with_intercept(A)
     scores = A1[:, : len(theta)] @ theta + intercept
     return Fit(theta, intercept, *problem.second_order(scores, theta), A1, scores)

@@ -1,13 +1,11 @@
-"""A longer search for the best support with noisy labels.
+"""Longer search for the best support with noisy labels.
 
-With wrong labels the objective has many local minima that no single exchange leaves. Here weak
-features are taken out several at a time and others grown back, in rounds, among the nearest
-neighbours of the chosen ones. The search judges by labels flipped with probability 0.1 (less where
-a class is rare), more than most data have: a smaller rate lets a few rows decide, and the lowest
-objective then belongs to a wrong support more often.
+With wrong labels the objective has many local minima that no single exchange can leave. In rounds,
+this search removes several weak features and adds features from the nearest neighbours of the
+selected ones. It assumes labels flipped with probability 0.1 (less if a class is rare), more than
+in most data: with a smaller rate a few rows dominate, and the lowest objective more often belongs
+to a wrong support.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,8 +14,8 @@ from ..objective.losses import FlippedLogisticLoss
 from .exchanges import Pool, curvatures, swap
 from .newton import Fit, SupportProblem, fit_at, predicted, refit
 
-# Choices by detection on the simulated data of Barbu et al. (2017), one label in ten drawn at
-# random, not on the tables' draws.
+# Chosen by the detection rate on the simulated data of Barbu et al. (2017) with one label in ten
+# drawn at random; the draws differ from those of the tables.
 _MORE_FLIPS, _MAX_FLIPS = 5.0, 0.1  # times the share that the fit assumes, and at most
 _RIDGE = 1e-4
 _SEED = 0
@@ -29,18 +27,9 @@ _TRIES = 3  # exchanges that are tried each alone
 _PATIENCE = 3
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How a search goes: noise in nats, differences of the objective times the rows."""
-
-    rounds: int
-    pool: int
-    slack: float  # nats, at most, that a round may lose
-    remove_weak: bool  # remove weak features, else random ones
-
-
-_PLAN_FEW = _Plan(rounds=20, pool=400, slack=0.5, remove_weak=True)
-_PLAN_MANY = _Plan(rounds=12, pool=1000, slack=1.0, remove_weak=False)
+# Rounds, features of the pool and maximum loss of a round, in nats (differences of the objective
+# times the rows), for few features (weak ones are removed) and for many (random ones are)
+_PLAN_FEW, _PLAN_MANY = (20, 400, 0.5), (12, 1000, 1.0)
 
 
 def search(
@@ -53,36 +42,37 @@ def search(
     flip: float,
     fixed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Search for a support of a lower objective of flipped labels.
+    """Search for a support with a lower objective, assuming flipped labels.
 
     Parameters
     ----------
     design : Design
-        All features, linear responses.
+        Design of all features, with linear responses.
     y : ndarray of shape (n_samples, 1)
-        -1 and +1.
+        Labels -1 and +1.
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     kept : ndarray of int, ascending
-        Where to start.
+        Initial support.
     n_rows : float
         Sum of the row weights.
     flip : float
-        Share of flipped labels that the fit assumes; the search assumes five times as many, which
-        for classes of equal size is 0.1.
+        Fraction of flipped labels that the fit assumes; the search assumes five times as many,
+        which is 0.1 for classes of equal size.
     fixed : ndarray of shape (n_features,), bool, or None, default None
-        Features that stay.
+        Features that must stay in the support.
 
     Returns
     -------
     ndarray of int, ascending
-        The best support found; ``kept`` where none is better.
+        Best support; ``kept`` if no other is better.
     """
-    plan = _PLAN_FEW if len(kept) <= _FEW_FEATURES else _PLAN_MANY
+    few = len(kept) <= _FEW_FEATURES
+    n_rounds, n_pool, slack = _PLAN_FEW if few else _PLAN_MANY
     problem = SupportProblem(
         y, FlippedLogisticLoss(min(_MORE_FLIPS * flip, _MAX_FLIPS)), sample_weight, shrinkage=_RIDGE
     )
-    pool = _neighbours(design, y, sample_weight, kept, plan.pool, fixed)
+    pool = _neighbours(design, y, sample_weight, kept, n_pool, fixed)
     support = np.flatnonzero(np.isin(pool.units, kept))
     fit = refit(
         problem, pool.matrix_of(support), np.zeros((len(kept), 1)), np.zeros(1), tol=_TOLERANCE
@@ -91,9 +81,9 @@ def search(
         problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False
     )
     unmoved, rng = 0, np.random.default_rng(_SEED)
-    # A small pool has few other supports.
-    for _ in range(min(plan.rounds, len(pool.units) // len(kept))):
-        grown = _regrown(problem, pool, *current, n_rows, rng, plan.remove_weak)
+    # A small pool offers few other supports.
+    for _ in range(min(n_rounds, len(pool.units) // len(kept))):
+        grown = _regrown(problem, pool, *current, n_rows, rng, few)
         unmoved = unmoved + 1 if set(grown[0].tolist()) == set(current[0].tolist()) else 0
         if unmoved == _PATIENCE:
             break
@@ -102,7 +92,7 @@ def search(
         new = swap(problem, pool, *grown, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False)
         if new[1].value < best[1].value:
             best = new
-        if (new[1].value - current[1].value) * n_rows < plan.slack * rng.random():
+        if (new[1].value - current[1].value) * n_rows < slack * rng.random():
             current = new
     return np.sort(pool.units[best[0]])
 
@@ -115,9 +105,9 @@ def _neighbours(
     n_pool: int,
     fixed: np.ndarray | None,
 ) -> Pool:
-    """The pool of the features most correlated with each of ``kept``, and these, by strength.
+    """Pool of ``kept`` and the features most correlated with each of them, sorted by strength.
 
-    The noise of the rounds depends on the content of a column, not on its position.
+    The noise of the rounds then depends on the content of a column, not on its position.
     """
     A = design.keep(kept).matrix().astype(np.float64)
     correlation = np.abs(design.gradient(A * sample_weight[:, None])[:, 0])
@@ -144,7 +134,7 @@ def _regrown(
     rng: np.random.Generator,
     remove_weak: bool,
 ) -> tuple[np.ndarray, Fit]:
-    """Take features out, and grow back as many, one at a time."""
+    """Remove features, and add the same number one at a time."""
     k = len(support)
     free = np.arange(k) if pool.fixed is None else np.flatnonzero(~pool.fixed[support])
     if remove_weak:
@@ -165,6 +155,6 @@ def _regrown(
         gain[support] = -np.inf
         support = np.append(support, np.argmax(gain))
         A = pool.matrix_of(support)
-        # One Newton step: the next column soon moves all others
+        # One Newton step is enough, since the next column will change all coefficients
         fit = fit_at(problem, A, *predicted(problem, A, fit))
     return support, fit

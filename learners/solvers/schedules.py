@@ -10,12 +10,12 @@ import numpy as np
 from ..sklearn_bases import BaseEstimator
 
 Counts = Callable[[int, int, int], np.ndarray]
-N_STEPS = 100  # by default
+N_STEPS = 100  # default
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)), e = 1..E: eq. (3) of Barbu et al. (2017);
-    k is reached at e = E / 2.
+    """Schedule M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)), e = 1..E: eq. (3) of Barbu et al.
+    (2017); k is reached at e = E / 2.
 
     Examples
     --------
@@ -28,15 +28,15 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): another curve, to which
-    its mu belongs."""
+    """Schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): a different
+    curve, with its own scale of mu."""
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
 
 
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E): for mu = 1 it reaches k at e = E / 2, for
-    larger mu sooner."""
+    """Schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E): it reaches k at e = E / 2 for
+    mu = 1, and sooner for larger mu."""
     e = np.arange(1, n_steps + 1)
     return _whole(
         np.maximum(k, n_features * (max(k, 1) / n_features) ** (2.0 * mu * e / n_steps)),
@@ -46,7 +46,7 @@ def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def linear(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Falls on a straight line from M to k at e = E / (2 max(mu, 1))."""
+    """Schedule that decreases linearly from M to k at e = E / (2 max(mu, 1))."""
     e = np.arange(1, n_steps + 1)
     return _whole(
         k + (n_features - k) * np.maximum(0.0, 1.0 - 2.0 * e * max(mu, 1.0) / n_steps),
@@ -57,7 +57,7 @@ def linear(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 def _whole(left: np.ndarray, n_features: int, k: int) -> np.ndarray:
     counts = np.clip(np.floor(left + 1e-9).astype(np.int64), k, n_features)
-    counts[-1] = k  # whatever the parameters, the last step leaves exactly k
+    counts[-1] = k  # for any parameters, exactly k features remain after the last step
     return np.minimum.accumulate(counts)
 
 
@@ -72,23 +72,23 @@ SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
 class Schedule(BaseEstimator):
     """Schedule of annealing: the number of features after each step.
 
-    An object, so that its speed can be searched (``schedule__mu``).
+    As an object it allows a search over its speed (``schedule__mu``).
 
     Parameters
     ----------
     kind : {"inverse", "inverse_arxiv", "exponential", "linear"}, default "inverse"
-        "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k at half of the steps;
-        "inverse_arxiv" is eq. (3) of Barbu et al. (2014) [2]_, another curve; "exponential" drops
-        the same fraction in each step; "linear" drops the same number.
+        Form of the schedule: "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k after
+        half of the steps; "inverse_arxiv" is eq. (3) of Barbu et al. (2014) [2]_, a different
+        curve; "exponential" drops the same fraction in each step; "linear" drops the same number.
     mu : float or "auto", default "auto"
         Speed, at least 0. A larger value drops more features in the first steps: the fit is faster,
-        but drops features before their coefficients have settled. With 0 "inverse" falls on a
-        straight line. "auto" is the default of the estimator: 100 for classification and ranking,
-        30 for regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 where the object
-        is called by itself.
+        but drops features before their coefficients have settled. With 0 "inverse" decreases
+        linearly. "auto" is the default of the estimator: 100 for classification and ranking, 30 for
+        regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 if the object is called
+        directly.
     n_steps : int, default 100
-        E, at least 1: steps of the FSA estimators. More steps drop fewer features at a time and
-        take longer.
+        Number E of steps of the FSA estimators, at least 1. More steps drop fewer features at a
+        time and take longer.
 
     References
     ----------
@@ -111,26 +111,26 @@ class Schedule(BaseEstimator):
         self.n_steps = n_steps
 
     def __call__(self, n_features: int, k: int, n_steps: int) -> np.ndarray:
-        """Return the number of features left after each step.
+        """Return the number of features that remain after each step.
 
         Parameters
         ----------
         n_features : int
-            M, before the first step.
+            Number M of features before the first step.
         k : int
-            After the last step.
+            Number of features after the last step.
         n_steps : int
-            E.
+            Number E of steps.
 
         Returns
         -------
         ndarray of shape (n_steps,), int
-            Never rising.
+            Non-increasing numbers of features.
 
         Raises
         ------
         ValueError
-            For an unknown kind or a mu out of range.
+            If the kind is unknown or mu is out of range.
         """
         if not isinstance(self.kind, str) or self.kind not in SCHEDULES:
             raise ValueError(
@@ -150,13 +150,13 @@ class Schedule(BaseEstimator):
 
 
 def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
-    """The schedule as a function of (n_features, k, n_steps).
+    """Convert a schedule to a function of (n_features, k, n_steps).
 
     Parameters
     ----------
     schedule : str, Schedule or function
     mu : float, default 100.0
-        Speed of a schedule that is given by its name, or whose own is "auto".
+        Speed of a schedule that is given by name, or whose own speed is "auto".
 
     Returns
     -------
@@ -165,7 +165,7 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     Raises
     ------
     ValueError
-        If it is none of these, or a parameter is out of range.
+        If the schedule is of another type, or a parameter is out of range.
     """
     if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule
@@ -180,19 +180,19 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
-    """Number of features left after each step, checked: a custom function may give anything.
+    """Number of features that remain after each step, validated in case of a custom function.
 
     Raises
     ------
     ValueError
-        If the counts rise, leave the range k..n_features or do not end at k.
+        If the counts increase, leave the range k..n_features or do not end at k.
     """
     counts = np.asarray(schedule(n_features, k, n_steps))
     whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"
     if not whole or counts[0] > n_features or counts[-1] != k or (np.diff(counts) > 0).any():
         raise ValueError(
-            f"schedule={schedule!r} gave {_ends(counts)}; "
-            f"expected integers that fall from at most {n_features} to {k}"
+            f"schedule={schedule!r} returned {_ends(counts)}; "
+            f"expected integers that decrease from at most {n_features} to {k}"
         )
     return counts
 

@@ -1,5 +1,5 @@
-"""Step sizes: one over a bound on the curvature of the mean loss along the columns at hand, and the
-step of the intercept.
+"""Step sizes: the inverse of a bound on the curvature of the mean loss along the current columns,
+and the step size of the intercept.
 
 The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda
 the largest eigenvalue of the weighted covariance of the standardised columns. Power iteration
@@ -13,31 +13,31 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 
-# A choice: ten power iterations from the gradient end within a few percent of the eigenvalue
+# Ten power iterations from the gradient come within a few percent of the eigenvalue: a choice
 SLACK = 1.1
 
 
 def largest_eigenvalue(
     design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10
 ) -> float:
-    """Largest eigenvalue of the weighted covariance of the standardised columns, by power
-    iteration, from below.
+    """Lower estimate of the largest eigenvalue of the weighted covariance of the standardised
+    columns, by power iteration.
 
     Parameters
     ----------
     design : Design
     sample_weight : ndarray of shape (n_samples,)
-        Sums to one.
+        Weights that sum to one.
     direction : ndarray of shape (n_features, width, 1)
-        Where the iteration starts. A gradient is a good start: it has the directions that the fit
-        will move in, and does not depend on the order of the columns.
+        Initial vector. A gradient is suitable: it contains the directions in which the fit will
+        move, and does not depend on the order of the columns.
     n_iter : int, default 10
-        Products with the covariance, each one read of the data.
+        Number of products with the covariance; each reads the data once.
 
     Returns
     -------
     float
-        0 where ``direction`` is 0.
+        Eigenvalue; 0 if ``direction`` is 0.
     """
     value = 0.0
     for _ in range(n_iter):
@@ -57,17 +57,17 @@ def safe_step(
     slack: float = SLACK,
     penalty: float = 0.0,
 ) -> float:
-    """One over a bound on the curvature of mean loss plus penalty: plain gradient steps never go
-    uphill.
+    """Inverse of a bound on the curvature of mean loss plus penalty, with which plain gradient
+    steps never increase the objective.
 
     Parameters
     ----------
     design, sample_weight, direction
         See :func:`largest_eigenvalue`.
     loss : Loss
-        With a finite ``max_curvature``.
+        Loss with a finite ``max_curvature``.
     slack : float
-        Factor on the estimated curvature.
+        Factor of the estimated curvature.
     penalty : float
         Largest curvature of the penalty.
     """
@@ -80,8 +80,7 @@ def safe_step(
 def start_direction(
     design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray
 ) -> np.ndarray:
-    """Gradient over the coefficients of the first output where all of them are 0: the direction for
-    :func:`safe_step`."""
+    """Gradient of the first output at zero coefficients: the direction for :func:`safe_step`."""
     return design.gradient(loss.gradient(y, np.zeros(y.shape) + intercept, sample_weight)[:, :1])
 
 
@@ -98,10 +97,10 @@ def annealing_step(
     loss : Loss
     sample_weight : ndarray of shape (n_samples,)
     step : float or None
-        Instead of the default of a loss that has one. The others take the Lipschitz step: they
-        diverge where a step overshoots.
+        Step size that replaces the default of a loss that has one. Losses without a default use the
+        Lipschitz step, since they diverge if a step overshoots.
     bound : ndarray of shape (n_samples, n_outputs) or None
-        ``loss.curvature_bound(y)``, where rows differ.
+        Value of ``loss.curvature_bound(y)`` if the bounds of rows differ.
 
     Raises
     ------
@@ -119,8 +118,8 @@ def annealing_step(
     )
 
     def rate(design: Design, coef: np.ndarray) -> float:
-        # It starts from the coefficients, and three power iterations do: steps stay stable up to
-        # twice the length, with momentum up to nearly four times.
+        # Three power iterations from the coefficients are enough: steps are stable up to twice the
+        # length, with momentum up to nearly four times.
         direction = np.ascontiguousarray(coef[:, :, :1])
         return 1.0 / max(
             SLACK * curvature * largest_eigenvalue(design, weight, direction, n_iter=3), 1e-12

@@ -1,4 +1,4 @@
-"""Matrices generated in batches of rows, once for each pass."""
+"""Matrices generated in batches of rows, once per pass."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .matrix import Source, float_dtype
 
 
 class BatchSource(Source):
-    """A matrix made of batches of rows, which each pass reads once in order.
+    """Matrix made of batches of rows, which each pass reads once, in order.
 
     Parameters
     ----------
     batches : function
-        Returns an iterable of (X, y) or (X, y, weight), the same each time: dense numbers or a data
-        frame of them (rows, n_features), and a target and a weight for each row.
+        Function that returns the same iterable of (X, y) or (X, y, weight) on each call: dense
+        numbers or a numeric data frame (rows, n_features), with a target and a weight for each row.
 
     Attributes
     ----------
     target, weight : ndarray of shape (n_samples,)
-        Those of all batches, in memory; ``weight`` is None where no batch has one.
+        Targets and weights of all batches, in memory; ``weight`` is None if no batch has weights.
 
     Raises
     ------
     ValueError
-        For invalid batches and for inconsistent columns; when read, also for batches that differ
-        from those of the first pass.
+        If a batch is not valid or has different columns or, when read, differs from that of the
+        first pass.
     """
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:

@@ -19,7 +19,7 @@ BLOCK_BYTES = 64 << 20
 
 
 class DaskMatrix(OutOfCoreMatrix):
-    """A Dask array, a numeric data frame or a file, with the interface of a matrix.
+    """Dask array, numeric data frame or file with the interface of a matrix.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
-        Numbers (n_samples, n_features), chunked in any way. A file of :func:`on_disk` is read by
-        the workers, which need access to it under the same path; its limits apply unless others are
+        Numbers (n_samples, n_features), with any chunks. A file of :func:`on_disk` is read by the
+        workers, which need access to it under the same path; its limits apply unless others are
         given.
     memory_limit : int, str or None, default None
-        Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; half a GiB
-        where None. The remaining columns come to the client once they fit into half of it. The
-        result does not depend on it, to rounding.
+        Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; None means
+        half a GiB. The remaining columns are sent to the client once they fit into half of it. The
+        result does not depend on the limit, up to rounding.
     subsample : float, default 1.0
         Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the
         workers: random rows of chunks, redrawn for each step by the estimator's ``random_state``.
@@ -103,12 +103,12 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     Returns
     -------
     DaskMatrix
-        The matrix (n_samples, n_features) with its limits.
+        Matrix (n_samples, n_features) with its limits.
 
     Raises
     ------
     TypeError
-        For anything else, and for sparse files.
+        If X is of another type, or a sparse file.
     ValueError
         For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
         arrays that are not 2-D.

@@ -87,27 +87,30 @@ def on_disk(
     Parameters
     ----------
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
-        Paths end in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``; or are folders of
-        ``.parquet`` files, also nested, which form one table in the order of their names; or
-        folders written by :func:`write_csr`. Parquet also by URL, such as ``s3://bucket/big``.
+        File or open array. A path ends in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``,
+        or is a folder of ``.parquet`` files (possibly nested), which form one table in the order of
+        their names, or a folder written by :func:`write_csr`. Parquet files may also be given by
+        URL, such as ``s3://bucket/big``.
     batches : function or None, default None
-        Instead of ``data``: returns an iterable of (X, y) or (X, y, weight), arrays or data frames
-        of some rows; called for each pass over the data, and always of the same batches.
+        Function that replaces ``data``: it returns an iterable of (X, y) or (X, y, weight), arrays
+        or data frames of some rows. It is called for each pass over the data and must always return
+        the same batches.
     name : str or None, default None
-        The array's name in an HDF5 file or a Zarr group; not needed if there is only one.
+        Name of the array in an HDF5 file or a Zarr group; not needed if there is only one.
     columns : list of str or None, default None
         Columns of a Parquet table; by default all stored columns except the target and the weight.
         Folder names such as ``year=2024`` are columns that can be requested.
     target, weight : str or None, default None
-        Columns of a Parquet table that become the attributes ``target`` and ``weight``, in memory:
-        ``fit(source, source.target, sample_weight=source.weight)``. Batches have them anyway.
+        Columns of a Parquet table that are read into memory as the attributes ``target`` and
+        ``weight``: ``fit(source, source.target, sample_weight=source.weight)``. Batches always have
+        these attributes.
     filters : list or None, default None
-        Rows of a Parquet table, as pyarrow's filters: ``[("year", ">=", 2024), ("x", "<", 5)]``.
-        Files and row groups without matching rows are not read.
+        Filters of pyarrow that select rows of a Parquet table, such as ``[("year", ">=", 2024),
+        ("x", "<", 5)]``. Files and row groups without matching rows are not read.
     memory_limit : int, str or None, default None
-        Bytes of memory that a fit may use, such as 2000000000 or "2GB"; 2 GiB where None. The
-        remaining columns stay in memory once they fit into half of it. The result does not depend
-        on it, to rounding.
+        Bytes of memory that a fit may use, such as 2000000000 or "2GB"; None means 2 GiB. The
+        remaining columns are kept in memory once they fit into half of it. The result does not
+        depend on the limit, up to rounding.
     subsample : float, default 1.0
         Fraction of the rows, in (0, 1], that a step reads while the remaining columns do not fit
         into memory: random blocks of rows, redrawn for each step by the estimator's
@@ -116,14 +119,14 @@ def on_disk(
     Returns
     -------
     Source
-        A matrix of shape (n_samples, n_features); ``source[rows]`` are some of its rows,
-        ``source[rows, columns]`` the numbers.
+        Matrix of shape (n_samples, n_features); ``source[rows]`` is a matrix of some of its rows,
+        ``source[rows, columns]`` an array of numbers.
 
     Raises
     ------
     ValueError
-        For unknown or damaged files, arrays that are not 2-D, columns that are not numeric and
-        limits out of range.
+        If a file is damaged or of unknown kind, an array is not two-dimensional, a column is not
+        numeric, or a limit is out of range.
     FileNotFoundError
     ModuleNotFoundError
         If the package that reads such files is not installed.

@@ -40,7 +40,7 @@ def parse_bytes(limit: int | str) -> int:
     Raises
     ------
     ValueError
-        For invalid limits, and below 1.
+        If the limit is not valid, or below 1.
 
     Examples
     --------
@@ -119,9 +119,9 @@ class OutOfCoreMatrix:
         Parameters
         ----------
         memory_limit : int, str or None
-            Bytes, or words such as "2GB".
+            Bytes, or text such as "2GB".
         subsample : float
-            In (0, 1].
+            Fraction of the rows that a step reads, in (0, 1].
 
         Returns
         -------
@@ -130,7 +130,7 @@ class OutOfCoreMatrix:
         Raises
         ------
         ValueError
-            For values out of range.
+            If a value is out of range.
         """
         if not isinstance(subsample, Real) or isinstance(subsample, bool) or not 0 < subsample <= 1:
             raise ValueError(f"subsample={subsample!r} is not valid; expected a number in (0, 1]")

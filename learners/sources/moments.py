@@ -47,7 +47,7 @@ class Moments:
 
     @classmethod
     def empty(cls, p: int) -> Self:
-        """Moments of no rows."""
+        """Moments of zero rows."""
         return cls(0, 0.0, np.zeros(p), np.zeros((p, p)))
 
     @classmethod
@@ -62,7 +62,7 @@ class Moments:
         return cls(len(rows), n_rows, mean, deviations.T @ deviations)
 
     def __add__(self, other: Moments) -> Moments:
-        """Moments of the rows of both [1]_.
+        """Moments of the combined rows [1]_.
 
         References
         ----------
@@ -77,12 +77,24 @@ class Moments:
         mean = self.mean + share * difference
         return Moments(self.n_samples + other.n_samples, n_rows, mean, scatter)
 
+    @property
+    def scale(self) -> np.ndarray:
+        """Root of the sum of squared deviations (p,); 0 where rounding explains it."""
+        scale = np.sqrt(np.diagonal(self.scatter))
+        rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
+        return np.where(scale > rounding, scale, 0.0)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the numbers are finite and no column is constant."""
+        return bool(np.isfinite(self.scatter).all() and (self.scale > 0).all())
+
     def faded(self, factor: float) -> Moments:
-        """The same moments with all row weights multiplied by ``factor``."""
+        """Moments with all row weights multiplied by ``factor``."""
         return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
 
     def equivalent_rows(self) -> np.ndarray:
-        """Rows of equal weight that have these moments: as many as the rank, and one.
+        """Rows of equal weight that have these moments: one more than the rank.
 
         The squared loss of a linear model differs from that of the original rows by a constant
         factor, so every fit of such a model is the same.
@@ -92,9 +104,7 @@ class Moments:
         ndarray of shape (r + 1, p)
         """
         p = len(self.mean)
-        scale = np.sqrt(np.diagonal(self.scatter))
-        rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
-        scale = np.where(scale > rounding, scale, 0.0)  # constant columns
+        scale = self.scale
         unit = np.where(scale > 0, scale, np.inf)
         factor, pivots, rank, _ = dpstrf(self.scatter / np.outer(unit, unit))
         rank = min(rank, max(0, self.n_samples - 1))  # more is rounding
@@ -117,7 +127,7 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
     Raises
     ------
     ValueError
-        For more than ``MAX_COLUMNS`` columns.
+        If there are more than ``MAX_COLUMNS`` columns.
     """
     (n, m), q = X.shape, targets.shape[1]
     if m + q > MAX_COLUMNS:
@@ -127,7 +137,7 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
         )
     total = Moments.empty(m + q)
     height = max(1, _BLOCK_BYTES // (8 * (m + q)))
-    with problem_size(n_values(X)):
+    with problem_size(n_values(X)), np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n, height):
             rows = slice(start, min(start + height, n))
             if isinstance(X, OutOfCoreMatrix):

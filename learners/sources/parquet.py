@@ -31,15 +31,15 @@ def damage_named(name: str) -> Iterator[None]:
 
 
 class ParquetPart:
-    """A file of a Parquet table; folder names such as ``year=2024`` become columns.
+    """File of a Parquet table; folder names such as ``year=2024`` become columns.
 
     Parameters
     ----------
     file : pyarrow.parquet.ParquetFile
     name : str, default "ParquetFile"
-        For errors.
+        Name to use in error messages.
     groups : sequence of int or None, default None
-        Numbers of the groups of rows; all by default.
+        Indices of the row groups; all by default.
     keys : dict of str to pyarrow.Scalar or None, default None
         Values of the columns named by folders. Columns of the file take precedence.
     """
@@ -58,7 +58,7 @@ class ParquetPart:
         self.kinds |= {key: value.type for key, value in self.keys.items()}
 
     def kind(self, name: str) -> Any:
-        """A column's type."""
+        """Type of a column."""
         if name not in self.kinds:
             raise ValueError(
                 f"{self.name}: the table has no column {name!r}; "
@@ -67,7 +67,7 @@ class ParquetPart:
         return self.kinds[name]
 
     def read(self, group: int, names: Sequence[str]) -> list[Any]:
-        """Columns of a group of rows."""
+        """Read columns of a row group."""
         import pyarrow as pa
 
         for name in names:
@@ -91,7 +91,7 @@ class ParquetSource(Source):
     Parameters
     ----------
     parts : sequence of ParquetPart
-        Of numbers, in the columns that are read.
+        Files of the table; the columns that are read must be numeric.
     columns : list of str or None, default None
         Column names; all stored columns by default.
     target, weight : str or None, default None
@@ -223,9 +223,9 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     Raises
     ------
     ValueError
-        For damaged files, folders without Parquet files, and filters on unknown columns.
+        If a file is damaged, a folder has no Parquet files, or a filter uses an unknown column.
     ModuleNotFoundError
-        Without pyarrow, or without fsspec if a URL needs it.
+        If pyarrow is not installed, or fsspec is not and a URL needs it.
     """
     try:
         from pyarrow import OSFile, dataset, fs, scalar, unify_schemas

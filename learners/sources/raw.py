@@ -16,18 +16,18 @@ _POSITION = Lock()
 
 
 class RawSource(Source):
-    """A row- or column-major array in a file, read without memory mapping.
+    """Row- or column-major array in a file, read without memory mapping.
 
     Parameters
     ----------
     path : path
-        The file.
+        File to read.
     offset : int
         Position of the first value, in bytes.
     shape : (int, int)
-        Rows and columns.
+        Numbers of rows and columns.
     dtype : dtype
-        As stored.
+        Data type in the file.
     strides : (int, int)
         Bytes from row to row and from column to column; one of them is the size of a value.
     """

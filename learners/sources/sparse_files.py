@@ -119,24 +119,25 @@ def write_csr(
     Parameters
     ----------
     path : path
-        LIBSVM text (``.svm``, ``.svmlight``, ``.libsvm``; single precision), or a CSR matrix that
-        ``scipy.sparse.save_npz`` wrote (``.npz``).
+        File of LIBSVM text (``.svm``, ``.svmlight``, ``.libsvm``; single precision), or of a CSR
+        matrix written by ``scipy.sparse.save_npz`` (``.npz``).
     folder : path
-        New folder, which :func:`on_disk` opens later.
+        New folder, which :func:`on_disk` can open later.
     n_features : int or None, default None
-        Number of columns of LIBSVM text; None: up to its largest index.
+        Number of columns of LIBSVM text; None derives it from the largest index.
     zero_based : bool or "auto", default "auto"
-        Whether the first column of LIBSVM text is 0; "auto": if an index 0 occurs.
+        Whether the first column of LIBSVM text has index 0; "auto" checks whether an index 0
+        occurs.
 
     Returns
     -------
     SparseSource
-        The matrix (n_samples, n_features), with the labels of LIBSVM text as its ``target``.
+        Matrix (n_samples, n_features), with the labels of LIBSVM text as its ``target``.
 
     Raises
     ------
     ValueError
-        For unknown or damaged files, and indices beyond ``n_features``.
+        If the file is damaged or of unknown kind, or an index exceeds ``n_features``.
     FileExistsError
         If the folder exists.
 

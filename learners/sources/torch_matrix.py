@@ -10,17 +10,17 @@ from .matrix import OutOfCoreMatrix
 
 
 class TorchMatrix(OutOfCoreMatrix):
-    """A float32 tensor on its device, with the interface of a matrix.
+    """Float32 tensor on its device, with the interface of a matrix.
 
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
-        Dense real numbers; copied unless float32.
+        Tensor of dense real numbers; copied unless it is float32.
 
     Raises
     ------
     ValueError
-        For tensors that are not 2-D, sparse or complex.
+        If the tensor is not two-dimensional, or is sparse or complex.
     """
 
     def __init__(self, X: Matrix) -> None:

@@ -1,4 +1,4 @@
-"""Classification of photographs by a few of many named columns, with an evidence map."""
+"""Classification of photographs by a few columns selected from many, with an evidence map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,22 +23,21 @@ WHOLE, HEADS = "whole", "heads"
 class ImageClassifier(ModelFile):
     """Classify photographs by visual words and colours.
 
-    Words of the head are used too if there is a head box.
-
-    The features are those of Ma (thesis), section 4.1.2 [1]_; columns are selected by FSA.
+    The features are those of Ma (thesis), section 4.1.2 [1]_; columns are selected by FSA. Words of
+    the head are also used if there is a head box.
 
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        The columns; for a loaded model `annealed.vision.words.pet_features.PetColumns`, which
-        cannot be fitted.
+        Columns of the photographs; a loaded model has
+        `annealed.vision.words.pet_features.PetColumns`, which cannot be fitted.
     settings : ClassifierSettings, default ClassifierSettings()
         Settings of the learner.
     classes : list of str
         Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
-        "whole": for photographs without a head box; "heads": for those with one, absent if training
-        had too few. Set by :meth:`fit`.
+        Scorers for photographs without a head box ("whole") and with one ("heads", absent if there
+        were too few in training). Set by :meth:`fit`.
     info : dict
         JSON values about training, scores and terms of use; stored in the model file.
 
@@ -72,22 +71,23 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Read twice, one at a time; may read its files when indexed.
+            Training photographs, read twice and one at a time; the sequence may read its files when
+            indexed.
         labels : sequence of str
             Class of each photograph.
         X : CSR matrix of shape (n_photographs, n_features) or None, default None
-            The photographs' columns by ``self.features``, if these are already fitted.
+            Columns of the photographs computed by ``self.features``, if these are already fitted.
 
         Returns
         -------
         ImageClassifier
-            The classifier itself.
+            Fitted classifier (this object).
 
         Raises
         ------
         ValueError
-            For fewer than two classes, fewer than two photographs of a class, settings out of
-            range, or too few descriptors for the vocabulary.
+            If there are fewer than two classes, fewer than two photographs of a class, or too few
+            descriptors for the vocabulary, or a setting is out of range.
         """
         self.settings.check()
         self.classes, y = _codes(labels)
@@ -108,11 +108,11 @@ class ImageClassifier(ModelFile):
         return self
 
     def columns(self, part: str) -> np.ndarray:
-        """Columns that the classifier of a part may select from.
+        """Return the columns from which the classifier of a part may select.
 
-        Without a head box all but the head's; with one all but the words in quarters of the image:
-        if the head is known, the layout of the rest only adds noise (cross-validated on the
-        training photographs).
+        Without a head box these are all columns but those of the head; with a head box, all but the
+        words in quarters of the image: if the head is known, the layout of the rest only adds noise
+        (cross-validated on the training photographs).
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class ImageClassifier(ModelFile):
         }
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
-        """Columns that a part uses, strongest first (those of FSA before those of sDist alone).
+        """Return the columns that a part uses, strongest first (FSA's before those of sDist alone).
 
         Parameters
         ----------
@@ -176,12 +176,12 @@ class ImageClassifier(ModelFile):
         )
 
     def selected_names(self, part: str = WHOLE) -> list[str]:
-        """Names of the columns that a part uses, as in :meth:`selected`.
+        """Return the names of the columns that a part uses, in the order of :meth:`selected`.
 
         Parameters
         ----------
         part : str, default WHOLE
-            As in :meth:`selected`.
+            Part of the classifier, as in :meth:`selected`.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class ImageClassifier(ModelFile):
         return [str(name) for name in self.features.get_feature_names_out()[self.selected(part)]]
 
     def probabilities(self, X: sp.csr_matrix, part: str = WHOLE) -> np.ndarray:
-        """Probabilities from columns already computed.
+        """Compute class probabilities from columns that are already computed.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class ImageClassifier(ModelFile):
             raise ValueError("this classifier is not trained; call fit or load a model")
 
     def predict_proba(self, photographs: Sequence[Photograph]) -> np.ndarray:
-        """Probabilities of the classes.
+        """Predict the probabilities of the classes.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class ImageClassifier(ModelFile):
     def predict(self, photographs: Sequence[Photograph]) -> list[str]:
         """Predict the most probable class of each photograph.
 
-        Parameters and errors as in :meth:`predict_proba`.
+        The parameters and errors are those of :meth:`predict_proba`.
 
         Parameters
         ----------
@@ -263,8 +263,8 @@ class ImageClassifier(ModelFile):
     def explain(self, photograph: Photograph) -> Explanation:
         """Locate the evidence for the label of a photograph.
 
-        The contribution of a selected word is shared among its occurrences and spread over their
-        descriptors' windows; that of a colour over the pixels that have it.
+        The contribution of a selected word is shared among its occurrences and spread over the
+        windows of their descriptors; the contribution of a colour is spread over its pixels.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If the model is only a metric, whose votes are not a sum over columns.
+            If the model consists of a metric only, whose votes are not a sum over columns.
         """
         part = self._part(photograph)
         probabilities = self.predict_proba([photograph])[0]
@@ -305,7 +305,7 @@ class ImageClassifier(ModelFile):
         )
 
     def occurrences(self, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-        """Columns of the words of ``photograph.resized(side)``, and their windows.
+        """Return the columns of the words in ``photograph.resized(side)``, and their windows.
 
         See :func:`.evidence.occurrences`.
 
@@ -317,7 +317,7 @@ class ImageClassifier(ModelFile):
         Returns
         -------
         tuple of two ndarrays
-            Columns (m,), and windows (m, 4): x, y, width and height in pixels, (x, y) the middle.
+            Columns (m,), and windows (m, 4): x and y of the centre, width and height in pixels.
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 

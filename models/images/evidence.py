@@ -21,13 +21,13 @@ class Explanation:
     label : str
     probability : float
     image : ndarray of shape (H, W, 3), uint8
-        The photograph, resized as for counting its words.
+        Photograph, resized as for counting its words.
     heat : ndarray of shape (H, W), float64
-        Evidence per pixel for (above 0) and against (below 0) ``label``; sums to the contributions'
-        sum.
+        Evidence per pixel for (above 0) and against (below 0) ``label``; its sum is the sum of the
+        contributions.
     contributions : list of (str, float)
         Names of the selected columns present in the photograph, with their contributions to the
-        score of ``label`` (minus the mean of the other classes), by falling absolute value.
+        score of ``label`` (minus the mean of the other classes), by decreasing absolute value.
     """
 
     label: str
@@ -40,8 +40,8 @@ class Explanation:
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
     """Columns (m,) of the words in a resized photograph, and their windows (m, 4).
 
-    One entry for each count of a word: in the whole image, in its quarter, in the head. Windows are
-    x, y (the centre), width and height in pixels.
+    There is one entry for each count of a word: in the whole image, in its quarter, in the head. A
+    window is given by the x and y of its centre, its width and its height, in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
@@ -58,8 +58,8 @@ def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) ->
     """Evidence per pixel (H, W) of a resized photograph, from the evidence per column
     (n_features,).
 
-    The evidence of a word is shared equally among its occurrences and spread over their windows,
-    that of a colour over its pixels.
+    The evidence of a word is shared equally among its occurrences and spread over their windows;
+    the evidence of a colour is spread over its pixels.
     """
     pixels = np.asarray(photograph.image)
     height, width = pixels.shape[:2]

@@ -11,8 +11,8 @@ from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
 
-# SDist of all columns: steps and votes by cross-validation on the training photographs of the
-# shipped model that have a head box, the rest choices (experiments/notebook/pets.md).
+# SDist on all columns: steps and votes were chosen by cross-validation on the shipped model's
+# training photographs with a head box, the rest are choices (experiments/notebook/pets.md).
 ALL_COLUMNS: dict[str, Any] = {
     "solver": "sgd",
     "kappa": 20,
@@ -29,17 +29,17 @@ class ClassifierSettings:
     Parameters
     ----------
     method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
-        FSA with linear or with piecewise-linear responses; sDist on the columns that linear FSA
-        selects; the mean of the probabilities of linear FSA and sDist; or sDist on all columns by
-        stabilised truncated SGD, as in Ma (thesis).
+        Learner, in this order: FSA with linear responses; FSA with piecewise-linear responses;
+        sDist on the columns that linear FSA selects; the mean of the probabilities of linear FSA
+        and sDist; sDist on all columns by stabilised truncated SGD, as in Ma (thesis).
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
-        lambda of FSA's prior.
+        Parameter lambda of FSA's prior.
     mu : float, default 1.0
         Speed of FSA's schedule; larger values drop columns earlier.
     n_steps : int, default 100
-        Steps of FSA's schedule.
+        Number of steps of FSA's schedule.
     max_order : int, default 1
         Maximum number of factors in a product of sDist.
     """
@@ -57,7 +57,7 @@ class ClassifierSettings:
         Raises
         ------
         ValueError
-            If a setting is out of range; the message names the first.
+            If a setting is out of range; the message names the first such setting.
         """
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
@@ -69,20 +69,20 @@ class ClassifierSettings:
             raise ValueError(f"max_order={self.max_order}; expected at least 1")
 
     def learn(self, X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray) -> list[Scorer]:
-        """Fit to rows of columns.
+        """Fit the learner to a matrix of columns.
 
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            CSC is not copied. Stays sparse, except for method "piecewise", which makes a dense copy
-            (float32).
+            Columns of the photographs. CSC is not copied. The matrix stays sparse, except for the
+            method "piecewise", which makes a dense copy (float32).
         y : ndarray of shape (n_photographs,), int
-            Classes.
+            Class indices.
 
         Returns
         -------
         list of scorers
-            Their probabilities are averaged.
+            Fitted scorers, whose probabilities are averaged.
         """
         from ...learners import FSAClassifier, Prior, Schedule, SDist
 
@@ -92,15 +92,13 @@ class ClassifierSettings:
                 "n_features_to_select": self.n_features_to_select,
             }
             return [MetricScorer.of(SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y)]
-        k, response = (
+        fsa = FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
-            "piecewise" if self.method == "piecewise" else "linear",
+            response="piecewise" if self.method == "piecewise" else "linear",
+            prior=Prior(shrinkage=self.shrinkage),
+            schedule=Schedule(mu=self.mu, n_steps=self.n_steps),
+            refinement=None,
         )
-        prior, schedule = (
-            Prior(shrinkage=self.shrinkage),
-            Schedule(mu=self.mu, n_steps=self.n_steps),
-        )
-        fsa = FSAClassifier(k, response=response, prior=prior, schedule=schedule, refinement=None)
         fsa.fit(X.toarray() if self.method == "piecewise" else X, y)
         additive = AdditiveScorer.of(fsa)
         if self.method in ("fsa", "piecewise"):
@@ -112,7 +110,7 @@ class ClassifierSettings:
 def metric_on(
     X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
 ) -> MetricScorer:
-    """SDist with its default solver on some columns of X, as a scorer of the rows of X."""
+    """Fit sDist with its default solver on some columns of X, and return a scorer of the rows."""
     from ...learners import SDist
 
     part = X[:, columns].toarray().astype(np.float64)
@@ -122,8 +120,8 @@ def metric_on(
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Temperature, from 1/100 to 100, that maximises the likelihood of the softmax of held-out
-    scores (n, n_classes)."""
+    """Return the temperature, from 1/100 to 100, that maximises the likelihood of the softmax of
+    held-out scores (n, n_classes)."""
 
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 class AdditiveScorer:
     """Class probabilities from a sum of responses to the selected columns; one output per class.
 
-    Scores are divided by the temperature before the softmax. Attributes ---------- model :
-    AdditiveModel
-        One output per class; columns by falling importance.
+    Scores are divided by the temperature before the softmax.
+
+    Attributes
+    ----------
+    model : AdditiveModel
+        Model with one output per class; columns by decreasing importance.
     temperature : float
         Divisor of the scores before the softmax.
     """
@@ -35,7 +38,7 @@ class AdditiveScorer:
 
     @property
     def selected(self) -> np.ndarray:
-        """The selected columns, (k,), the strongest first."""
+        """Selected columns, (k,), the strongest first."""
         return self.model.selected
 
     @classmethod
@@ -57,7 +60,7 @@ class AdditiveScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """The scorer for wider rows, whose ``columns`` are those that it was fitted to."""
+        """Return the scorer for wider rows, in which it was fitted to ``columns``."""
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
@@ -113,16 +116,16 @@ class MetricScorer:
     selected : ndarray of shape (k,), int64
         Columns of X that the metric uses.
     center, scale : ndarray of shape (k,), float64
-        Subtracted from the columns, and divided by.
+        Center subtracted from each column, and scale by which it is divided.
     products : ndarray of shape (q, order), int64
         Columns of the feature map as positions in ``selected``, -1 where there are fewer factors.
     product_scale : ndarray of shape (q,), float64
     components : ndarray of shape (rank, q), float64
-        L with W = L'L.
+        Matrix L with W = L'L.
     points : ndarray of shape (n_train, rank), float64
         Training rows in the subspace.
     codes : ndarray of shape (n_train,), int64
-        Their classes.
+        Classes of the training rows.
     n_neighbors, n_classes : int
 
     References
@@ -167,7 +170,7 @@ class MetricScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """The scorer for wider rows, whose ``columns`` are those that it was fitted to."""
+        """Return the scorer for wider rows, in which it was fitted to ``columns``."""
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
@@ -252,5 +255,5 @@ SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {
 
 
 def mean_probabilities(scorers: Sequence[Scorer], X: Matrix) -> np.ndarray:
-    """Mean of the probabilities (n, n_classes) by several scorers."""
+    """Mean of the probabilities (n, n_classes) from several scorers."""
     return np.mean([s.probabilities(X) for s in scorers], axis=0)

@@ -17,39 +17,41 @@ from .windows.window_models import Mode
 
 @dataclass(frozen=True)
 class DetectionOptions:
-    """Options of :meth:`KeypointDetector.find`: what is searched and reported.
+    """Options of :meth:`KeypointDetector.find`, for the search and the report.
 
     Parameters
     ----------
     keypoints : sequence of str, optional
         Keypoints to detect; all by default.
     threshold : float, optional
-        Minimum score, instead of ``min_probability``; ``-inf`` gives every candidate. Without
-        assembly, each keypoint's own threshold by default.
+        Minimum score, instead of ``min_probability``; ``-inf`` returns every candidate. The default
+        without assembly is each keypoint's own threshold.
     min_size, max_size : float, optional
-        Side of the detection window in image pixels; by default from the window of the pool (24) up
-        to the image. A smaller ``min_size`` enlarges the image (at most fourfold). Levels outside
-        the range are skipped.
+        Range of the side of the detection window in image pixels; by default from the window of the
+        pool (24) to the size of the image. A smaller ``min_size`` enlarges the image (at most
+        fourfold). Levels outside the range are skipped.
     max_detections : int, default 200
-        Maximum number per keypoint, best first.
+        Maximum number of detections per keypoint, best first.
     mode : {"scan", "regress", "prune+regress"}, optional
-        Which windows the classifier scores (see
-        :class:`~annealed.models.keypoints.windows.window_models.Mode`). By default the last, which
-        is the fastest, if the model supports it, else "scan".
+        Search mode: which windows the classifier scores (see
+        :class:`~annealed.models.keypoints.windows.window_models.Mode`). The default is
+        "prune+regress", the fastest mode, if the model supports it, and otherwise "scan".
     assembly : {"2d", "3d", "none"}, optional
-        How instances are assembled (see
-        :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none": each keypoint by
-        itself. The default is the model's, "none" if it has no assembly.
+        Method by which instances are assembled (see
+        :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none" detects each
+        keypoint by itself. The default is set by the model; it is "none" if the model has no
+        assembly.
     min_probability : float, optional
-        Minimum probability of an instance whose keypoints are returned, 0.5 by default; 0 gives
+        Minimum probability of an instance whose keypoints are returned, 0.5 by default; 0 returns
         every candidate. Only with assembly.
     roll : float, default 30.0
-        Angle in degrees, at most 50, of a second search if no instance is detected or others are
-        likely: the image, shrunk to at most 4 million pixels (10 million when rotated), is searched
-        again rotated by this angle to either side, and with equalised lightness; 0 disables it.
+        Angle in degrees, at most 50, of a second search if no instance is detected or further ones
+        are likely: the image, shrunk to at most 4 million pixels (10 million when rotated), is
+        searched again rotated by this angle in both directions, and with equalised lightness. 0
+        disables the second search.
     boxes : sequence of (x0, y0, x1, y1), optional
-        Boxes around known objects, in image pixels: one instance is located in each, whatever its
-        probability, and nothing else is searched. Only with assembly.
+        Boxes around known objects, in image pixels: one instance is located in each box, whatever
+        its probability, and the rest of the image is not searched. Only with assembly.
 
     Raises
     ------
@@ -122,7 +124,7 @@ class Detection(NamedTuple):
     Parameters
     ----------
     keypoint : str
-        Its name.
+        Name of the keypoint.
     x, y : float
         Position in image pixels.
     score : float
@@ -131,8 +133,8 @@ class Detection(NamedTuple):
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        Probability that it lies within 10 % of the reference length of that keypoint of an object;
-        None if instances are not assembled.
+        Probability that the detection lies within 10 % of the reference length of that keypoint of
+        an object; None if instances are not assembled.
     """
 
     keypoint: str
@@ -149,9 +151,9 @@ class DetectionResult(NamedTuple):
     Parameters
     ----------
     detections : list of Detection
-        Detections by falling score.
+        Detections by decreasing score.
     instances : list of Instance
-        By falling probability; empty if instances are not assembled.
+        Instances by decreasing probability; empty if instances are not assembled.
     """
 
     detections: list[Detection]
@@ -159,7 +161,7 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """The instances, by their name until 0.2."""
+        """Instances, under the name used until 0.2."""
         warnings.warn("faces is instances; the old name ends with 0.4", FutureWarning, stacklevel=2)
         return self.instances
 
@@ -167,8 +169,8 @@ class DetectionResult(NamedTuple):
 def of_instances(
     instances: Sequence[Instance], names: Sequence[str], size: float
 ) -> list[Detection]:
-    """The named keypoints of all instances; ``size`` is that of a detection window in units of the
-    reference length."""
+    """Return the named keypoints of all instances; ``size`` is the side of a detection window in
+    units of the reference length."""
     return [
         Detection(
             name,
@@ -185,6 +187,6 @@ def of_instances(
 
 
 def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
-    """The first n of each keypoint."""
+    """Return the first n detections of each keypoint."""
     places: dict[str, Iterator[int]] = defaultdict(count)
     return [d for d in detections if next(places[d.keypoint]) < n]

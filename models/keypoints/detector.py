@@ -1,19 +1,17 @@
 """Keypoint detectors: a pyramid, a pool of features, and one sparse model per keypoint."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ...vision.images import as_rgb
 from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
-from ..files import check_settings, read_model, reading, write_model
+from ..files import ModelFile, check_settings
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
 from .instances.assembly import Assembly
 from .instances.instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
@@ -23,32 +21,30 @@ from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
 from .windows.window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Mode
 from .windows.window_search import WindowSearch
 
-KIND = "keypoint detector"
-
-# side of a box around a face in reference lengths, and its tolerance. Choices
+# side of the box around a face in reference lengths, and the tolerance of that side. Choices
 _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
 _EXPLAINED = 0.15
 
 
 @dataclass
-class KeypointDetector:
-    """Detects keypoints in photographs; all keypoints share one pyramid and its integral images.
+class KeypointDetector(ModelFile):
+    """Detector of keypoints in photographs; all keypoints share one pyramid and integral images.
 
-    The detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided search of
-    Barbu et al. (2014) [2]_.
+    It follows the detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided
+    search of Barbu et al. (2014) [2]_.
 
     Parameters
     ----------
     models : dict of str to KeypointModel
         One sparse window model per detected keypoint.
     pool : FeaturePool
-        The pool that the models' features belong to.
+        Pool to which the models' features belong.
     scales_per_octave : int, default 4
-        Levels of the pyramid per octave (halving of the size).
+        Number of levels of the pyramid per octave (halving of the size).
     suppression : float, default 0.3
-        Radius of non-maximum suppression, in units of ``reference_length`` on the detection's
-        level.
+        Radius of non-maximum suppression, in units of ``reference_length`` on the level of the
+        detection.
     info : dict
         JSON values about training, scores and terms of use; stored in the file.
     guides : dict of str to Guide
@@ -56,12 +52,13 @@ class KeypointDetector:
     face_cascade : FaceCascade, optional
         Cascade shared by all keypoints, for the mode "prune+regress".
     reference_length : float, default 28.3
-        Reference length of an object (see `Schema`) in pixels of a pyramid level that the models
-        were trained for.
+        Reference length of an object (see `Schema`) for which the models were trained, in pixels of
+        a pyramid level.
     finder : InstanceFinder, optional
-        Assembles instances from the detections of some keypoints, and locates all their keypoints.
+        Finder that assembles instances from the detections of some keypoints, and locates all their
+        keypoints.
     schema : Schema, optional
-        Definition of the keypoints; None in older files of faces.
+        Definition of the keypoints; None in older files of face models.
     enlarged : float, default 1.0
         Default enlargement of images, at most fourfold, for small objects.
 
@@ -80,6 +77,7 @@ class KeypointDetector:
     [Detection(keypoint='left_eye', x=246.5, y=103.4, score=5.1, size=38.1, probability=0.994)]
     """
 
+    KIND: ClassVar[str] = "keypoint detector"
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
     scales_per_octave: int = 4
@@ -94,7 +92,7 @@ class KeypointDetector:
 
     @property
     def search(self) -> WindowSearch:
-        """The search of windows with the classifiers of the keypoints."""
+        """Search of the windows with the classifiers of the keypoints."""
         return WindowSearch(
             **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
         )
@@ -112,9 +110,7 @@ class KeypointDetector:
         )
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
-        """Return the options with defaults filled in.
-
-        These are the keypoints, the mode and the assembly.
+        """Return the options with the default keypoints, mode and assembly filled in.
 
         Parameters
         ----------
@@ -124,7 +120,7 @@ class KeypointDetector:
         Returns
         -------
         DetectionOptions
-            The completed options.
+            Completed options.
 
         Raises
         ------
@@ -196,12 +192,12 @@ class KeypointDetector:
         Returns
         -------
         list of Detection
-            Detections by falling score.
+            Detections by decreasing score.
 
         Raises
         ------
         ValueError
-            If the image is invalid, a keypoint, mode or assembly is unknown or missing in the
+            If the image is invalid, a keypoint, mode or assembly is unknown or missing from the
             model, or a number is out of range.
         """
         return self.find(image, options, **keywords).detections
@@ -214,16 +210,16 @@ class KeypointDetector:
         Parameters
         ----------
         image : ndarray
-            As in :meth:`detect`, with the same errors.
+            Image, as in :meth:`detect`, with the same errors.
         options : DetectionOptions, optional
-            As in :meth:`detect`.
+            Search options, as in :meth:`detect`.
         **keywords
-            As in :meth:`detect`.
+            Single options by name, as in :meth:`detect`.
 
         Returns
         -------
         DetectionResult
-            Faces have all their keypoints, whichever were requested.
+            Detections and faces; faces have all their keypoints, whichever were requested.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
         assert o.keypoints is not None and o.mode is not None
@@ -270,8 +266,8 @@ class KeypointDetector:
         instances: list[Instance],
         min_probability: float,
     ) -> list[Instance]:
-        """Faces, including those of the rotated and of the equalised photograph; of duplicates the
-        most probable."""
+        """Return the faces, including those in the rotated and equalised photographs; of
+        duplicates, the most probable face is kept."""
         assert self.finder is not None and o.mode is not None
         light = self.search.pyramid(evened(pixels), o.min_size, o.max_size)
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
@@ -293,7 +289,7 @@ class KeypointDetector:
         ]
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
-        """The most probable face in a box; if there is none, the refined mean shape in the box."""
+        """Return the most probable face in a box, or the refined mean shape if there is none."""
         assert self.finder is not None
         height, width = pixels.shape[:2]
         low, high = np.maximum(box[:2], 0.0), np.minimum(box[2:], [width - 1.0, height - 1.0])
@@ -333,7 +329,7 @@ class KeypointDetector:
     def _search_turned(
         self, o: DetectionOptions, turned: np.ndarray, factor: float
     ) -> dict[str, np.ndarray]:
-        """Local maxima of the anchors in a turned photograph, shrunk by a factor."""
+        """Local maxima of the anchors in a rotated photograph, shrunk by a factor."""
         assert self.finder is not None and o.mode is not None
         sizes = [
             None if size is None else max(size * factor, min(size, self.pool.window))
@@ -402,36 +398,25 @@ class KeypointDetector:
         Parameters
         ----------
         levels : list of Level
-            From ``search.pyramid``.
+            Levels from ``search.pyramid``.
         anchors : list of str
             Names of the keypoints.
         mode : Mode, default "scan"
             Search mode.
         max_detections : int, default 200
-            Maximum number per keypoint.
+            Maximum number of maxima per keypoint.
 
         Returns
         -------
         dict of str to ndarray of shape (n, 4)
-            Columns x, y (image pixels), score and scale (pixels of the level per image pixel).
+            Local maxima of each keypoint, with the columns x, y (image pixels), score and scale
+            (pixels of the level per image pixel).
         """
         return self.search.maxima(
             levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the detector to a model file.
-
-        Parameters
-        ----------
-        path : path
-            File to write.
-
-        Raises
-        ------
-        ValueError
-            If the file cannot be written.
-        """
+    def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.finder)
         header = {
             "pool": self.pool.to_dict(),
@@ -447,54 +432,37 @@ class KeypointDetector:
             if self.schema is None
             else {"schema": self.schema.to_dict(), "enlarged": self.enlarged}
         )
-        write_model(path, KIND, arrays, header)
+        return arrays, header
 
     @classmethod
-    def load(cls, path: str | Path) -> KeypointDetector:
-        """Read a detector from a model file.
-
-        Parameters
-        ----------
-        path : path
-            File to read.
-
-        Returns
-        -------
-        KeypointDetector
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, damaged or of another kind; the message names the file.
-        """
-        arrays, header = read_model(path, KIND)
-        with reading(path):
-            pool = FeaturePool.from_dict(header["pool"])
-            models, guides, face_cascade, finder = read_parts(path, arrays, header, pool)
-            length = DEFAULT_REFERENCE_LENGTH
-            example: dict[str, Any] = {
-                "reference_ied": length,
-                "scales_per_octave": 4,
-                "suppression": 0.3,
-                "enlarged": 1.0,
-            }
-            limits = {
-                "scales_per_octave": (1, 64),
-                "suppression": (0, 100),
-                "reference_ied": (1, 1000),
-                "enlarged": (1, 4),
-            }
-            numbers = check_settings(
-                {name: header.get(name, value) for name, value in example.items()}, example, limits
-            )
-            if not models:
-                raise ValueError("the model has no keypoint")
-            schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
-            numbers["reference_length"] = numbers.pop("reference_ied")
-            numbers |= {
-                "guides": guides,
-                "face_cascade": face_cascade,
-                "finder": finder,
-                "schema": schema,
-            }
-            return cls(models, pool, info=dict(header["info"]), **numbers)
+    def _from_file(cls, path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Self:
+        pool = FeaturePool.from_dict(header["pool"])
+        models, guides, face_cascade, finder = read_parts(path, arrays, header, pool)
+        example: dict[str, Any] = {
+            "reference_ied": DEFAULT_REFERENCE_LENGTH,
+            "scales_per_octave": 4,
+            "suppression": 0.3,
+            "enlarged": 1.0,
+        }
+        limits = {
+            "scales_per_octave": (1, 64),
+            "suppression": (0, 100),
+            "reference_ied": (1, 1000),
+            "enlarged": (1, 4),
+        }
+        numbers = check_settings(
+            {name: header.get(name, value) for name, value in example.items()}, example, limits
+        )
+        if not models:
+            raise ValueError("the model has no keypoint")
+        numbers["reference_length"] = numbers.pop("reference_ied")
+        return cls(
+            models,
+            pool,
+            info=dict(header["info"]),
+            guides=guides,
+            face_cascade=face_cascade,
+            finder=finder,
+            schema=None if header.get("schema") is None else Schema.from_dict(header["schema"]),
+            **numbers,
+        )

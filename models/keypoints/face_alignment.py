@@ -13,7 +13,7 @@ EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 
 
 def check_size(size: int) -> None:
-    """Raise a ValueError for a side of crops outside 8 to 4096 pixels."""
+    """Raise a ValueError if the side of the crops lies outside 8 to 4096 pixels."""
     if not 8 <= size <= 4096:
         raise ValueError(f"size={size}: expected a whole number from 8 to 4096")
 
@@ -21,28 +21,28 @@ def check_size(size: int) -> None:
 def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray:
     """Crop a face, rotated and scaled so that its eyes lie at the positions of the template.
 
-    The similarity transform takes the two eye centres exactly to (0.345, 0.465) and (0.655, 0.465)
-    of the side, the right eye (the subject's) on the left: with pixel centres at whole numbers, to
-    ``share * size - 0.5``. Pixels outside the photograph are black.
+    The similarity transform maps the two eye centres exactly to the fractions (0.345, 0.465) and
+    (0.655, 0.465) of the side, with the subject's right eye on the left: with pixel centres at
+    whole numbers, to ``fraction * size - 0.5``. Pixels outside the photograph are black.
 
     Parameters
     ----------
     image : ndarray of shape (H, W, 3), uint8
-        The photograph, RGB.
+        RGB photograph.
     face : Instance
-        A face detected in it, with the keypoints ``left_eye`` and ``right_eye``.
+        Face detected in the photograph, with the keypoints ``left_eye`` and ``right_eye``.
     size : int, default 112
         Side of the crop in pixels, from 8 to 4096.
 
     Returns
     -------
     ndarray of shape (size, size, 3), uint8
-        The crop, RGB.
+        RGB crop.
 
     Raises
     ------
     ValueError
-        If the size is outside its range, or the face has no two different eyes.
+        If the size is out of range, or the face does not have two distinct eyes.
 
     Examples
     --------

@@ -9,8 +9,8 @@ from .detector import KeypointDetector
 
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the n strongest features of each keypoint's model, the largest range of the response
-    first: ``name``, ``strength`` and ``cells``.
+    """Return the ``name``, ``strength`` and ``cells`` of the n strongest features of each
+    keypoint's model, by decreasing range of the response.
 
     Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one
     cell and an ``angle`` in radians.

@@ -1,7 +1,5 @@
 """Definition of an object's points: names, mirror pairs, skeleton, the unit of all distances."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -11,7 +9,7 @@ from typing import Any
 import numpy as np
 
 #: Reference length of objects without two named points, as a fraction of the square root of the
-#: box's area. A choice: about the distance of two points that fit in one window.
+#: box's area. A choice: about the distance between two points that fit in one window.
 BOX_SHARE = 0.4
 
 Names = tuple[str, ...]
@@ -21,29 +19,29 @@ Names = tuple[str, ...]
 class Schema:
     """Names and relations of the points of one kind of object; stored in the model file.
 
-    The unit of all distances, an object's *reference length*, is the distance of two named points,
-    or 0.4 of the square root of the area of its box.
+    The unit of all distances, an object's *reference length*, is the distance between two named
+    points, or 0.4 times the square root of the area of its box.
 
     Parameters
     ----------
     category : str
         Name of the object.
     keypoints : tuple of str
-        Names of its points, those with a window detector first.
+        Names of the points; points with a window detector come first.
     mirror : tuple of pairs of str
         Pairs of points that swap in the mirror image of an object.
     skeleton : tuple of pairs of str
         Pairs of points connected by a line in drawings.
     length : tuple of str
-        The two points whose distance is the reference length; empty: the box.
+        Two points whose distance is the reference length; if empty, the box defines it.
     mirrored : bool
         Whether the mirror image of an object is also a valid object.
     upright : bool
         Whether objects are upright; otherwise all rotations are searched.
     anchors : tuple of str
-        Points with a window detector; empty: not chosen yet.
+        Points with a window detector; empty if they are not chosen yet.
     landmarks : dict of str to tuple of int
-        If landmarks are annotated, numbered from 0: the landmarks whose mean is each keypoint.
+        Landmarks, numbered from 0, whose mean is each keypoint, if landmarks are annotated.
     landmark_mirror : tuple of int
         Index of each landmark in the mirror image.
 
@@ -96,7 +94,7 @@ class Schema:
 
     @cached_property
     def opposite(self) -> dict[str, str]:
-        """The mirror image of each keypoint."""
+        """Name of each keypoint's mirror image."""
         swapped = {a: b for pair in self.mirror for a, b in (pair, pair[::-1])}
         return {name: swapped.get(name, name) for name in self.keypoints}
 
@@ -161,8 +159,8 @@ class Schema:
         order = self.point_order(len(points))
         return width - 1 - points[order].real + 1j * points[order].imag
 
-    def with_anchors(self, anchors: Names) -> Schema:
-        """The schema with other anchors, sorted to the front."""
+    def with_anchors(self, anchors: Names) -> "Schema":
+        """Return the schema with other anchors, which are sorted to the front."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
 
@@ -171,8 +169,8 @@ class Schema:
         return {name: value for name, value in asdict(self).items() if value not in ((), {})}
 
     @classmethod
-    def from_dict(cls, data: Any) -> Schema:
-        """Return the schema described by :meth:`to_dict` or a file; a ValueError if it is
+    def from_dict(cls, data: Any) -> "Schema":
+        """Return the schema described by :meth:`to_dict` or a file; raise a ValueError if it is
         invalid."""
         known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")
         if (

@@ -71,11 +71,11 @@ def write_parts(
 def read_parts(
     path: str | Path, arrays: Arrays, header: dict[str, Any], pool: FeaturePool
 ) -> tuple[dict[str, KeypointModel], dict[str, Guide], FaceCascade | None, InstanceFinder | None]:
-    """Rebuild the parts given to :func:`write_parts`; guides, face cascade and face finder may be
+    """Rebuild the parts written by :func:`write_parts`; guides, face cascade and face finder may be
     missing.
 
-    Raises a ValueError for a damaged array, and ValueError, KeyError or TypeError for a damaged
-    header.
+    Raises a ValueError if an array is damaged, and a ValueError, KeyError or TypeError if the
+    header is damaged.
     """
     models = {
         name: _read_model(path, arrays, name, header["models"][name], pool)

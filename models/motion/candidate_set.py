@@ -26,7 +26,7 @@ class CandidateSet:
     candidates : list of Candidate
     features : ndarray of shape (n_candidates, n_features)
     errors : ndarray of shape (n_candidates,) or None
-        Misclassification in [0, 1), if the truth is known.
+        Misclassification of each candidate in [0, 1), if the truth is known.
     """
 
     name: str
@@ -60,7 +60,7 @@ class CandidateSet:
         return np.array([len(np.unique(c.labels)) for c in self.candidates])
 
     def only(self, chosen: np.ndarray) -> CandidateSet:
-        """The candidates at the indices (or in the mask) ``chosen``."""
+        """Return the candidates at the indices (or in the mask) ``chosen``."""
         rows = np.arange(len(self))[chosen]
         return replace(
             self,
@@ -70,8 +70,8 @@ class CandidateSet:
         )
 
     def without_small(self, min_motion_size: int) -> CandidateSet:
-        """The candidates whose motions all have at least a number of points; all candidates if
-        there is none."""
+        """Return the candidates whose motions all have at least a given number of points, or all
+        candidates if there is none."""
         sizes = np.array(
             [np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates]
         )
@@ -97,14 +97,14 @@ def candidate_sets(
     family_sets : mapping of str to sequence of families
     features : SegmentationFeatures, PairFeatures or JoinedFeatures
     sequence : TrackSequence or None, default None
-        Gives the name and, if labelled, the true motions of the points of ``tracks``.
+        Sequence that gives the name and, if labelled, the true motions of the points of ``tracks``.
     columns : ndarray of int or None, default None
-        Columns to compute; others may be left zero. None means all.
+        Columns to compute; the other columns may be left zero. None means all.
 
     Returns
     -------
     dict of str to CandidateSet
-        One for each of ``family_sets``.
+        Candidates for each of ``family_sets``.
 
     Raises
     ------
@@ -149,14 +149,14 @@ def candidate_set(
     n_motions : int
         Number of motions K.
     families : sequence of families, default ALL_FAMILIES
-        As for :func:`annealed.vision.candidates`.
+        Recipes, as in :func:`annealed.vision.candidates`.
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
-        None means :class:`.PairFeatures`.
+        Features to compute; None means :class:`.PairFeatures`.
     sequence : TrackSequence or None, default None
-        Gives the name and, if labelled, the true motions of the points of ``tracks`` for the
-        errors.
+        Sequence that gives the name and, if labelled, the true motions of the points of ``tracks``
+        for the errors.
     columns : ndarray of int or None, default None
-        Columns to compute; others may be left zero. None means all.
+        Columns to compute; the other columns may be left zero. None means all.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def candidate_set(
 
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
-    """Concatenate several sets of one sequence; all have known errors, or none."""
+    """Concatenate several sets of one sequence; either all or none of them have known errors."""
     return replace(
         sets[0],
         candidates=[candidate for one in sets for candidate in one.candidates],
@@ -187,8 +187,9 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
     """Features relative to the other candidates of the same sequence.
 
-    For piecewise-linear responses the range within the sequence is scaled to [0, 1]; for linear
-    ones the mean is subtracted and, with ``standardize``, the standard deviation is scaled to 1.
+    For piecewise-linear responses, the range within the sequence is scaled to [0, 1]; for linear
+    responses, the mean is subtracted and, with ``standardize``, the standard deviation is scaled to
+    1.
     """
     if response == "linear":
         spread = features.std(axis=0) if standardize else np.ones(features.shape[1])
@@ -217,7 +218,7 @@ def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[
 
 
 def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
-    """Pairs of candidates within each sequence, section 6.3 of Barbu et al. (2014).
+    """Return pairs of candidates within each sequence, section 6.3 of Barbu et al. (2014).
 
     Parameters
     ----------
@@ -227,8 +228,8 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_pairs, 3)
-        Rows (i, j, r): rows of the candidates counted through all sets; r is 1 where i has the
-        smaller error, 0 where j has, 0.5 where the errors are equal.
+        Rows (i, j, r), where i and j are rows of candidates counted through all sets; r is 1 if i
+        has the smaller error, 0 if j has it, and 0.5 if the errors are equal.
     """
     pairs, start = [np.empty((0, 3))], 0
     for one in sets:

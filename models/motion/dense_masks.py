@@ -16,7 +16,7 @@ _MIN_TRACKS = 4  # minimum for an affine motion between two frames
 
 
 def background_of(tracks: np.ndarray, labels: np.ndarray) -> int:
-    """The background: the motion whose tracks (F, P, 2) span the largest area over all frames."""
+    """Return the background: the motion whose tracks (F, P, 2) span the largest area."""
     areas = np.zeros(max(int(labels.max()) + 1, 1))
     for k in range(len(areas)):
         seen = (
@@ -42,7 +42,7 @@ def label_maps(
     Parameters
     ----------
     frames : iterable of ndarray of shape (H, W, 3), uint8
-        RGB; only a few are held in memory.
+        RGB frames; only a few are in memory at a time.
     tracks : ndarray of shape (F, P, 2)
         Pixels; NaN where not seen.
     labels : ndarray of shape (P,), int
@@ -102,8 +102,8 @@ def _label_map(
 
 
 def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray) -> np.ndarray:
-    """Mean difference of grey values (H, W) of frame t and of frame s warped to it by the motion of
-    some tracks."""
+    """Mean difference in grey values (H, W) between frame t and frame s, which is warped to it by
+    the motion of some tracks."""
     height, width = held[t].shape[:2]
     both = np.isfinite(tracks[[t, s]]).all(axis=(0, 2)) if s in held else np.zeros(0, bool)
     motion = None
@@ -123,23 +123,24 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
 def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
     """Probability of each track's label by its motion, relative to the other labels.
 
-    Affine motions from each frame to the next ones are compared by their mean squared distances,
+    Affine motions from each frame to the next frames are compared by their mean squared distances,
     with Gaussian noise of ``sigma`` pixels. The probabilities are not calibrated; a label that fits
-    worse than another has less than 0.5.
+    worse than another label has a probability below 0.5.
 
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
         Pixels; NaN where not seen.
     labels : ndarray of shape (P,), int
-        Motion of each track, -1 for none.
+        Motion of each track; -1 for none.
     sigma : float, default 1.0
-        Pixels.
+        Standard deviation of the noise in pixels.
 
     Returns
     -------
     ndarray of shape (P,)
-        NaN for tracks without a label, and for those never seen in both frames of a comparison.
+        Probabilities; NaN for tracks without a label, and for tracks never seen in both frames of a
+        comparison.
     """
     gap = max(1, min(5, len(tracks) - 1))
     squares = np.full((max(int(labels.max()) + 1, 1), len(tracks), tracks.shape[1]), np.nan)

@@ -61,22 +61,23 @@ _KIND_OF: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Segmentation:
-    """The motion of each track.
+    """Motion of each track; result of :meth:`SegmentationRanker.segment`.
 
     Attributes
     ----------
     labels : ndarray of shape (P,), int
-        0 .. n_motions-1, by falling size of the motion; -1 for outliers, if requested.
+        Motion of each track, 0 .. n_motions-1 by decreasing size of the motion; -1 for outliers, if
+        requested.
     n_motions : int
-        The given or the chosen number.
+        Given or chosen number of motions.
     candidates : list of Candidate
         All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
-        Scores of the candidates, falling.
+        Scores of the candidates, in descending order.
     probability_of_motions : float
         Probability of the number of motions; 1 if it was given.
     unseen : ndarray of shape (n,), int
-        Points never seen in both frames of a comparison; they are assigned to the largest motion.
+        Points never seen in both frames of a comparison, which are assigned to the largest motion.
     """
 
     labels: np.ndarray
@@ -102,11 +103,12 @@ class SegmentationRanker(ModelFile):
     settings : RankerSettings, default RankerSettings()
         Settings of the ranking.
     min_motion_size : int, default 0
-        Candidates with a smaller motion are ignored, unless there are no others. 0 considers all.
+        Minimum number of points of a motion; candidates with a smaller motion are ignored unless
+        there are no others. 0 considers all candidates.
     function : RankingFunction or None, default None
-        The ranking of candidates with the same number of motions, learnt by :meth:`fit`.
+        Ranking of candidates with the same number of motions, learnt by :meth:`fit`.
     chooser : MotionChooser or None, default None
-        The choice of that number, learnt by :meth:`fit` from candidates of all numbers.
+        Choice of the number of motions, learnt by :meth:`fit` from candidates of all numbers.
     training : dict
         Facts about the training, for the header of the model file.
 
@@ -142,18 +144,18 @@ class SegmentationRanker(ModelFile):
         Parameters
         ----------
         sets : sequence of CandidateSet
-            One for each training sequence, with errors, computed with this ranker's families and
-            features.
+            Candidates of each training sequence, with errors, computed with this ranker's families
+            and features.
         mixed : sequence of CandidateSet or None, default None
-            The same for candidates of all numbers of motions (:meth:`mixed_set`); needed for
-            choosing that number.
+            Candidates of all numbers of motions (:meth:`mixed_set`) of each training sequence;
+            needed for choosing that number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 
         Returns
         -------
         SegmentationRanker
-            The ranker itself.
+            Fitted ranker (this object).
 
         Raises
         ------
@@ -173,7 +175,7 @@ class SegmentationRanker(ModelFile):
     ) -> CandidateSet:
         """Compute candidates and features of this ranker.
 
-        Parameters as in :func:`.candidate_set.candidate_set`.
+        The parameters are those of :func:`.candidate_set.candidate_set`.
 
         Parameters
         ----------
@@ -187,7 +189,7 @@ class SegmentationRanker(ModelFile):
         Returns
         -------
         CandidateSet
-            Candidates with their features, and errors where the truth is known.
+            Candidates with their features, and with errors if the truth is known.
         """
         return candidate_set(tracks, n_motions, self.families, self.features, sequence)
 
@@ -196,7 +198,7 @@ class SegmentationRanker(ModelFile):
     ) -> dict[int, CandidateSet]:
         """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
 
-        Parameters as in :meth:`candidate_set`.
+        The parameters are those of :meth:`candidate_set`.
 
         Parameters
         ----------
@@ -216,9 +218,9 @@ class SegmentationRanker(ModelFile):
     def mixed_set(
         self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
     ) -> CandidateSet:
-        """Compute candidates of all these numbers as one set.
+        """Compute the candidates of all numbers of motions in ``MOTIONS`` as one set.
 
-        Parameters as in :meth:`candidate_set`.
+        The parameters are those of :meth:`candidate_set`.
 
         Parameters
         ----------
@@ -230,7 +232,7 @@ class SegmentationRanker(ModelFile):
         Returns
         -------
         CandidateSet
-            Candidates of all these numbers.
+            Candidates of all numbers of motions.
         """
         return joined(list(self.sets_by_number(tracks, sequence).values()))
 
@@ -242,11 +244,11 @@ class SegmentationRanker(ModelFile):
         Parameters
         ----------
         tracks : ndarray of shape (F, P, 2)
-            Pixels; missing entries are NaN.
+            Tracks in pixels; missing entries are NaN.
         n_motions : int or None, default None
-            None chooses a number from ``MOTIONS``.
+            Number of motions; None chooses it from ``MOTIONS``.
         outliers : bool, default False
-            Label -1 for points far from the fundamental matrices of their own motion.
+            Whether to label points far from the fundamental matrices of their own motion as -1.
 
         Returns
         -------
@@ -303,12 +305,12 @@ class SegmentationRanker(ModelFile):
         return number, probability, mixed.only(mixed.n_motions == number)
 
     def selected_names(self) -> list[str]:
-        """Names of the features that the ranking uses, the strongest first.
+        """Return the names of the features that the ranking uses, strongest first.
 
         Returns
         -------
         list of str
-            Empty before the training.
+            Names of the features; empty before training.
         """
         if self.function is None:
             return []

@@ -39,17 +39,18 @@ class RankerSettings:
     n_bins : int, default 4
         Number of bins B of the piecewise-linear responses.
     n_steps : int, default 300
-        Steps of the annealing schedule.
+        Number of steps of the annealing schedule.
     learning_rate : float, default 0.5
     schedule : str, default "inverse"
-        Kind of the annealing schedule, as in :class:`annealed.learners.Schedule`.
+        Kind of annealing schedule, as in :class:`annealed.learners.Schedule`.
     mu : float, default 1.0
         Speed of the schedule; larger values drop features earlier.
     shrinkage : float, default 0.01
-        lambda of the prior, eq. (19) of [1]_.
+        Parameter lambda of the prior, eq. (19) of [1]_.
     balance : float, default 0.0
-        A sequence of n candidates has n (n - 1) / 2 pairs; each has the weight n to the power of
-        minus twice this. With 1 all sequences have about the same weight.
+        Balance between sequences: each of the n (n - 1) / 2 pairs of a sequence of n candidates has
+        the weight n to the power of ``-2 * balance``. With 1, all sequences have about the same
+        weight.
     standardize : bool, default False
         Whether features are scaled to standard deviation 1 among the candidates of a sequence for
         linear responses, so that scenes with different noise and depth are comparable.
@@ -179,7 +180,7 @@ class RankingFunction:
         )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Scores for each of several sequences, much faster than one by one."""
+        """Scores for each of several sequences, computed together, which is much faster."""
         rows = relative_rows(sets, self.response, self.selected, self.standardize)
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
@@ -231,10 +232,10 @@ class MotionChooser:
     settings : RankerSettings
         Settings of its training.
     certainty : float
-        Factor of the scores in the probabilities, which are proportional to exp(factor x score).
+        Factor of the scores in the probabilities, which are proportional to exp(factor * score).
     best_only : bool
-        Whether only the best candidate of each number is compared; False: all candidates, as in
-        older model files.
+        Whether only the best candidate of each number is compared; if False, all candidates are
+        compared, as in older model files.
     """
 
     function: RankingFunction
@@ -297,7 +298,7 @@ class MotionChooser:
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
-    """The best candidate of each number of motions."""
+    """Return the best candidate of each number of motions."""
     groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
     return mixed.only(
         np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups])
@@ -305,7 +306,7 @@ def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
 
 
 def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of motions among the candidates, rising, and the maximum score of each."""
+    """Numbers of motions among the candidates, ascending, and the maximum score of each."""
     numbers = np.unique(mixed.n_motions)
     return numbers, np.array([scores[mixed.n_motions == k].max() for k in numbers])
 

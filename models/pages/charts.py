@@ -39,7 +39,7 @@ class Axes:
         self.add = self.parts.append
 
     def at(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Pixel coordinates of points."""
+        """Convert data points to pixel coordinates."""
         (x0, x1), (y0, y1) = self.x_range, self.y_range
         across = self.left + (np.asarray(x, float) - x0) / (x1 - x0) * (self.right - self.left)
         down = self.bottom - (np.asarray(y, float) - y0) / (y1 - y0) * (self.bottom - self.top)

@@ -25,7 +25,7 @@ class ActivityModel(ModelFile):
         Names of the activities.
     coef : ndarray of shape (n_activities, n_columns)
     transitions : ndarray of shape (n_activities, n_activities)
-        [from, to].
+        Transition scores, indexed by [from, to].
     intercept : ndarray of shape (n_activities,)
     training : dict
         Facts about the training.

@@ -1,7 +1,5 @@
 """Features of binary sensors per minute."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -27,7 +25,7 @@ class SensorMinutes:
     on : ndarray of shape (n_minutes, n_sensors), bool
         Whether the sensor was on at any time in the minute.
     started : ndarray of shape (n_minutes, n_sensors), float
-        1 + the second of the minute at which its last event began; 0 where none did.
+        One plus the second of the minute at which the sensor's last event began; 0 if none began.
     activities : ndarray of shape (n_minutes,), str, or None
     """
 
@@ -39,7 +37,7 @@ class SensorMinutes:
 
     @property
     def truth(self) -> np.ndarray:
-        """The activities; a ValueError if unknown."""
+        """Return the activities; raise a ValueError if they are unknown."""
         assert self.activities is not None
         return self.activities
 
@@ -48,13 +46,13 @@ class SensorMinutes:
         """Calendar day of each minute, as text."""
         return self.times.astype("datetime64[D]").astype(str)
 
-    def keep(self, sensors: Sequence[str]) -> SensorMinutes:
-        """Restrict the data to some sensors; no feature depends on the others.
+    def keep(self, sensors: Sequence[str]) -> "SensorMinutes":
+        """Restrict the data to some sensors, so that no feature depends on the other sensors.
 
         Parameters
         ----------
         sensors : sequence of str
-            Names.
+            Names of the sensors.
 
         Returns
         -------
@@ -94,28 +92,29 @@ def check_kinds(kinds: Sequence[str]) -> None:
 
 
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the features, sensor after sensor, and the sensor of each column.
+    """Compute the feature columns, sensor by sensor, and the sensor of each column.
 
     ``last`` is the sensor that fired last among THESE sensors: it must be recomputed for a subset
-    (:meth:`SensorMinutes.keep`), or it would leak information about the others.
+    (:meth:`SensorMinutes.keep`); otherwise it would leak information about the other sensors.
 
     Parameters
     ----------
     minutes : SensorMinutes
     kinds : sequence of str
-        From ``KINDS``: "on" and "start" in this minute; "history": on in the last 5, 30 and 120
-        minutes before it, without the nearer ones; "last": the sensor that fired last.
+        Kinds of features, from ``KINDS``: "on" and "start" in this minute; "history": on in the
+        last 5, 30 and 120 minutes before it, without the nearer windows; "last": the sensor that
+        fired last.
 
     Returns
     -------
     X : ndarray of shape (n_minutes, n_columns), float
-        0 or 1.
+        Features, 0 or 1.
     sensors : ndarray of shape (n_columns,), int
 
     Raises
     ------
     ValueError
-        For an unknown kind.
+        If a kind is unknown.
     """
     check_kinds(kinds)
     made = {

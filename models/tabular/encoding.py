@@ -38,8 +38,8 @@ class ColumnEncoding:
     name : str
         Name in the table.
     kind : {"number", "date", "category", "rank"}
-        A number unchanged; a date as days since 1970-01-01; a category one-hot encoded; a rank as
-        the index of its level in the ordered ``levels``.
+        Encoding: a number is unchanged; a date is encoded as days since 1970-01-01; a category is
+        one-hot encoded; a rank is the index of its level in the ordered ``levels``.
     fill : float or None, default None
         Replacement of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
@@ -53,8 +53,8 @@ class ColumnEncoding:
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         Format of the cells: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
     form : {"", "year", "month", "weekday", "hour", "log"}, default ""
-        Part of a date used as a category, named "COLUMN (month)"; or the natural logarithm of a
-        number above 0.
+        Part of a date that is used as a category, named "COLUMN (month)"; or "log" for the natural
+        logarithm of a number above 0.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class ColumnEncoding:
 
     @property
     def labels(self) -> list[str]:
-        """Names of these columns."""
+        """Names of the columns of the encoding."""
         if self.kind == CATEGORY:
             return [f"{self.name}={level}" for level in self.levels]
         return [f"log({self.name})" if self.form == LOGARITHM else self.name]
@@ -201,7 +201,7 @@ class TableEncoding:
 
     @property
     def groups(self) -> np.ndarray:
-        """For each column of the matrix the index of its table column."""
+        """Index of the table column of each matrix column."""
         return np.repeat(np.arange(len(self.columns)), [column.width for column in self.columns])
 
     @property
@@ -380,7 +380,7 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
 
 
 def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
-    """Return the indices of words among levels; NaN for others."""
+    """Return the indices of words among levels; NaN for other words."""
     order = {level: float(i) for i, level in enumerate(levels)}
     return np.array([order.get(word, np.nan) for word in words], np.float64)
 

@@ -12,7 +12,7 @@ from .export.builder import formula_of
 
 @dataclass(frozen=True)
 class Contributions:
-    """Contributions of the columns to the scores of rows, from :func:`explain`.
+    """Contributions of the columns to the scores of rows; result of :func:`explain`.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class Contributions:
     outputs : tuple of str
         Names of several scores (classes or targets); one empty name for a single score.
     values : ndarray of shape (n_rows, n_names, n_outputs)
-        Contributions; with ``base`` they sum to the scores.
+        Contributions, which sum to the scores together with ``base``.
     base : ndarray of shape (n_outputs,)
-        The intercept, or the mean score of the background.
+        Intercept, or mean score of the background.
     data : DataFrame
         Cells of these columns.
     """
@@ -36,23 +36,23 @@ class Contributions:
 
     @property
     def scores(self) -> np.ndarray:
-        """Scores of the rows, (n_rows, n_outputs).
+        """Scores of the rows.
 
         Returns
         -------
         ndarray of shape (n_rows, n_outputs)
-            The sums.
+            Sums of the contributions and the base.
         """
         return self.values.sum(axis=1) + self.base
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with one row per row.
+        """Return the contributions as a table with one row per explained row.
 
         Returns
         -------
         DataFrame
-            The score, the contribution of each column, and the base as "(intercept)"; for several
-            scores grouped by score.
+            Score, contribution of each column, and base as "(intercept)"; several scores are
+            grouped by score.
         """
         columns = {}
         for o, output in enumerate(self.outputs):
@@ -71,12 +71,12 @@ class Contributions:
         Returns
         -------
         shap.Explanation
-            Values (n_rows, n_names), for several scores (n_rows, n_names, n_outputs).
+            Values (n_rows, n_names), or (n_rows, n_names, n_outputs) for several scores.
 
         Raises
         ------
         ModuleNotFoundError
-            Without the package shap.
+            If the package shap is not installed.
         """
         with naming_extra("to_shap needs shap", "shap"):
             import shap
@@ -94,11 +94,11 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Parameters
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
-        As in :func:`annealed.models.export`.
+        Model, as in :func:`annealed.models.export`.
     X : frame, or array of shape (n_rows, n_columns)
         Rows in the input format of the model.
     background : frame, array of shape (n_rows, n_columns) or None, default None
-        Rows, such as those of training, whose mean contributions are subtracted: an average
+        Rows, such as the training rows, whose mean contributions are subtracted: an average
         contribution is then 0, and the values are the Shapley values of the additive score.
 
     Returns
@@ -109,7 +109,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Raises
     ------
     ValueError
-        If the model cannot be explained, or the rows have another format.
+        If the model cannot be explained, or the rows do not have its input format.
 
     Examples
     --------

@@ -25,32 +25,31 @@ _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}
 class TabularModel(ModelFile):
     """A fitted selector of columns that can be stored in a file.
 
-    Linear, or a sum of piecewise-linear or constant responses.
-
-    Create one with :meth:`from_estimator`, store it with :meth:`save`, and read it with
-    :meth:`load` or :func:`annealed.models.load_model`.
+    The score is linear, or a sum of piecewise-linear or constant responses. Create a model with
+    :meth:`from_estimator`, store it with :meth:`save`, and read it with :meth:`load` or
+    :func:`annealed.models.load_model`.
 
     Parameters
     ----------
     additive : AdditiveModel
-        The fitted function of the selected columns.
+        Fitted function of the selected columns.
     task : {"classification", "regression", "ranking"}
         Type of the predictions.
     columns : tuple of str
         Names of all columns that the estimator was fitted to, or of the columns of ``encoding``.
     classes : ndarray of shape (n_classes,) or None, default None
-        Labels, in classification.
+        Class labels, in classification.
     link : {"identity", "log"}, default "identity"
-        With "log" the prediction is exp(score): counts.
+        Link function; with "log" the prediction is exp(score), for counts.
     probabilities : {"softmax", "separate", None}, default "softmax"
-        Conversion of the scores of several classes to probabilities: jointly, or each against the
-        rest and then normalised. None: no probabilities, as with the hinge loss of the online
-        learners.
+        Conversion of the scores of several classes to probabilities: jointly, or one class against
+        the rest and then normalised. None if there are no probabilities, as with the hinge loss of
+        the online learners.
     encoding : TableEncoding or None, default None
         Encoding of the columns of a table; None for a model of a matrix.
     flip, slope : float, default 0.0 and 1.0
-        Of the probabilities flip + (1 - 2 flip) / (1 + exp(-slope score)) of two classes, or
-        softmax(slope scores).
+        Calibration of the probabilities: flip + (1 - 2 flip) / (1 + exp(-slope score)) for two
+        classes, or softmax(slope scores).
     offset : (str, str) or None, default None
         Column of a table that is added to the scores ("identity"), or its logarithm ("log").
     about : dict, optional
@@ -103,8 +102,8 @@ class TabularModel(ModelFile):
         estimator : fitted estimator
             A selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
         encoding : TableEncoding or None, default None
-            Encoding of the table that it was fitted to; only the columns that the model uses are
-            kept.
+            Encoding of the table to which the estimator was fitted; only the columns that the model
+            uses are kept.
         offset : (str, str) or None, default None
             As above; required if the estimator was fitted with an offset.
         **about
@@ -118,7 +117,8 @@ class TabularModel(ModelFile):
         Raises
         ------
         ValueError
-            If it is not fitted, or neither linear nor a sum of responses of single columns.
+            If the estimator is not fitted, or neither linear nor a sum of responses of single
+            columns.
         """
         if not (hasattr(estimator, "coef_") or hasattr(estimator, "responses_")) or not hasattr(
             estimator, "get_support"
@@ -183,17 +183,17 @@ class TabularModel(ModelFile):
         return X.tocsr() if hasattr(X, "tocsr") else X
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of rows.
+        """Compute the scores of rows.
 
         Parameters
         ----------
         X : frame or array of shape (n_rows, n_columns)
-            A table with the model's columns, or all columns that the estimator was fitted to.
+            Table with the model's columns, or with all columns to which the estimator was fitted.
 
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            As in the estimator; one column for two classes.
+            Scores as in the estimator; one column for two classes.
         """
         scores = self.additive.scores(self._matrix(X))
         if self.offset is not None:
@@ -206,17 +206,17 @@ class TabularModel(ModelFile):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels, numbers, or scores that order the rows.
+        """Predict labels, numbers, or scores that order the rows.
 
         Parameters
         ----------
         X : frame or array of shape (n_rows, n_columns)
-            See :meth:`decision_function`.
+            Rows, as in :meth:`decision_function`.
 
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            As in the estimator.
+            Predictions as in the estimator.
         """
         scores = self.decision_function(X)
         if self.classes is not None:
@@ -226,17 +226,17 @@ class TabularModel(ModelFile):
         return np.exp(scores) if self.link == "log" else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
+        """Predict the probabilities of the classes.
 
         Parameters
         ----------
         X : frame or array of shape (n_rows, n_columns)
-            See :meth:`decision_function`.
+            Rows, as in :meth:`decision_function`.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes``.
+            Probabilities in the order of ``classes``.
 
         Raises
         ------
@@ -287,7 +287,7 @@ class TabularModel(ModelFile):
 
     @property
     def summary(self) -> str:
-        """One line about the model."""
+        """One-line summary of the model."""
         return (
             f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns "
             f"({self.about.get('estimator', '')})"
@@ -346,7 +346,7 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
     used = np.unique(groups[additive.selected])
     position = np.cumsum(np.isin(groups, used)) - 1
     responses = additive.responses
-    # the curve of a 0/1 column becomes a line: shares get the mean of the effects
+    # the curve of a 0/1 column becomes a line, so that shares get the mean of the effects
     if responses.shape[1] == additive.knots.shape[1]:
         low, high = additive.responses_at(0.0)[:, None], additive.responses_at(1.0)[:, None]
         level = np.array([column.kind == CATEGORY for column in encoding.columns])[

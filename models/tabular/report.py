@@ -41,7 +41,7 @@ def write_report(folder: Path, selection: Selection) -> None:
     Raises
     ------
     ValueError
-        If they cannot be written.
+        If the files cannot be written.
     """
     record = {"name": "select", "rows": selection.columns, **selection.record()}
     write_texts(folder, dict(zip(REPORT_FILES, (record, page(selection)))))
@@ -56,9 +56,7 @@ def page(selection: Selection) -> str:
         _errors,
         _card,
         _columns,
-        _responses,
-        _rows,
-        _alternatives,
+        *(() if not selection.columns or selection.card else (_responses, _rows, _alternatives)),
         _left_out,
         _how,
     )
@@ -260,8 +258,6 @@ def _coefficient(column: dict[str, Any]) -> str:
 
 
 def _responses(selection: Selection) -> str:
-    if not selection.columns or selection.card:
-        return ""
     pictures = []
     shapes = [(c, *_shape(selection, c)) for c in selection.columns[:MAX_PICTURES]]
     values = [v for _, _, curves in shapes for curve in curves for v in curve]
@@ -324,10 +320,8 @@ def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], l
 
 
 def _rows(selection: Selection) -> str:
-    """Contributions of the columns in rows from the lowest to the highest score, one foldout
-    each."""
-    if not selection.columns or selection.card:
-        return ""
+    """Contributions of the columns in rows from the lowest to the highest score, one collapsible
+    section each."""
     rows, additive = selection.table, AdditiveModel.from_estimator(selection.model)
     parts, groups = additive.contributions(rows.X), rows.encoding.groups[additive.selected]
     names = [rows.names[number] for number in np.unique(groups)]
@@ -366,8 +360,6 @@ def _rows(selection: Selection) -> str:
 
 
 def _alternatives(selection: Selection) -> str:
-    if not selection.columns or selection.card:
-        return ""
     costs = {
         c["name"]: [f"{a['name']} ({a['cost']:.1%})" for a in c["alternatives"]]
         for c in selection.columns

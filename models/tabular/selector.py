@@ -41,22 +41,22 @@ def _predicts_classes(selector: TabularSelector) -> bool:
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     """Select the columns of a data frame that predict a target: ``annealed select`` in Python.
 
-    Numbers, text, categories, dates, booleans and missing values are encoded as by the command; the
-    selection, its cross-validated scores and the model are equal. A column of text is selected or
+    Numbers, text, categories, dates, booleans and missing values are encoded as in the command; the
+    selection, its cross-validated scores and the model are the same. A text column is selected or
     dropped as a whole.
 
     Parameters
     ----------
     n_features_to_select : int or "auto", default "auto"
-        Number of columns; "auto": chosen by cross-validation, or by ``fdr``.
+        Number of columns to select; "auto" chooses it by cross-validation, or by ``fdr``.
     size_rule : {"explained", "best", "one-se"}, default "explained"
-        How "auto" chooses: the smallest number with 97% of the gain of the best one, the best one,
-        or the smallest within one standard error of it.
+        Rule by which "auto" chooses: the smallest number with 97% of the gain of the best number,
+        the best number, or the smallest within one standard error of the best.
     task : {"auto", "classification", "regression"}, default "auto"
-        "auto": text, booleans and few distinct whole numbers are classes. scikit-learn stratifies
-        the folds of its cross-validation with "classification" only.
+        Task; with "auto", text, booleans and few distinct whole numbers are classes. scikit-learn
+        stratifies the folds of its cross-validation only with "classification".
     response : {"linear", "piecewise"}, default "linear"
-        A line or a response curve for each column.
+        Response to each column: a line or a piecewise-linear curve.
     loss : str, default "auto"
         Name of a loss of :class:`.FSAClassifier` or :class:`.FSARegressor`.
     class_weight : "balanced" or dict, default ()
@@ -64,7 +64,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     param : dict, default ()
         Other parameters of the estimator, nested ones as in ``{"schedule.mu": 20}``.
     scoring : str or None, default None
-        Score that chooses the number and is reported first, such as "roc_auc".
+        Score by which the number is chosen and which is reported first, such as "roc_auc".
     include, exclude : sequence of str, default ()
         Columns that are always selected, and columns that are never selected.
     monotone : dict, default ()
@@ -72,37 +72,38 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     bounds : dict, default ()
         Bounds of coefficients, such as ``{"age": (0, None)}``.
     group : sequence of str, default ()
-        Prefixes of the names of columns that are selected together, and count as one.
+        Prefixes of column names; columns with the same prefix are selected together and count as
+        one.
     kinds : dict, default ()
         Kinds that override the detected ones: "number", "category", "date", or ordered levels as
         "low<medium<high".
     card : bool, default False
-        Fit a score card of ``n_features_to_select`` rules: two classes.
+        Whether to fit a score card of ``n_features_to_select`` rules, for two classes.
     keep_rare : bool, default False
-        Keep classes with a single row, which makes cross-validation impossible.
+        Whether to keep classes with a single row, which makes cross-validation impossible.
     offset, exposure : str or None, default None
         Column that is added to the score, or whose logarithm is: rows to predict need it too.
     weight, row_groups, time : str or None, default None
-        Columns of the sample weights; of the groups of rows that stay in the same fold; and of the
-        order of the rows, so that each fold is predicted from earlier ones.
+        Columns that hold the sample weights, the groups of rows that stay in the same fold, and the
+        order of the rows, by which each fold is predicted from earlier folds.
     split_duplicates : bool, default False
-        Allow identical rows in different folds.
+        Whether to allow identical rows in different folds.
     boosting : bool, default False
-        Also score gradient boosting on all columns.
+        Whether to score gradient boosting on all columns as well.
     fdr : float or None, default None
         False discovery rate to control, instead of a number of columns.
     intervals : bool, default False
-        95% confidence intervals of the coefficients.
+        Whether to compute 95% confidence intervals of the coefficients.
     seed : int, default 0
-        Random seed of folds, halves and sampled rows.
+        Random seed for folds, halves and sampled rows.
     dates : {"dayfirst", "monthfirst"} or None, default None
-        Order of dates such as 31/12/2019; None: detected.
+        Order of day and month in dates such as 31/12/2019; None detects it.
 
     Attributes
     ----------
     task_ : {"classification", "regression"}
     columns_ : list of dict
-        The selected columns by falling effect: name, coefficient, effect, stability and others.
+        Selected columns by decreasing effect: name, coefficient, effect, stability and more.
     scores_ : dict of str to dict of str to float
         Cross-validated scores of the selected columns, of all columns and of a constant.
     path_ : list of dict
@@ -110,16 +111,16 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     notes_ : list of str
         Decisions on the columns.
     left_out_ : dict of str to str
-        Dropped columns, and why.
+        Reasons why columns were dropped, by column.
     model_ : TabularModel
-        The model, which :meth:`save` writes.
+        Model that :meth:`save` writes.
     classes_ : ndarray of shape (n_classes,)
-        For classes only.
+        Class labels; only in classification.
     support_ : ndarray of shape (n_features_in_,), bool
         Columns that the model needs.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Where X has column names.
+        Column names, if X has any.
 
     Examples
     --------
@@ -135,20 +136,20 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Select columns and fit.
+        """Select columns and fit the model.
 
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            A pandas or Polars DataFrame or a PyArrow table.
+            Rows, such as a pandas or Polars DataFrame or a PyArrow table.
         y : array of shape (n_samples,)
-            Numbers or labels; rows without one are dropped.
+            Target, numbers or labels; rows without a target are dropped.
         sample_weight : array of shape (n_samples,) or None, default None
 
         Returns
         -------
         TabularSelector
-            The fitted estimator itself.
+            Fitted estimator (this object).
 
         Raises
         ------
@@ -193,42 +194,42 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            With the columns of the model; others are ignored.
+            Rows with the columns of the model; other columns are ignored.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Numbers or labels.
+            Predicted numbers or labels.
         """
         rows = self._rows(X)
         return self.model_.predict(rows)
 
     @available_if(_predicts_classes)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
+        """Predict the probabilities of the classes.
 
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            As in :meth:`predict`.
+            Rows, as in :meth:`predict`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+            Probabilities in the order of ``classes_``.
         """
         rows = self._rows(X)
         return self.model_.predict_proba(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, or R^2 for numbers.
+        """Compute the accuracy, or R^2 for numbers.
 
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            As in :meth:`predict`.
+            Rows, as in :meth:`predict`.
         y : array of shape (n_samples,)
-            The target.
+            True target.
         sample_weight : array of shape (n_samples,) or None, default None
 
         Returns
@@ -244,12 +245,12 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            As in :meth:`predict`.
+            Rows, as in :meth:`predict`.
 
         Returns
         -------
         DataFrame of pandas or Polars, or ndarray of shape (n_samples, n_selected)
-            Of the type of X; a pandas DataFrame for other types of frame.
+            Selected columns, in the type of X; other types of frame become a pandas DataFrame.
         """
         check_is_fitted(self, "model_")
         if not is_frame(X):
@@ -259,12 +260,12 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return frame[self.get_feature_names_out().tolist()]
 
     def explain(self, X: Any, background: Any = None) -> Contributions:
-        """Contributions of the columns to the scores of rows, see :func:`annealed.models.explain`.
+        """Return the columns' contributions to the scores; see :func:`annealed.models.explain`.
 
         Parameters
         ----------
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
-            As in :meth:`predict`.
+            Rows, as in :meth:`predict`.
         background : as X, or None, default None
             Rows whose mean contributions are subtracted.
 
@@ -281,7 +282,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         folder : path
-            Created if missing.
+            Folder of the report, created if missing.
 
         Raises
         ------
@@ -300,7 +301,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Where to draw; a new figure by default.
+            Axes to draw on; by default those of a new figure.
 
         Returns
         -------
@@ -317,7 +318,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
-            Where to draw; a new figure by default.
+            Axes to draw on; by default those of a new figure.
 
         Returns
         -------
@@ -334,37 +335,37 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Parameters
         ----------
         path : path
-            Its suffix is the format.
+            Output file; its suffix determines the format.
         **options
-            Of :func:`annealed.models.export`.
+            Options of :func:`annealed.models.export`.
         """
         check_is_fitted(self, "model_")
         export(self.model_, path, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write a model file, as ``annealed select --out``.
+        """Write a model file, as ``annealed select --out`` does.
 
         Parameters
         ----------
         path : path
-            An existing model is replaced.
+            Model file; an existing model is replaced.
         """
         check_is_fitted(self, "model_")
         self.model_.save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a model file of :meth:`save` or ``annealed select --out``.
+        """Read a model file written by :meth:`save` or ``annealed select --out``.
 
         Parameters
         ----------
         path : path
-            The file.
+            Model file.
 
         Returns
         -------
         TabularSelector
-            It predicts, transforms, explains and exports.
+            Selector that predicts, transforms, explains and exports.
 
         Raises
         ------
@@ -445,7 +446,7 @@ def _as_series(estimator: BaseEstimator, y: Any) -> pd.Series:
 
 
 def _labels(target: pd.Series, classes: np.ndarray | None) -> np.ndarray | None:
-    """The classes as in the target: text and booleans are text in the encoded table."""
+    """Classes in the type of the target: text and booleans are text in the encoded table."""
     if classes is None or classes.dtype.kind not in "US":
         return classes
     labels = pd.Series(target.dropna().unique())
@@ -454,7 +455,7 @@ def _labels(target: pd.Series, classes: np.ndarray | None) -> np.ndarray | None:
 
 
 def _in_parameters(message: str) -> str:
-    """A message with the names of parameters instead of options."""
+    """Replace the names of options in a message by the names of parameters."""
     names = {"-k": "n_features_to_select", "--as": "kinds", "--score": "scoring"}
     return re.sub(
         r"(?<![\w-])(?:-k\b|--[a-z][a-z-]+)",
@@ -465,7 +466,7 @@ def _in_parameters(message: str) -> str:
 
 @contextmanager
 def _parameter_names() -> Iterator[None]:
-    """Name parameters instead of options of the command line in errors."""
+    """Name parameters in errors instead of command-line options."""
     try:
         yield
     except ValueError as error:

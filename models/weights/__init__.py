@@ -6,5 +6,5 @@ FOLDER = Path(__file__).parent
 
 
 def path_of(name: str) -> Path:
-    """Where the weights of that name lie, or would lie."""
+    """Return the path at which the weights of that name lie, or would lie."""
     return FOLDER / f"{name}.safetensors"

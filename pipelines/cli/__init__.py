@@ -9,8 +9,8 @@ import sys
 def main() -> None:
     """Run the command line; the entry point of the script ``annealed``.
 
-    From the first import on, an interrupt prints one line and exits with code 130; after the last
-    output it has no effect.
+    After the first import, an interrupt prints one line and exits with code 130; after the last
+    output, it has no effect.
     """
     # module contents are never garbage: collecting them takes a tenth of a second
     gc.set_threshold(50_000, 20, 50)
@@ -28,7 +28,7 @@ def main() -> None:
         if isinstance(end, SystemExit) and end.code != 130:  # typer's code for an interrupt
             raise
         print("annealed: interrupted", file=sys.stderr)
-        # Python remembers an interrupt of code that was made of text (as dataclasses are), and
-        # would raise the signal once more when it ends; code of text that ends well clears this.
+        # Python remembers an interrupt in code compiled from text (as in dataclasses), and would
+        # raise the signal again on exit; running further code compiled from text clears this.
         exec("")
         sys.exit(130)

@@ -1,7 +1,8 @@
 """The command ``annealed``: one module per group of commands, each of which imports its
 dependencies when it runs.
 
-Only the module of the requested command is imported; without one, as for ``--help``, all are.
+Only the module of the requested command is imported; without a command, as for ``--help``, all
+modules are.
 """
 
 import os

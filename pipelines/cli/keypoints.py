@@ -12,6 +12,7 @@ import typer
 from typer import Argument, Option
 
 from .. import console
+from ..common.config import check_names
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app, with_options
 
 if TYPE_CHECKING:
@@ -232,8 +233,8 @@ class Evaluation:
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return paths of images without objects: in a folder, else in ``background`` beside the
-    others."""
+    """Return the paths of images without objects: in a given folder, or else in ``background``
+    inside the data folder."""
     from ..common.image_folders import list_images
 
     default = None if beside is None else beside / "background"
@@ -247,7 +248,7 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
 
 
 def _detector(model: str, group: str, command: str) -> KeypointDetector:
-    """The detector in a model file; ``annealed keypoints`` rejects face detectors."""
+    """Load the detector in a model file; ``annealed keypoints`` rejects face detectors."""
     detector: KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
@@ -270,7 +271,6 @@ def train(request: ObjectTraining, quiet: Quiet = False) -> None:
     from dataclasses import replace
 
     from ...models.files import make_folder
-    from ..common.config import check_names
     from ..common.file_map import resolve_jobs
     from ..common.outputs import check_outputs
     from ..keypoints.data import schema_of
@@ -340,8 +340,8 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
 
 
 def _video_source(images: Sequence[str]) -> str | int | None:
-    """The source that the arguments name: a video file, a camera number (``camera 0``), or None for
-    photographs."""
+    """Return the source that the arguments name: a video file, a camera number (``camera 0``), or
+    None for photographs."""
     import re
 
     from ..common.video import VIDEO_SUFFIXES
@@ -461,8 +461,8 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
-    """The overlay images to write; checks their names, or that of the video, before any
-    detection."""
+    """Return the overlay images to write, and check their names, or the name of the video, before
+    any detection."""
     from ...models.files import make_folder
     from ..common.outputs import check_outputs, overlay_paths
     from ..common.video import check_video_name
@@ -500,7 +500,7 @@ class _Output:
         finished: Finished | None,
         source: str | int | None,
     ) -> None:
-        """Output each photograph or frame, after those of an earlier run."""
+        """Output each photograph or frame, after the photographs of an earlier run."""
         import time
 
         from ...learners.compilation import seconds_compiling
@@ -554,7 +554,7 @@ class _Output:
 
     @cached_property
     def stems(self) -> list[str]:
-        """Stems of the names of crops."""
+        """Return the stems of the names of crops."""
         from ..common.outputs import distinct_stems
         from ..keypoints.detect import SAMPLE
 
@@ -639,7 +639,6 @@ def run_evaluation(
     """Evaluate a model against annotations, print the result, and write a report."""
     from ...models.files import make_folder
     from ...models.keypoints.detections import DetectionOptions
-    from ..common.config import check_names
     from ..common.outputs import check_outputs
     from ..keypoints.data import read_annotations
     from ..keypoints.evaluate import COLUMNS, evaluate_detector
@@ -662,20 +661,26 @@ def run_evaluation(
         detector.schema if detector.category is not None and detector.schema else FACES,
     )
     make_folder(request.report)
-    more: dict[str, Any] = {
-        "mode": options.mode,
-        "assembly": options.assembly,
-        "measure": request.measure,
-    }
-    bar = lambda it, n: console.progress(it, quiet, "images", n)  # noqa: E731
-    evaluation = evaluate_detector(detector, images, options.keypoints or (), empty, bar, **more)
+    evaluation = evaluate_detector(
+        detector,
+        images,
+        options.keypoints or (),
+        empty,
+        lambda it, n: console.progress(it, quiet, "images", n),
+        request.measure,
+        mode=options.mode,
+        assembly=options.assembly,
+    )
     for error in evaluation.errors:
         console.print_error(error)
     by_length = request.measure == "ap"
-    settings: dict[str, Any] = {"data": str(request.data), "model": request.model} | (
-        {"mode": options.mode} if by_length else {}
-    )
-    settings |= {"images": len(images), "background": len(empty)}
+    settings = {
+        "data": str(request.data),
+        "model": request.model,
+        **({"mode": options.mode} if by_length else {}),
+        "images": len(images),
+        "background": len(empty),
+    }
     parts = ("rows", *(("landmarks", "subsets", "reliability") if by_length else ()))
     record = {
         "name": f"{group} evaluate",

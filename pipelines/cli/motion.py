@@ -1,9 +1,8 @@
 """``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the
 ranking."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -274,10 +273,14 @@ def evaluate(
         quiet,
     )
 
-    def bar(steps: Iterable[Any], n: int) -> Iterable[Any]:
-        return console.progress(steps, quiet, "partitions", n)
-
-    results = protocol.evaluate(benchmark, methods, partitions, choose, bar, cells)
+    results = protocol.evaluate(
+        benchmark,
+        methods,
+        partitions,
+        choose,
+        lambda steps, n: console.progress(steps, quiet, "partitions", n),
+        cells,
+    )
     record = record_of(data, benchmark, results, partitions)
     if auto:
         console.log("number of motions: candidates for 2 to 5", quiet)

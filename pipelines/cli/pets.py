@@ -1,5 +1,6 @@
 """``annealed pets``: classification of photographs by visual words, with the words as evidence."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -51,8 +52,6 @@ def train(
       annealed pets train --data photographs --out mine.safetensors
       annealed pets train --data photographs --out mine.safetensors --words 1000 --method sdist
     """
-    from functools import partial
-
     from ...models.images.classifier import HEADS, ImageClassifier
     from ...models.images.learning import ClassifierSettings
     from ...vision.words.estimators import PetFeatures
@@ -123,8 +122,6 @@ def classify(
       annealed pets classify a.jpg b.jpg --json
       annealed pets classify a.jpg --overlay evidence.png
     """
-    from functools import partial
-
     from ...models.files import make_folder
     from ..common.file_map import make_file_map, try_file
     from ..common.outputs import check_outputs, overlay_paths

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -160,14 +159,14 @@ def select(
         check_out("--table", columns, table)
         check_outputs([table, request.test, config], [columns], out, report, REPORT_FILES)
 
-    def bar(iterable: Iterable[Any], what: str) -> Iterable[Any]:
-        return progress(iterable, quiet, what, wait=10.0)
-
-    def note(line: str) -> None:
-        log(f"annealed: {line}", quiet)
-
     path = _stdin_file(context) if str(table) == "-" else table
-    selection = select_file(path, request, bar, note, details=report is not None)
+    selection = select_file(
+        path,
+        request,
+        lambda iterable, what: progress(iterable, quiet, what, wait=10.0),
+        lambda line: log(f"annealed: {line}", quiet),
+        details=report is not None,
+    )
     if out is not None:
         selection.to_model(request.target).save(out)
     if columns is not None:

@@ -1,1 +1,1 @@
-"""What several pipelines share."""
+"""Functions shared by several pipelines."""

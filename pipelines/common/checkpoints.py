@@ -4,10 +4,8 @@ same result.
 One mechanism for all pipelines. Pieces that JSON can hold are cells of one file
 (:class:`Checkpoint`); models and arrays are safetensors files of their own (:func:`write_part`,
 :func:`read_part`, and :func:`is_finished` for a model in its own format). Every file records its
-settings and data, and is reused for the same ones only.
+settings and data, and is reused only for the same settings and data.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -35,15 +33,15 @@ class Checkpoint:
     Parameters
     ----------
     path : path or None, default None
-        The file, created if missing. None: no file, cells last for this run.
+        Checkpoint file, created if missing; with None, cells are kept only for this run.
     made_from : dict or None, default None
         Settings and data that all cells depend on, as JSON values. Settings of a single cell belong
         to its key.
     watch : function or None, default None
-        Called with the key of each cell before it is computed.
+        Function called with the key of each cell before the cell is computed.
     resume : bool, default True
-        Resume from the finished cells of the file. False: a file with finished cells is an error,
-        so that they are not lost.
+        Whether to resume from the finished cells of the file; if False, a file with finished cells
+        is an error, so that they are not lost.
 
     Raises
     ------
@@ -103,9 +101,9 @@ class Checkpoint:
 
     @classmethod
     def of(
-        cls, checkpoint: str | Path | Checkpoint | None, made_from: dict[str, Any] | None = None
-    ) -> Checkpoint:
-        """Return the given checkpoint, or that of a file."""
+        cls, checkpoint: "str | Path | Checkpoint | None", made_from: dict[str, Any] | None = None
+    ) -> "Checkpoint":
+        """Return the given checkpoint, or the checkpoint in a file."""
         return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint, made_from)
 
     def __contains__(self, key: dict[str, Any]) -> bool:
@@ -115,7 +113,7 @@ class Checkpoint:
     def __call__(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
         """Return the value of a cell; a new key calls ``make()`` and stores its result.
 
-        The value has passed through JSON in every run: tuples and arrays become lists.
+        The value is converted through JSON in every run, so that tuples and arrays become lists.
         """
         name = _name(key)
         if name not in self._known:
@@ -183,7 +181,7 @@ def open_locked(path: Path, wait: bool = True) -> Any:
     Raises
     ------
     ValueError
-        If it cannot be written; without ``wait`` also if another process holds the lock.
+        If the file cannot be written, or, without ``wait``, if another process holds the lock.
     """
     try:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
@@ -214,7 +212,7 @@ def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
     """Whether a part of a training exists: a model file with ``info["made_from"]``, or a part with
     ``made_from``.
 
-    A file that is damaged, or made from other settings or data, is a ValueError.
+    A ValueError is raised if the file is damaged, or made from other settings or data.
     """
     if not path.is_file():
         return False
@@ -235,6 +233,6 @@ def write_part(
 def read_part(
     path: Path, kind: str, made_from: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Return arrays and header written by :func:`write_part`, or None without a file; errors as in
-    :func:`is_finished`."""
+    """Return the arrays and the header written by :func:`write_part`, or None if the file is
+    missing; errors as in :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

@@ -17,7 +17,7 @@ _RENAMED = {
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
-    """Raise a ValueError for the first unknown name; None: no names."""
+    """Raise a ValueError for the first unknown name, if there is one."""
     known = list(known)
     for name in names or ():
         if name not in known:
@@ -25,7 +25,7 @@ def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) ->
 
 
 def read_config(path: Path | None, defaults: Settings) -> Settings:
-    """Read settings from a TOML or JSON file (None: the defaults).
+    """Read settings from a TOML or JSON file, or return the defaults for None.
 
     A field of ``defaults`` that is a dataclass is a table of the file. Missing entries keep their
     defaults.
@@ -45,7 +45,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If it cannot be read, or is not a table.
+        If the file cannot be read, or does not hold a table.
     """
     try:
         raw = path.read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
 
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
-    """The value, converted to the type of an example: a number, text, boolean, or a list of
+    """Return the value converted to the type of an example: a number, text, a boolean, or a list of
     these."""
     if isinstance(example, tuple):
         wanted = type(example[0])

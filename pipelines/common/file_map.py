@@ -44,7 +44,7 @@ def by_processes(n_jobs: int = 1) -> FileMap:
     Parameters
     ----------
     n_jobs : int, default 1
-        1: in this process.
+        Number of processes; with 1, items are processed in this process.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def by_processes(n_jobs: int = 1) -> FileMap:
     Raises
     ------
     ValueError
-        For a number below 1.
+        If ``n_jobs`` is below 1.
 
     Examples
     --------
@@ -80,13 +80,13 @@ def by_dask(address: str) -> FileMap:
     Returns
     -------
     FileMap
-        Raises a ValueError if no scheduler answers, the connection is lost, workers lack the
-        package, or an item crashes one worker after another.
+        Map that raises a ValueError if no scheduler answers, the connection is lost, workers lack
+        the package, or an item crashes one worker after another.
 
     Raises
     ------
     ModuleNotFoundError
-        Without ``annealed[dask]``.
+        If ``annealed[dask]`` is not installed.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
 
 
 def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> FileMap:
-    """Return a map in parallel processes, see :func:`limit_jobs`, or on a cluster.
+    """Return a map that runs in parallel processes (see :func:`limit_jobs`) or on a cluster.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Fil
 
 
 def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs:
-    """Return a number of threads, see :func:`limit_jobs`, or a map on a cluster.
+    """Return a number of threads (see :func:`limit_jobs`) or a map that runs on a cluster.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
 def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """Return the result of a function for a file, and None; or None and an error message, which
+    """Return the result of a function for a file, and None; or None, and an error message that
     names the file. ``plain`` uses uncompiled loops.
 
     Examples
@@ -219,7 +219,7 @@ _loaded: dict[Path, Any] = {}
 
 
 def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
-    """The answer of a process, which caches the model."""
+    """Return the answer of a process, which caches the model."""
     if pickled not in _loaded:
         _loaded.clear()
         _loaded[pickled] = pickle.loads(pickled.read_bytes())
@@ -227,8 +227,8 @@ def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
 
 
 def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
-    """The result of ``work`` or its exception, and its warnings; relative file names refer to a
-    folder."""
+    """Return the result of ``work`` or its exception, and its warnings; relative file names refer
+    to a folder."""
     import cv2
 
     cv2.setNumThreads(1)
@@ -242,7 +242,7 @@ def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
 
 
 def _unwrap(answer: _Answer) -> Any:
-    """The result in an answer, after its warnings; or raise its exception."""
+    """Show the warnings of an answer, and return its result or raise its exception."""
     result, error, notes = answer
     for note in notes:
         warnings.warn(note, stacklevel=2)
@@ -255,8 +255,8 @@ def _unwrap(answer: _Answer) -> Any:
 
 
 class _PickledTask:
-    """A function kept in its pickled form. Arrays that workers pass on unpickled have another
-    alignment in memory, which can change the last digits of sums."""
+    """A function in its pickled form. Arrays that workers pass on unpickled have another alignment
+    in memory, which can change the last digits of sums."""
 
     def __init__(self, pickled: bytes):
         self.pickled = pickled
@@ -300,9 +300,9 @@ def check_scheduler(address: str) -> None:
     Raises
     ------
     ValueError
-        If none does, or something else listens.
+        If no scheduler answers, or another program listens at the address.
     ModuleNotFoundError
-        Without ``annealed[dask]``.
+        If ``annealed[dask]`` is not installed.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def running_on(address: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
-    """A Dask client whose errors are reported in one line."""
+    """Dask client whose errors are reported in one line."""
     from distributed import Client
 
     loggers = [

@@ -15,10 +15,10 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     ----------
     names : iterable of str
         Files, which need not exist; folders, searched recursively for images; patterns such as
-        ``holiday/**/*.jpg``; ``-`` for the lines of stdin, each one of these. Folders and patterns
-        are listed in alphabetical order, so that runs are reproducible.
+        ``holiday/**/*.jpg``; ``-`` for stdin, each line of which is one of these. The files of
+        folders and patterns are listed in alphabetical order, so that runs are reproducible.
     leave_out : sequence of path or None
-        Output folders, which are excluded from folders and patterns.
+        Output folders, which are excluded from the search in folders and patterns.
 
     Returns
     -------

@@ -23,16 +23,16 @@ def check_outputs(
     Parameters
     ----------
     inputs : iterable of path or None
-        What the command reads; names without a file (of shipped models) are ignored.
+        Inputs of the command; names without a file (of shipped models) are ignored.
     files : iterable of path or None
-        Files to write. An existing one is replaced unless it is an input.
+        Files to write. An existing file is replaced unless it is an input.
     model : path or None
-        A model file to write. An existing file is replaced only if it is a model.
+        Model file to write. An existing file is replaced only if it is a model.
     report : path or None
-        A folder to write files into, created if missing.
+        Folder into which files are written, created if missing.
     report_files : sequence of str
-        Patterns of the files that the command writes there; the first is its JSON file, which
-        identifies an earlier report.
+        Patterns of the files that the command writes there; the first pattern is its JSON file,
+        which identifies an earlier report.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
     for name in inputs:
         try:
             same = os.path.samefile(path, name)
-        except (OSError, ValueError):  # one of them does not exist: they differ
+        except (OSError, ValueError):  # one of the two does not exist, so they differ
             continue
         if same:
             raise ValueError(f"{path}: is an input of this command; expected another name")

@@ -53,7 +53,7 @@ def _table() -> bytes:
 
 
 def _scene() -> Iterator[np.ndarray]:
-    """Two photograph patches that rotate and move over a third, slowly moving one."""
+    """Two photograph patches that rotate and move over a third patch, which moves slowly."""
     import cv2
     import numpy as np
 

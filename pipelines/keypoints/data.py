@@ -1,10 +1,8 @@
-"""Reads annotated images: ``keypoints.csv``, COCO keypoint JSON, or iBUG ``.pts`` files of faces.
+"""Annotated images from ``keypoints.csv``, COCO keypoint JSON, or iBUG ``.pts`` files of faces.
 
 Left and right are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the image.
 x points right, y down; the centre of the top-left pixel is (0, 0).
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -33,23 +31,23 @@ class AnnotatedImage:
     Attributes
     ----------
     path : Path
-        The image file.
+        Image file.
     instances : ndarray of shape (n_faces, n_keypoints, 2)
-        x, y of the schema's keypoints of each object; NaN where a point is not annotated.
+        Coordinates x, y of the schema's keypoints for each object; NaN if not annotated.
     visible : ndarray of shape (n_faces, n_keypoints), bool
-        False for hidden points and for those without annotation.
+        Whether each point is visible; False for hidden points and points without annotation.
     ignore : ndarray of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1 that may hold a face without annotation.
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
-        x, y of the schema's other points, where annotated.
+        Coordinates x, y of the schema's other points, if annotated.
     origin : str, default ""
         Collection that the photograph belongs to; empty if the file name gives it.
     schema : Schema
         Schema of the points; by default that of faces.
     boxes : ndarray of shape (n_faces, 4) or None
-        Boxes x0, y0, x1, y1 of the objects, where annotated.
+        Boxes x0, y0, x1, y1 of the objects, if annotated.
     view : function, optional
-        Transforms the photograph's pixels into those of the annotated image.
+        Function that transforms the photograph's pixels into those of the annotated image.
     """
 
     path: Path
@@ -64,12 +62,12 @@ class AnnotatedImage:
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """Name of the file."""
         return self.path.name
 
     @property
     def source(self) -> str:
-        """The collection: ``origin``, else the part of the file's name before the first underscore,
+        """Collection: ``origin``, or else the part of the file's name before the first underscore;
         empty if there is none.
         """
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
@@ -92,8 +90,9 @@ class AnnotatedImage:
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
-    def mirrored(self, width: int) -> AnnotatedImage:
-        """The annotations of the mirror image; ``width`` is the photograph's, in pixels."""
+    def mirrored(self, width: int) -> "AnnotatedImage":
+        """Return the annotations of the mirror image; ``width`` is that of the photograph in
+        pixels."""
         order = self.schema.mirror_order
         landmarks = (
             None if self.landmarks is None else self.landmarks[:, list(self.schema.landmark_mirror)]
@@ -106,8 +105,8 @@ class AnnotatedImage:
         )
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
-    def moved(self, matrix: np.ndarray, view: View | None) -> AnnotatedImage:
-        """The annotations of a transformed image, mapped by an affine matrix (2, 3); boxes become
+    def moved(self, matrix: np.ndarray, view: View | None) -> "AnnotatedImage":
+        """Return the annotations of an image transformed by an affine matrix (2, 3); boxes become
         the bounding boxes of their corners."""
 
         def points(xy: np.ndarray) -> np.ndarray:
@@ -126,8 +125,8 @@ class AnnotatedImage:
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """The photographs that train the refinement: those with landmarks, or all if none has
-    landmarks."""
+    """Return the photographs that train the refinement: those with landmarks, or all photographs if
+    none has landmarks."""
     return [image for image in images if image.landmarks is not None] or list(images)
 
 
@@ -138,12 +137,12 @@ def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """Schema of annotations: from a file, else from their ``schema.toml``, else from the
+    """Return the schema of annotations: from a file, from their ``schema.toml``, or else from the
     annotations.
 
-    In the last case, names that differ in ``left`` and ``right`` are mirror pairs and the boxes
-    give the reference length. A ValueError reports a problem, or a file with several categories, in
-    one line.
+    In the last case, names that differ only in ``left`` and ``right`` are mirror pairs and the
+    boxes give the reference length. A one-line ValueError reports a problem, or a file with several
+    categories.
     """
     if file is not None or (folder / "schema.toml").is_file():
         return read_schema(file or folder / "schema.toml")
@@ -287,9 +286,9 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
 
 
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
-    """Boxes of each image that ``ignore.csv`` names, if the folder has such a file.
+    """Boxes of each image listed in ``ignore.csv``, if the folder has such a file.
 
-    A box of an unknown photograph is refused; a photograph without annotated faces may have boxes.
+    A box in an unknown photograph is refused; a photograph without annotated faces may have boxes.
     """
     path = folder / "ignore.csv"
     if not path.is_file():
@@ -332,7 +331,7 @@ def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
 
 
 def _size(path: Path) -> tuple[int, int] | None:
-    """Width and height; None if the file cannot be read, which is reported where it is used."""
+    """Width and height, or None if the file cannot be read, which is reported where it is used."""
     try:
         return image_size(path)
     except ValueError:
@@ -430,8 +429,8 @@ def _joined(images: list[Path]) -> list[list[Path]]:
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
-    """The COCO keypoint file of a folder, or a file itself, its content, and its categories with
-    keypoints by id; a ValueError names the file."""
+    """Return the COCO keypoint file of a folder, or the file itself, its content, and its
+    categories with keypoints by id; a ValueError names the file."""
     files = [folder] if folder.is_file() else sorted(folder.glob("*.json"))
     if (folder / "annotations.json") in files:
         files = [folder / "annotations.json"]

@@ -1,4 +1,4 @@
-"""Detects keypoints in photographs (``annealed faces detect``)."""
+"""Detection of keypoints in photographs (``annealed faces detect``)."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,25 +27,25 @@ class FileDetections:
     Attributes
     ----------
     image : str
-        As given by the caller.
+        Name of the image, as given by the caller.
     pixels : ndarray or None
         RGB pixels, if kept.
     seconds : float
         Duration of the detection alone.
     detections : list of Detection
-        By decreasing score.
+        Detections by decreasing score.
     instances : list of Instance
-        By decreasing probability.
+        Instances by decreasing probability.
     category : str or None
         Category of the objects; None for faces.
     error : str or None
-        One line; the other fields are then empty.
+        One-line error; the other fields are then empty.
     frame : int or None
         Frame number in a video or camera stream, from 0; None for a photograph.
     time : float
         Presentation time of the frame, in seconds from the first one.
     size : tuple of int or None
-        Width and height in pixels; those of ``pixels`` by default.
+        Width and height in pixels; by default those of ``pixels``.
     """
 
     image: str
@@ -148,7 +148,8 @@ def detect_file(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
-    """The same for one file, None for the sample photograph; ``plain``: with uncompiled loops."""
+    """Detect keypoints in one file, or in the sample photograph for None; ``plain`` uses uncompiled
+    loops."""
     if not plain:
         warm_up(detector, options)
     shown = SAMPLE if name is None else name
@@ -166,7 +167,8 @@ def detect_file(
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Detections and faces, and the seconds that they took, without compilation."""
+    """Return detections and faces, and the duration of the detection in seconds, without
+    compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
     return result, time.perf_counter() - start - (seconds_compiling() - compiled)

@@ -1,4 +1,4 @@
-"""Draws detections into a photograph."""
+"""Drawing of detections in a photograph."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,7 +96,7 @@ def draw_symbols(
 
 
 def _colour(keypoint: str) -> tuple[int, int, int]:
-    """The colour of a keypoint; for other objects, the same in every image."""
+    """Colour of a keypoint; for objects other than faces, it is the same in every image."""
     return COLOURS.get(keypoint) or _PALETTE[crc32(keypoint.encode()) % len(_PALETTE)]
 
 

@@ -1,4 +1,4 @@
-"""Evaluates a keypoint detector on annotated images (``annealed keypoints evaluate``)."""
+"""Evaluation of a keypoint detector on annotated images (``annealed keypoints evaluate``)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,21 +62,21 @@ _YAW, _ROLL = (0, 8, 16, 180), (0, 6, 12, 180)
 
 @dataclass
 class Evaluation:
-    """The result of :func:`evaluate_detector`.
+    """Result of :func:`evaluate_detector`.
 
     Attributes
     ----------
     rows : list of dict
-        One per keypoint, source and tolerance; keys as in `COLUMNS`. ``threshold`` and the columns
-        after it refer to the detector's default threshold.
+        One row per keypoint, source and tolerance, with the keys of `COLUMNS`. ``threshold`` and
+        the columns after it refer to the detector's default threshold.
     images : list of AnnotatedImage
-        The readable photographs.
+        Readable photographs.
     judged : dict of (keypoint, tolerance) to list of MatchedDetections
-        One entry per photograph.
+        Matched detections of each photograph.
     default : dict of (keypoint, tolerance) to list of MatchedDetections
-        The same for the detections at the default threshold.
+        Matched detections at the default threshold.
     curves : dict of (keypoint, tolerance) to Curve
-        All sources together.
+        Curves of all sources together.
     landmarks : list of dict
         One per source: the number of ``faces``, the number ``found``, and ``nme``, the mean error
         of their 68 landmarks divided by the distance between the outer eye corners. Empty if the
@@ -88,7 +88,7 @@ class Evaluation:
         :func:`~annealed.pipelines.keypoints.measures.reliability`, at a tolerance of 10 %, for all
         keypoints together; empty without assembly.
     errors : list of str
-        One line per unreadable photograph.
+        Error messages, one line per unreadable photograph.
     """
 
     rows: list[dict] = field(default_factory=list)
@@ -105,8 +105,8 @@ class Evaluation:
 def default_detections(
     result: DetectionResult, thresholds: dict[str, float] | None
 ) -> list[Detection]:
-    """The candidates that are reported by default: those in faces of probability 0.5, or above
-    score thresholds.
+    """Return the candidates that are reported by default: those in faces with a probability of at
+    least 0.5, or above the score thresholds.
     """
     if thresholds is not None:
         return [d for d in result.detections if d.score >= thresholds[d.keypoint]]
@@ -234,7 +234,7 @@ def evaluate_detector(
 
 
 def _sources(images: Sequence[AnnotatedImage]) -> dict[str, list[int]]:
-    """Indices of all photographs, and of those of each source."""
+    """Indices of all photographs, and of the photographs from each source."""
     sources = sorted({image.source for image in images})
     parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
     return {

@@ -47,7 +47,7 @@ _BATCH = 2000  # rows that are held in memory at a time
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
-    """Names of a table's columns.
+    """Return the names of a table's columns.
 
     Examples
     --------
@@ -90,15 +90,15 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
     Parameters
     ----------
     results : iterable of FileDetections
-        From ``detect_files`` or ``detect_video``.
+        Results of ``detect_files`` or ``detect_video``.
     landmarks : bool, default False
-        Include all points of the faces, not only the keypoints.
+        Whether to include all points of the faces, not only the keypoints.
 
     Returns
     -------
     pandas.DataFrame
-        The columns of ``annealed faces detect --out``: source, frame, time (seconds), person,
-        probability, box and keypoints (pixels), yaw, pitch and roll (radians).
+        Table with the columns of ``annealed faces detect --out``: source, frame, time (seconds),
+        person, probability, box and keypoints (pixels), yaw, pitch and roll (radians).
 
     Examples
     --------
@@ -181,16 +181,13 @@ def write_coco(
                 "category_id": 1,
                 "iscrowd": 0,
                 "score": instance["probability"],
-            }
-            entry |= {
                 "bbox": [x0, y0, width, height],
                 "area": round(width * height, 2),
                 "num_keypoints": len(points),
+                **({"track_id": instance["person"]} if "person" in instance else {}),
+                "keypoints": [value for x, y, *_ in points for value in (x, y, 2)],
             }
-            entry |= {"track_id": instance["person"]} if "person" in instance else {}
-            annotations.append(
-                entry | {"keypoints": [value for x, y, *_ in points for value in (x, y, 2)]}
-            )
+            annotations.append(entry)
     category = {
         "id": 1,
         "name": "face",
@@ -226,15 +223,15 @@ class Forms:
     Parameters
     ----------
     table : path or None
-        A .csv or .parquet file with a row per face.
+        Table to write, .csv or .parquet, with one row per face.
     coco : path or None
-        A .json file of COCO keypoints.
+        COCO keypoint file to write, .json.
     crops : path or None
-        A folder for aligned crops.
+        Folder for aligned crops.
     size : int
         Side of the crops in pixels.
     landmarks : bool
-        Include all points of a face in the table and the COCO file.
+        Whether to include all points of a face in the table and the COCO file.
     """
 
     table: Path | None = None
@@ -245,7 +242,7 @@ class Forms:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are written once all results are available."""
+        """Files that are written once all results are available."""
         return [path for path in (self.table, self.coco) if path is not None]
 
     def check(self, inputs: Sequence[str], options: DetectionOptions) -> None:
@@ -254,8 +251,8 @@ class Forms:
         Raises
         ------
         ValueError
-            For an unsupported suffix, a file that cannot be written, a size out of range, or
-            detections that are not assembled into faces.
+            If a suffix is not supported, a file cannot be written, the size is out of range, or the
+            detections are not assembled into faces.
         ModuleNotFoundError
             If the package that writes .parquet is missing.
         """
@@ -287,12 +284,14 @@ class Forms:
         made_from: dict[str, Any] = {
             "model": hashlib.sha256(model.read_bytes()).hexdigest(),
             "inputs": inputs,
+            "options": asdict(options),
+            "landmarks": self.landmarks,
+            "crops": crops,
         }
-        made_from |= {"options": asdict(options), "landmarks": self.landmarks, "crops": crops}
         return Finished(self.files[0], made_from, resume)
 
     def write(self, finished: Iterable[dict[str, Any]], detector: KeypointDetector) -> None:
-        """Write the files from records, which are read several times."""
+        """Write the files from records; the records are read several times."""
         if detector.finder is None:
             return
         n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
@@ -313,11 +312,11 @@ class Finished:
     Parameters
     ----------
     out : path
-        The output.
+        Output file.
     made_from : dict
-        Settings and inputs, as JSON values.
+        Settings and inputs of the run, as JSON values.
     resume : bool
-        Resume from the records of the file. False: an existing file is refused.
+        Whether to resume from the records of the file; if False, an existing file is refused.
 
     Raises
     ------

@@ -44,9 +44,9 @@ class MatchedDetections:
     outcome : ndarray of shape (n,), int8
         ``HIT``, ``NEITHER`` or ``FALSE``.
     face : ndarray of shape (n,), int
-        The face whose point was hit, -1 for all others.
+        Face whose point was hit; -1 for all other detections.
     n_points : int
-        Visible points to detect.
+        Number of visible points to detect.
     """
 
     xy: np.ndarray
@@ -70,7 +70,8 @@ def judge(
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
-        Detections in pixels; the best `MAX_DETECTIONS` are used, ties in the given order.
+        Detections in pixels, and their scores; the best `MAX_DETECTIONS` are used, ties in the
+        given order.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
         That keypoint of each face, NaN where unknown; whether it is visible; reference lengths in
         pixels.
@@ -116,9 +117,10 @@ class Curve:
     Attributes
     ----------
     threshold, precision, recall : ndarray of shape (n,)
-        One entry per distinct score: the precision and recall of a detector with that threshold.
+        Threshold, and precision and recall of a detector with that threshold; one entry per
+        distinct score.
     n_points : int
-        Points to detect.
+        Number of points to detect.
     """
 
     threshold: np.ndarray
@@ -279,12 +281,9 @@ def score(
         pck = float((known <= TOLERANCE).mean()) if len(known) else None
         median = float(np.median(near)) if len(near) else None
         rows.append({"keypoint": name, "points": len(known), "pck": pck, "median_error": median})
-    rows[-1] |= {"false_per_image": sum(n for _, n in judged) / len(images)}
-    rows[-1] |= (
-        {"false_per_background_image": sum(map(len, background)) / len(background)}
-        if background
-        else {}
-    )
+    rows[-1]["false_per_image"] = sum(n for _, n in judged) / len(images)
+    if background:
+        rows[-1]["false_per_background_image"] = sum(map(len, background)) / len(background)
     return rows
 
 

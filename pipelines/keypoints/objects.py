@@ -1,4 +1,4 @@
-"""Reads annotated objects with the schema of their points: ``keypoints.csv`` or a COCO keypoint
+"""Annotated objects with the schema of their points, from ``keypoints.csv`` or a COCO keypoint
 file.
 """
 
@@ -74,7 +74,7 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
 
 
 def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
-    """The image with predicted points; objects with a single point are ignored."""
+    """Return the image with predicted points; objects with a single point are ignored."""
     instances, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
     kept = known.sum(axis=1) > 1
     for i in np.flatnonzero(kept):
@@ -91,8 +91,8 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
 
 
 def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """An image for each object, rotated so that the object is aligned with the mean shape, up to
-    half the step between the searched rotations; other objects in it are ignored.
+    """Return an image for each object, rotated so that the object is aligned with the mean shape,
+    up to half the step between the searched rotations; other objects in it are ignored.
 
     Objects without two named points take the reference length of their mean shape.
     """

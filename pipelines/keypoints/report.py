@@ -1,7 +1,6 @@
 """The report of an evaluation or a training: a self-contained HTML page, and its numbers as
 JSON."""
 
-import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -16,7 +15,6 @@ from ...models.keypoints.detections import DetectionOptions, DetectionResult, of
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.features import strongest_features
 from ...models.keypoints.instances.instance_finder import Instance
-from ...models.messages import plain
 from ...models.pages.charts import BLUE, GREY, ORANGE, Axes
 from ...models.pages.layout import html_page, small, table
 from ..common.data_urls import jpeg_url
@@ -59,18 +57,18 @@ def write_report(
     folder : path
     detector : KeypointDetector
     decided : sequence of str
-        The settings chosen from the images, a line each.
+        Settings chosen from the images, one line each.
     test : list of AnnotatedImage
-        The held-out images.
+        Held-out images.
     n_pictures : int
         Total number of images.
     learning_curve : list of dict
-        The result of `learning_curve` of the training.
+        Result of the training's `learning_curve`.
 
     Returns
     -------
     dict
-        The content of the JSON file.
+        Content of the JSON file.
     """
     schema = test[0].schema
     results = [
@@ -106,14 +104,10 @@ def write_report(
         + _looks(detector, test)
         + _how(record)
     )
-    _write(
-        folder,
-        REPORT_FILES,
-        record,
-        f"{schema.category}: keypoints",
-        f"Training report: detector of {schema.category}",
-        body,
+    page = html_page(
+        f"{schema.category}: keypoints", f"Training report: detector of {schema.category}", body
     )
+    write_texts(folder, dict(zip(REPORT_FILES, (record, page))))
     return record
 
 
@@ -153,17 +147,8 @@ def write_evaluation(
                     f'<figure><img src="{jpeg_url(np.hstack(tiles))}" '
                     f'alt=""><figcaption>{title}</figcaption></figure>'
                 )
-    _write(folder, EVALUATION_FILES, record, record["name"], record["name"], body)
-
-
-def _write(
-    folder: Path, names: Sequence[str], record: dict[str, Any], title: str, heading: str, body: str
-) -> None:
-    """Write the numbers and the page."""
-    page = html_page(title, heading, body)
-    write_texts(
-        folder, dict(zip(names, (json.dumps(plain(record), allow_nan=False, indent=1), page)))
-    )
+    page = html_page(record["name"], record["name"], body)
+    write_texts(folder, dict(zip(EVALUATION_FILES, (record, page))))
 
 
 def _ranked(
@@ -306,7 +291,7 @@ def _worst(
             f'width="300"><figcaption>{escape(caption)}</figcaption></figure>'
         )
     words = (
-        "Crosses: annotated points. Discs and boxes: what was found, with the probability of the "
+        "Crosses: annotated points. Discs and boxes: detections, with the probability of the "
         "object."
     )
     return (

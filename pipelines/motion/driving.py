@@ -71,7 +71,7 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
     Returns
     -------
     TrackSequence
-        NaN where a point is not visible; each scene is a separate video, named
+        Tracks with NaN where a point is not visible; each scene is a separate video, named
         ``driving_KIND_SEED``.
     """
     settings = KINDS[kind]

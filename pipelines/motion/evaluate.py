@@ -62,12 +62,14 @@ def evaluate(
     n_partitions : int, default 10
         Number of random partitions of the videos into ten folds.
     choose : bool, default False
-        Also choose features, response and number of features of FSA inside the training folds,
-        which is many times slower. Needs the family set "pairs".
+        Whether to choose FSA's features, response and number of features inside the training folds
+        as well, which is many times slower. Needs the family set "pairs".
     progress : function
-        Wraps the iterable of steps, one for each partition of each method, given with their number.
+        Function that wraps the iterable of steps, one for each partition of each method; called
+        with the iterable and the number of steps.
     checkpoint : Checkpoint or None, default None
-        Stores finished partitions for the next call with the same sequences (:func:`made_from`).
+        Checkpoint that stores finished partitions for the next call with the same sequences
+        (:func:`made_from`).
 
     Returns
     -------
@@ -151,9 +153,9 @@ def evaluate_auto(
     Parameters
     ----------
     sequences : sequence of TrackSequence
-        With labels.
+        Sequences with labels.
     ranker : SegmentationRanker
-        Provides families, features and settings; may be untrained.
+        Ranker that provides families, features and settings; may be untrained.
     n_partitions : int, default 10
         Number of random partitions into folds.
     columns : ndarray of int or None, default None

@@ -1,4 +1,4 @@
-"""Segments files and trains the ranking (``annealed motion segment`` and ``train``)."""
+"""Segmentation of files and training of the ranking (``annealed motion segment`` and ``train``)."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -103,13 +103,13 @@ def segment_file(
     path : path
         ``.npz``, ``.csv`` or ``.mat``; any other file is opened as a video.
     n_motions : int or None
-        None: chosen automatically.
+        Number of motions; None chooses it automatically.
     overlay : path or None, default None
         Output video with coloured tracks, on black if the file holds only tracks.
     outliers : bool, default False
-        Label points that fit no motion -1.
+        Whether to label points that fit no motion as -1.
     on_frame : function or None, default None
-        Called without arguments after each tracked frame of a video.
+        Function called without arguments after each tracked frame of a video.
     tracks_out : path or None, default None
         File for the labelled tracks, see :func:`.io.write_tracks`.
     masks : path or None, default None

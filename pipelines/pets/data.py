@@ -29,9 +29,9 @@ class PetFile:
     path : Path
     label : str
     head : tuple of four float or None
-        x_min, y_min, x_max, y_max in pixels.
+        Head box x_min, y_min, x_max, y_max in pixels.
     breed : str
-        Empty if unknown.
+        Breed; empty if unknown.
     split : str
         "train", "test", or empty if the data have no split.
     """

@@ -53,7 +53,7 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
     Raises
     ------
     ValueError
-        For fewer than two days, or fewer days than folds.
+        If there are fewer than two days, or fewer days than folds.
     """
     names = np.unique(days)
     n = len(names) if n_folds is None else n_folds
@@ -114,11 +114,11 @@ def evaluate_baselines(
     Parameters
     ----------
     minutes : SensorMinutes
-        With activities.
+        Minutes with activities.
     kinds : tuple of str
         Features.
     n_folds : int or None
-        None: one day at a time.
+        Number of folds; None holds out one day at a time.
     cells : Checkpoint or None
         Stores finished folds.
 
@@ -167,7 +167,7 @@ def evaluate_selection(
     Parameters
     ----------
     minutes : SensorMinutes
-        With activities.
+        Minutes with activities.
     kinds : tuple of str
         Features; "last" is refused.
     sizes : range
@@ -184,7 +184,7 @@ def evaluate_selection(
     Raises
     ------
     ValueError
-        For features that depend on other sensors.
+        If a feature depends on other sensors.
     """
     check_selection_kinds(kinds)
     cells = cells or Checkpoint()

@@ -30,7 +30,7 @@ def train_model(
     Parameters
     ----------
     home : Home
-        With activities.
+        Home with activities.
     n_sensors : int or None
         Number of sensors that the model uses; None: all.
     kinds : tuple of str or None
@@ -45,8 +45,8 @@ def train_model(
     Raises
     ------
     ValueError
-        For an unknown method, a number of sensors out of range, or features that depend on other
-        sensors.
+        If the method is unknown, the number of sensors is out of range, or a feature depends on
+        other sensors.
     """
     minutes = home.minutes
     check_names("method", [method], METHODS)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
-from ...models.tabular.fitting.selection import Note
+from ...models.tabular.fitting.options import Note
 from ...models.tabular.model import TabularModel
 from .tables import read_rows
 

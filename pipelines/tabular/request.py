@@ -21,7 +21,7 @@ ENCODING = {
 
 @dataclass(eq=False, repr=False)
 class _Target:
-    """The first options of the help."""
+    """Options that come first in the help."""
 
     target: str | None = field(
         default=None,
@@ -63,7 +63,7 @@ class Request(SelectionOptions, _Target):
     sep, encoding : str or None
         See :func:`.tables.read_frame`.
 
-    The others are described in :class:`annealed.models.TabularSelector`.
+    The other attributes are described in :class:`annealed.models.TabularSelector`.
     """
 
     test: Path | None = field(

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ...learners import on_dask
-from ...models.tabular.fitting.selection import Note, Selection, select_table
+from ...models.tabular.fitting.options import Note
+from ...models.tabular.fitting.selection import Selection, select_table
 from ...models.tabular.fitting.table import Table
 from ...models.tabular.fitting.validation import Progress, fitted
 from ..common.file_map import check_scheduler, running_on
@@ -30,16 +31,16 @@ def select_file(
     path : Path, or str of a URL
     request : Request
     progress : function
-        Wraps an iterable; called with it and a label.
+        Function that wraps an iterable; called with the iterable and a label.
     note : function
-        Called with each line about dropped or imputed columns, before the long work.
+        Function called with each line about dropped or imputed columns, before the long work.
     details : bool
-        Add what only a report shows.
+        Whether to add the details that only a report shows.
 
     Returns
     -------
     Selection
-        The selection, with the options in its settings.
+        Selection, with the options in its settings.
 
     Raises
     ------

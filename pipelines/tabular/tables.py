@@ -43,7 +43,7 @@ class Matrix:
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (n_rows, n_columns)
-        NaN for missing values.
+        Numbers, with NaN for missing values.
     y : ndarray of shape (n_rows,)
     names : list of str
     row_groups : ndarray of shape (n_rows,) or None
@@ -78,9 +78,9 @@ def read_table(path: str | Path, request: Request) -> Table:
     if brings_its_target(path):
         if request.target is not None:
             raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
-        for option, names in _special(request):
-            if names:
-                raise ValueError(f"{path}: holds numbers only; expected no {option} {names[0]}")
+        for option, name in [*request.of_rows.items(), *(("as", kind) for kind in request.kinds)]:
+            option = option.replace("_", "-")
+            raise ValueError(f"{path}: holds numbers only; expected no --{option} {name}")
         matrix = read_matrix(path)
         with in_file(path):
             table = _from_matrix(matrix, request)
@@ -103,14 +103,6 @@ def in_file(path: Path | str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-def _special(request: Request) -> list[tuple[str, list[str]]]:
-    """Columns that a table of numbers cannot have, by the options that name them."""
-    return [
-        *((f"--{option.replace('_', '-')}", [name]) for option, name in request.of_rows.items()),
-        ("--as", list(request.kinds)),
-    ]
 
 
 def read_rows(
@@ -216,7 +208,7 @@ def check_table(path: Path) -> str:
     Raises
     ------
     ValueError
-        If it does not.
+        If the table does not exist or its format is not supported.
     """
     if path.is_dir():
         raise ValueError(f"{path}: a folder, expected a table")
@@ -239,7 +231,7 @@ def read_matrix(path: Path) -> Matrix:
     Raises
     ------
     ValueError
-        If it cannot be read.
+        If the file cannot be read.
     """
     name = check_table(path)
     return _read_npz(path) if name.endswith(".npz") else _read_svmlight(path)
@@ -271,12 +263,12 @@ def read_frame(
     Returns
     -------
     DataFrame
-        The table, with distinct names without surrounding blanks.
+        Table with distinct names without surrounding blanks.
 
     Raises
     ------
     ValueError
-        If it cannot be read, or two columns have the same name.
+        If the file cannot be read, or two columns have the same name.
     """
     name = check_table(path)
     if name.endswith(".parquet"):

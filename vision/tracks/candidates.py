@@ -20,16 +20,17 @@ from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions, pos
 
 @dataclass(frozen=True)
 class SubspaceFamily:
-    """Recipe for candidate segmentations by the angular affinity of projected tracks.
+    """Recipe for candidate segmentations from the angular affinity of projected tracks.
 
     Parameters
     ----------
     representation : {"velocity", "raw"}, default "velocity"
-        Vectors that represent the tracks: velocities, eq. (20) of [1]_, or positions.
+        Vectors that represent the tracks: velocities (eq. (20) of [1]_) or positions.
     alpha : float, default 2.0
-        The affinity is the squared cosine to this power, eq. (21) of [1]_.
+        Power to which the squared cosine is raised to give the affinity, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        Projection dimensions are all integers from ``lowest`` K to ``highest`` K for K motions.
+        Bounds of the projection dimensions: all integers from ``lowest`` K to ``highest`` K for K
+        motions.
 
     References
     ----------
@@ -44,7 +45,7 @@ class SubspaceFamily:
 
     @property
     def name(self) -> str:
-        """Name in lists of candidates."""
+        """Name of the family in lists of candidates."""
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
@@ -89,21 +90,21 @@ class SubspaceFamily:
 
 @dataclass(frozen=True)
 class NeighbourFamily:
-    """Recipe for videos that groups neighbours in the image with similar motion.
+    """Recipe for videos that groups neighbouring points with similar motion.
 
-    Where the background does not move, or only shifts, all its points have one velocity, and
-    neither the angle between tracks nor their subspace separates it from what moves in front of it.
-    Differences of velocity between neighbours do.
+    Where the background is still or only shifts, all its points have the same velocity, and
+    neither the angle between tracks nor their subspace separates it from objects that move in
+    front of it. Differences in velocity between neighbours do.
 
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
-        Numbers of nearest neighbours that each point is connected to; one candidate for each (its
-        "dimension").
+        Numbers of nearest neighbours that each point is connected to; each number gives one
+        candidate and is its "dimension".
     span : int, default 5
-        Frames over which displacements are taken.
+        Number of frames over which displacements are measured.
     floor : float, default 0.3
-        Differences of displacement below this many pixels are noise.
+        Difference in displacement, in pixels, below which it counts as noise.
     """
 
     name = "neighbours"  # in lists of candidates; not a parameter
@@ -113,7 +114,7 @@ class NeighbourFamily:
     floor: float = 0.3
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Numbers of neighbours.
+        """Return the numbers of neighbours.
 
         Parameters
         ----------
@@ -130,7 +131,7 @@ class NeighbourFamily:
         return sorted({min(k, tracks.n_points - 1) for k in self.neighbours})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Affinity by the differences of displacement between neighbours.
+        """Affinity from the differences in displacement between neighbours.
 
         Parameters
         ----------
@@ -156,16 +157,16 @@ class NeighbourFamily:
         np.put_along_axis(joined, near[:, : dimension + 1], True, axis=1)
         joined |= joined.T
         np.fill_diagonal(joined, False)
-        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected, or it forms a
-        # separate cluster.
+        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected; otherwise it
+        # would form a separate cluster.
         scale = max(float(np.median(difference[joined])), self.floor)
         return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
 
 @dataclass(frozen=True)
 class PairFamily:
-    """Recipe for candidate segmentations by the motion hypotheses that points share in two frames
-    [1]_.
+    """Recipe for candidate segmentations from the motion hypotheses that points share in two
+    frames [1]_.
 
     Parameters
     ----------
@@ -173,8 +174,8 @@ class PairFamily:
         A name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography",
         "fundamental", "epipolar") or a sum.
     powers : tuple of int, default (5, 10, 15, 25)
-        The affinity is the kernel to a quarter of each power: the greater, the sparser. One
-        candidate for each (its "dimension").
+        Powers of the affinity, which is the kernel raised to a quarter of each power: a higher
+        power gives a sparser affinity. Each power gives one candidate and is its "dimension".
 
     References
     ----------
@@ -187,11 +188,11 @@ class PairFamily:
 
     @property
     def name(self) -> str:
-        """Name in lists of candidates."""
+        """Name of the family in lists of candidates."""
         return f"pairs, {self.kernel}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Powers of the kernel.
+        """Return the powers of the kernel.
 
         Parameters
         ----------
@@ -207,14 +208,14 @@ class PairFamily:
         return list(self.powers)
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """The kernel to a quarter of a power.
+        """Kernel raised to a quarter of a power.
 
         Parameters
         ----------
         tracks : Tracks
             Tracks of one sequence.
         dimension : int
-            The power.
+            Power of the kernel.
 
         Returns
         -------
@@ -225,18 +226,19 @@ class PairFamily:
 
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
-    """Recipe for scenes with a deep background: more clusters than motions, merged where one motion
-    explains both (:func:`.merging.merged`).
+    """Recipe for scenes with a deep background: more clusters than motions, merged where one
+    motion explains both (:func:`.merging.merged`).
 
-    A background with relief is split before a small object is separated. With more clusters the
-    small object gets its own, and the parts of the background are merged again.
+    A background with relief is split before a small object is separated from it. With more
+    clusters, the small object gets its own cluster, and the parts of the background are merged
+    again.
 
     Parameters
     ----------
     kernel : str, default "all"
         Kernel of the hypotheses, as in :class:`PairFamily`.
     powers : tuple of int, default (25,)
-        As in :class:`PairFamily`; one candidate for each (its "dimension").
+        Powers as in :class:`PairFamily`; each gives one candidate and is its "dimension".
     extra : int, default 4
         Number of clusters beyond the number of motions.
     """
@@ -246,7 +248,7 @@ class MergedFamily(PairFamily):
 
     @property
     def name(self) -> str:
-        """Name in lists of candidates."""
+        """Name of the family in lists of candidates."""
         return f"merged, {self.kernel}"
 
 
@@ -260,7 +262,7 @@ MERGED_FAMILIES: tuple[Family, ...] = tuple(
     MergedFamily(kernel) for kernel in ("all", "epipolar", "fundamental", "affinity")
 )
 # Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes;
-# without the others a fit ranks better in half the time (experiments/notebook/motion.md).
+# without the other recipes a fit ranks better in half the time (experiments/notebook/motion.md).
 SHIPPED_FAMILIES: tuple[Family, ...] = (
     *VIDEO_FAMILIES,
     PairFamily("affinity", (5, 10, 25)),
@@ -292,7 +294,7 @@ class Candidate:
 
 
 def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Candidates by partition; the first one is kept for each partition."""
+    """Candidates by partition; the first candidate of each partition is kept."""
     kept: dict[bytes, Candidate] = {}
     for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
@@ -316,13 +318,13 @@ def candidates(
     families : iterable of SubspaceFamily, NeighbourFamily or PairFamily, default JOINED_FAMILIES
         Recipes, in the order in which they are applied.
     n_runs : int, default 30
-        Restarts of k-means.
+        Number of restarts of k-means.
 
     Returns
     -------
     list of Candidate
-        The partitions do not depend on the order of the points. A repeated partition keeps the name
-        of its first family.
+        Candidates, one for each partition; a repeated partition keeps the name of its first family.
+        The partitions do not depend on the order of the points.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def _seeds(points: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Centres (n_runs, K, d) that row r of ``uniforms`` (n_runs, K) draws by the k-means++ rule."""
+    """Centres (n_runs, K, d) drawn by the k-means++ rule with row r of ``uniforms`` (n_runs, K)."""
     centres = np.empty((*uniforms.shape, points.shape[1]))
     nearest = np.ones((len(uniforms), len(points)))
     for c, drawn in enumerate(uniforms.T):
@@ -69,14 +69,14 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
     )
     best = 0
     for run in range(n_runs):
-        # A tie in the last digits must not depend on the order of the runs: only a real gain
-        # replaces the best.
+        # A tie in the last digits must not depend on the order of the runs: only a real improvement
+        # replaces the best run.
         best = run if totals[run] < totals[best] * (1.0 - 1e-9) else best
     return labels[best]
 
 
 def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Best of several runs of k-means with k-means++ seeds from a fixed random stream.
+    """Return the best of several runs of k-means, seeded by k-means++ from a fixed random stream.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     Parameters
     ----------
     affinity : ndarray of shape (P, P)
-        Symmetric, not negative, zero diagonal.
+        Symmetric, non-negative matrix with a zero diagonal.
     n_vectors : int
-        At most P.
+        Number of eigenvectors, at most P.
 
     Returns
     -------
     ndarray of shape (P, n_vectors)
-        By rising eigenvalue: the last belongs to the largest.
+        Eigenvectors by ascending eigenvalue: the last one belongs to the largest.
 
     References
     ----------
@@ -131,10 +131,10 @@ def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) ->
     Parameters
     ----------
     vectors : ndarray of shape (P, >= n_clusters)
-        From :func:`leading_eigenvectors`; the last ``n_clusters`` are used.
+        Eigenvectors from :func:`leading_eigenvectors`; the last ``n_clusters`` are used.
     n_clusters : int
     n_runs : int, default 30
-        Restarts of k-means.
+        Number of restarts of k-means.
 
     Returns
     -------

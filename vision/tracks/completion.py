@@ -2,16 +2,17 @@
 
 import numpy as np
 
-_FARTHEST = 1e9  # pixels, a choice: larger than any image, and its fourth power stays finite
+_FARTHEST = 1e9  # pixels, a choice: larger than any image, with a finite fourth power
 
 
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
     """Fill the missing entries by low-rank completion; observed entries are unchanged.
 
-    Each gap is first bridged by the mean velocity of the eight seen points with the most similar
-    motion in the common frames. Then the missing entries are replaced repeatedly by those of the
-    best low-rank approximation (tracks of K rigid motions under an affine camera have rank 4K at
-    most); the few iterations leave the bridge unchanged where the seen entries do not determine it.
+    Each gap is first bridged with the mean velocity of the eight visible points whose motion is
+    most similar in the common frames. Then the missing entries are repeatedly replaced by those of
+    the best low-rank approximation (tracks of K rigid motions under an affine camera have rank 4K
+    at most); the iterations are so few that the bridge stays where the observed entries do not
+    determine it.
 
     Parameters
     ----------
@@ -25,7 +26,7 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Returns
     -------
     ndarray of shape (F, P, 2)
-        Without NaN. The same array when nothing is missing.
+        Tracks without NaN; the same array if nothing is missing.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
     -------
     tracks : ndarray of shape (F, P', 2)
     kept : ndarray of shape (P',), int
-        Their columns in ``tracks``.
+        Columns of the kept points in the given ``tracks``.
     """
     kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
     return tracks[:, kept], kept

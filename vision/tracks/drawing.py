@@ -24,12 +24,12 @@ COLOURS = np.array(
 def draw_tracks(
     frame: np.ndarray, tracks: np.ndarray, labels: np.ndarray, t: int, tail: int = 12
 ) -> np.ndarray:
-    """Draw coloured points with their path over the last frames.
+    """Draw coloured points with their paths over the last frames.
 
     Parameters
     ----------
     frame : ndarray of shape (H, W, 3), uint8
-        RGB; not changed.
+        RGB frame; not changed.
     tracks : ndarray of shape (F, P, 2)
         Pixels; NaN where not seen.
     labels : ndarray of shape (P,), int
@@ -71,7 +71,7 @@ def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarr
     Yields
     ------
     ndarray of shape (H, W, 3), uint8
-        RGB.
+        Frame in RGB.
     """
     seen = np.isfinite(tracks).all(axis=2)
     low = np.floor(tracks[seen].min(axis=0)) - 10

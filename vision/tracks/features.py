@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from .tracks import REPRESENTATIONS, Tracks, as_tracks
 
 # Distances are compared on a logarithmic scale (differences within a sequence are then ratios);
-# this keeps perfect fits finite.
+# this floor keeps the logarithm of a perfect fit finite.
 _FLOOR = 1e-6
 _MEASURES = ("euclidean", "angular")
 
@@ -24,7 +24,7 @@ class Feature(NamedTuple):
     """A feature of a segmentation.
 
     A likelihood feature measures how well the points of each motion fit a subspace; a prior feature
-    how compact the motions are.
+    measures how compact the motions are.
     """
 
     kind: Literal["likelihood", "prior"]
@@ -33,12 +33,12 @@ class Feature(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name in lists of features and in model files."""
+        """Name of the feature in lists of features and in model files."""
         return f"{self.space}: {self.kind}, {self.quantity}"
 
 
 class Space(NamedTuple):
-    """A space in which points are compared: a representation or a projection of it."""
+    """A space in which points are compared: a representation of the tracks or its projection."""
 
     representation: str
     dimension: float | None = None  # in multiples of the number of motions; None: the full vectors
@@ -46,7 +46,7 @@ class Space(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name in lists of features."""
+        """Name of the space in lists of features."""
         if self.dimension is None:
             return self.representation
         return f"{self.representation} projected to {self.dimension:g}K" + (
@@ -97,22 +97,23 @@ class SegmentationFeatures(FeatureSet):
     Parameters
     ----------
     representations : tuple of str, default ("velocity", "raw")
-        Each gives the space of its full vectors, in pixels (root mean square over the frames), and
-        spaces of projected points.
+        Representations of the tracks; each gives the space of its full vectors, in pixels (root
+        mean square over the frames), and spaces of projected points.
     dimensions : tuple of float, default (2.0, 2.5, 3.0, 3.5, 4.0)
         Dimensions of the projections as multiples of the number of motions K (the range of [1]_ is
         2 to 4), so that the number of features is the same for every K.
     scaled : tuple of bool, default (False,)
         Whether projections are scaled by the singular values: ``False``, ``True`` or both. Scaled
-        ones are in pixels; unscaled ones are brought to unit variance, so that the same thresholds
-        fit every number of points.
+        projections are in pixels; unscaled projections are standardised to unit variance, so that
+        the same thresholds suit any number of points.
     n_thresholds : int, default 24
         Number of thresholds of the thresholded distance, in geometric order from 0.02 to 10, in
         each space.
     neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
         Sizes k of the neighbourhoods of the k-nearest-neighbour graphs.
     n_smallest : int, default 4
-        Number of smallest average distances over the dimensions that are features, as in [1]_.
+        Number of smallest average distances over all dimensions that are used as features, as in
+        [1]_.
 
     Raises
     ------
@@ -212,7 +213,7 @@ class SegmentationFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Columns to compute; others may be left zero. None means all.
+            Columns to compute; the other columns may be left zero. None means all.
 
         Returns
         -------
@@ -222,8 +223,8 @@ class SegmentationFeatures(FeatureSet):
         Raises
         ------
         ValueError
-            If an array is not complete tracks, or the length of a segmentation differs from the
-            number of tracks.
+            If the tracks are incomplete, or the length of a segmentation differs from the number
+            of tracks.
         """
         tracks = as_tracks(tracks)
         for labels in segmentations:
@@ -301,7 +302,7 @@ def evaluated(
     n_rows: int,
     columns: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Compute blocks of features and join their columns.
+    """Compute blocks of features and concatenate their columns.
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ def evaluated(
         Number of features of each block, and the function that returns them, (n_rows, n_features).
     n_rows : int
     columns : ndarray of int or None, default None
-        Columns to compute; a block without any is left zero. None means all.
+        Columns to compute; a block without such a column is left zero. None means all.
 
     Returns
     -------
@@ -336,8 +337,8 @@ PAPER_FEATURES = SegmentationFeatures(
     n_thresholds=32,
     neighbours=(2, 3, 4, 5, 7, 10, 14, 20, 28, 40),
 )
-# Another interpretation of the same text: trajectories and their projections, without velocities;
-# with enough dimensions for a pool of "more than 2000" columns.
+# Another interpretation of the same text: trajectories and their projections, without velocities,
+# in enough dimensions for a pool of "more than 2000" columns.
 TRAJECTORY_FEATURES = replace(
     PAPER_FEATURES, representations=("raw",), dimensions=tuple(np.linspace(2.0, 4.0, 18))
 )
@@ -367,12 +368,12 @@ def subspace_distances(
     points : ndarray of shape (P, D)
     labels : ndarray of shape (P,)
     known : dict or None, default None
-        Cache of distances within motions, by their members; it is extended.
+        Cache of distances within motions, by the members of the motion; it is extended in place.
 
     Returns
     -------
     ndarray of shape (P,)
-        In units of the points.
+        Distances in units of the points.
     """
     distances, known = np.empty(len(points)), {} if known is None else known
     for label in np.unique(labels):
@@ -413,10 +414,10 @@ def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> n
     ----------
     points : ndarray of shape (P, D)
     n_neighbours : int
-        At most P - 1.
+        Number of neighbours, at most P - 1.
     measure : {"euclidean", "angular"}
-        The angular distance decreases with the angular affinity, eq. (21) of Barbu et al. (2014):
-        it compares lines through the origin.
+        Distance measure. The angular distance decreases with the angular affinity, eq. (21) of
+        Barbu et al. (2014): it compares lines through the origin.
 
     Returns
     -------

@@ -23,7 +23,7 @@ class TrackSequence:
     Parameters
     ----------
     name : str
-        Name of the sequence: the file's name without ending.
+        Name of the sequence: the name of the file without its suffix.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where a point is not seen.
     labels : ndarray of shape (P,), int, or None, default None
@@ -36,7 +36,7 @@ class TrackSequence:
 
     @property
     def video(self) -> str:
-        """Name of the video: sequences ``_g12``, ``_g13`` and ``_g23`` are parts of one.
+        """Name of the video; sequences ``_g12``, ``_g13`` and ``_g23`` are parts of one video.
 
         Examples
         --------
@@ -87,11 +87,11 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Parameters
     ----------
     path : path
-        ``NAME_truth.mat`` with ``y`` (3, P, F) homogeneous pixel coordinates and ``s`` (P, 1)
-        labels from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv``
+        ``NAME_truth.mat`` with homogeneous pixel coordinates ``y`` (3, P, F) and labels ``s``
+        (P, 1) from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv``
         with the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
-        ``occluded`` is one of co-tracker or TAPIR: its ``tracks`` may be (P, F, 2) or (1, F, P, 2)
-        too. Time is then the axis with the smallest movement of the points.
+        ``occluded`` is output of co-tracker or TAPIR: its ``tracks`` may also be (P, F, 2) or
+        (1, F, P, 2). Time is then the axis along which the points move the smallest distance.
 
     Returns
     -------
@@ -180,8 +180,8 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Tracks of co-tracker or TAPIR as (F, P, 2) with NaN where a point is not visible; other
-    tracks are unchanged."""
+    """Tracks (F, P, 2) from co-tracker or TAPIR, with NaN where a point is not visible; other
+    tracks are returned unchanged."""
     name = next((name for name in ("visibility", "visibles", "occluded") if name in content), None)
     if name is None:
         return tracks
@@ -206,7 +206,7 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
 def write_tracks(
     path: str | Path, tracks: np.ndarray, labels: np.ndarray, probability: np.ndarray
 ) -> None:
-    """Write labelled tracks, which :func:`read_tracks` reads again (all but .parquet).
+    """Write labelled tracks; :func:`read_tracks` can read all formats but .parquet.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def write_tracks(
     labels : ndarray of shape (P,), int
         Motion of each point; -1 for none.
     probability : ndarray of shape (P,)
-        Probability of that label; NaN if unknown.
+        Probability of each point's label; NaN if unknown.
 
     Raises
     ------
@@ -299,12 +299,12 @@ def read_sequences(folder: str | Path) -> list[TrackSequence]:
     Parameters
     ----------
     folder : path
-        The official tree ``NAME/NAME_truth.mat``, or ``.npz`` files.
+        Folder with the official tree ``NAME/NAME_truth.mat``, or with ``.npz`` files.
 
     Returns
     -------
     list of TrackSequence
-        Sorted by name.
+        Sequences sorted by name.
 
     Raises
     ------

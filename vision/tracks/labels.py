@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 
 def canonical_labels(labels: np.ndarray) -> np.ndarray:
-    """Labels renumbered 0, 1, 2, ... by first appearance: equal for equal partitions.
+    """Renumber labels 0, 1, 2, ... by first appearance, so that equal partitions get equal labels.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def canonical_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
-    """Labels renumbered 0, 1, ... by falling number of points; ties by first appearance.
+    """Renumber labels 0, 1, ... by decreasing number of points; ties by first appearance.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        In [0, 1).
+        Fraction in [0, 1).
 
     Raises
     ------
     ValueError
-        If the two have different lengths.
+        If ``truth`` and ``labels`` have different lengths.
 
     References
     ----------

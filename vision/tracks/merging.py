@@ -7,7 +7,7 @@ from .tracks import Tracks
 
 
 def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
-    """Merge pairs of motions, each time the pair whose union increases the sum of GRIC by the
+    """Merge motions pair by pair, each time the pair whose union increases the sum of GRIC the
     smallest amount [1]_.
 
     Parameters
@@ -21,7 +21,7 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P,), int
-        0 .. n_motions-1.
+        Motion of each point, 0 .. n_motions-1.
 
     References
     ----------

@@ -21,17 +21,18 @@ class PairFeatures(FeatureSet):
     """Likelihood and prior features of candidate segmentations from geometric models between two
     frames.
 
-    Four models (affinity of the plane, homography, fundamental matrix, affine epipolar geometry)
-    are fitted to each motion in pairs of frames, with the points seen in both. Missing entries need
+    Four models (planar affinity, homography, fundamental matrix, affine epipolar geometry) are
+    fitted to each motion in pairs of frames, with the points visible in both. Missing entries need
     no completion.
 
     Parameters
     ----------
     parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
-        "residuals": distances of the points to the model of their own motion. "rivals": points that
-        another motion's model fits better. "gric": the robust information criterion of Torr [2]_,
-        for each model and with the best of each motion; these three are likelihoods. "cuts": how
-        much the segmentation cuts the kernels of shared hypotheses [1]_, a prior.
+        Groups of features. "residuals": distances of the points to the model of their own motion.
+        "rivals": points that another motion's model fits better. "gric": the robust information
+        criterion of Torr [2]_, for each model and for the best model of each motion. These three
+        groups are likelihoods. "cuts": how much the segmentation cuts the kernels of shared
+        hypotheses [1]_, a prior.
 
     Raises
     ------
@@ -108,7 +109,7 @@ class PairFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Columns to compute; others may be left zero. None means all.
+            Columns to compute; the other columns may be left zero. None means all.
 
         Returns
         -------
@@ -144,12 +145,12 @@ class PairFeatures(FeatureSet):
 
 @dataclass(frozen=True)
 class JoinedFeatures(FeatureSet):
-    """Features of several kinds, joined by columns.
+    """Features of several kinds, concatenated by columns.
 
     Parameters
     ----------
     parts : tuple of SegmentationFeatures or PairFeatures
-        In the order of the columns.
+        Kinds of features, in the order of the columns.
 
     Examples
     --------
@@ -187,12 +188,12 @@ class JoinedFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels.
         columns : ndarray of int or None, default None
-            Columns to compute; others may be left zero. None means all.
+            Columns to compute; the other columns may be left zero. None means all.
 
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            The columns of all parts.
+            Columns of all parts.
         """
         tracks = as_tracks(tracks)
         blocks, start = [], 0

@@ -21,21 +21,21 @@ class Tracker:
     max_points : int, default 400
         Maximum number of points followed at a time.
     quality : float, default 0.01
-        Corners weaker than this share of the strongest are not followed.
+        Minimum strength of a corner, as a share of the strongest corner.
     min_distance : float, default 8.0
         Minimum distance between points in pixels.
     window : int, default 11
         Side of the Lucas-Kanade window in pixels.
     levels : int, default 3
-        Pyramid levels above the image.
+        Number of pyramid levels above the image.
     max_backward_error : float, default 0.5
-        A point is dropped when tracking it backwards ends more than this many pixels from its
-        start.
+        Maximum distance in pixels between a point's start and the end of its backward track; a
+        point beyond it is dropped.
     min_correlation : float, default 0.95
-        A point is dropped when the normalised correlation of its windows in successive frames is
-        lower: it is occluded, or it slides along an edge.
+        Minimum normalised correlation of a point's windows in successive frames; a point below it
+        is occluded or slides along an edge, and is dropped.
     reseed_every : int, default 5
-        Frames between searches for new corners in areas without followed points.
+        Number of frames between searches for new corners in areas without followed points.
 
     References
     ----------
@@ -60,7 +60,7 @@ class Tracker:
         Parameters
         ----------
         path : path
-            Anything OpenCV opens.
+            Video file or address that OpenCV can open.
         on_frame : function or None, default None
             Called without arguments after each frame.
 

@@ -54,10 +54,10 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     vectors : ndarray of shape (P, n)
-        Column i is v_{i+1}. Directions without energy (singular value below 1e-9 of the largest)
-        are dropped, except the first.
+        Singular vectors; column i is v_{i+1}. Directions without energy (singular value below 1e-9
+        of the largest) are dropped, except the first.
     strengths : ndarray of shape (n,)
-        Their singular values, in descending order.
+        Singular values, in descending order.
     """
     left, strengths, _ = np.linalg.svd(rows, full_matrices=False)
     useful = max(1, int((strengths > 1e-9 * max(strengths[0], 1e-300)).sum()))
@@ -67,15 +67,15 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class Tracks:
     """Complete tracks of points.
 
-    They are validated once, on construction.
+    Tracks are validated once, on construction.
 
     Parameters
     ----------
     coordinates : array_like of shape (F, P, 2)
-        x and y in pixels of P points in F frames, none of them missing.
+        Coordinates x and y, in pixels, of P points in F frames, without missing entries.
     seen : array_like of shape (F, P), bool, or None, default None
-        Where the points were seen; elsewhere the coordinates are completed ones. None means
-        everywhere.
+        Whether each point was seen; where it was not, its coordinates were completed. None means
+        that all points were seen everywhere.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Tracks:
         Raises
         ------
         ValueError
-            As :func:`.completion.complete_tracks`.
+            As in :func:`.completion.complete_tracks`.
         """
         array = np.asarray(coordinates, dtype=float)
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
@@ -167,7 +167,7 @@ class Tracks:
         -------
         vectors : ndarray of shape (P, n)
         strengths : ndarray of shape (n,)
-            Their singular values, in descending order.
+            Singular values, in descending order.
         """
         if representation not in self._right_vectors:
             self._right_vectors[representation] = right_vectors(
@@ -205,7 +205,7 @@ def check_frames(n_frames: int) -> None:
 
 
 def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
-    """Return :class:`Tracks` unchanged; validate an array."""
+    """Return :class:`Tracks` unchanged; validate and wrap an array."""
     return tracks if isinstance(tracks, Tracks) else Tracks(tracks)
 
 
@@ -217,14 +217,14 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
     tracks : array_like of shape (F, P, 2)
         Pixels; NaN where not seen.
     n_motions : int
-        Number of motions K. For one motion all points ever seen are used.
+        Number of motions K. For one motion, all points that are seen at least once are used.
 
     Returns
     -------
     tracks : Tracks
-        Tracks of these points.
+        Tracks of the usable points.
     known : ndarray of shape (P,), bool
-        Mask of these points.
+        Mask of the usable points.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
     Yields
     ------
     ndarray of shape (H, W, 3), uint8
-        RGB.
+        Frame in RGB.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def frames_of(
 
 def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) -> None:
     """Warn if fewer frames could be read than the file announces, with a tolerance for formats that
-    estimate."""
+    only estimate the number."""
     announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:
         warnings.warn(

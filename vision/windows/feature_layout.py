@@ -47,9 +47,9 @@ class HogLayout:
     cell : int
         Side of a cell in pixels.
     block : int
-        Cells per side of a block; blocks start at every cell.
+        Number of cells along the side of a block; blocks start at every cell.
     orientations : int
-        Bins over half a turn (unsigned), a multiple of 4; bin k is centred at the angle
+        Number of bins over 180 degrees (unsigned), a multiple of 4; bin k is centred at the angle
         ``k * pi / orientations`` of the gradient (x to the right, y down).
     epsilon : float
         A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``, where a histogram
@@ -81,7 +81,7 @@ def haar_features(
     sides: tuple[int, ...],
     steps: tuple[int, ...],
 ) -> list[tuple[int, ...]]:
-    """Rows of all Haar features of a pool: by channel, kind, cell, position."""
+    """Rows of all Haar features of a pool, ordered by channel, kind, cell and position."""
     return [
         (kind, channel, x, y, w, h, 0, 0)
         for channel in range(3)
@@ -94,7 +94,7 @@ def haar_features(
 
 
 def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]]:
-    """Rows of all HOG features of a pool: by channel, block, cell, orientation."""
+    """Rows of all HOG features of a pool, ordered by channel, block, cell and orientation."""
     corners = range(0, window - hog.cell * hog.block + 1, hog.cell)
     return [
         (kind, channel, x, y, hog.cell, hog.cell, part, orientation)
@@ -107,7 +107,7 @@ def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]
 
 
 class WindowLayout(NamedTuple):
-    """A window and its orientation histograms as the loops read them; see `HogLayout`."""
+    """Window and its orientation histograms in the form that the loops read; see `HogLayout`."""
 
     window: int  # side in pixels
     cell: int
@@ -118,7 +118,7 @@ class WindowLayout(NamedTuple):
 
 
 def window_layout(window: int, hog: HogLayout) -> WindowLayout:
-    """The layout for a window of ``window`` pixels."""
+    """Return the layout of a window with a side of ``window`` pixels."""
     borders = (2 * np.arange(hog.orientations // 2) + 1) * math.pi / (2 * hog.orientations)
     epsilon = np.float32(hog.epsilon * hog.cell**2 * MAGNITUDE_SCALE)
     return WindowLayout(
@@ -127,10 +127,10 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 
 
 class Program(NamedTuple):
-    """Features as the loops read them, from `compile_program`; n features, K corners at most.
+    """Features compiled by `compile_program` for the loops; n features, at most K corners each.
 
-    A Haar feature is a sum of integral image values at corners with whole weights; ``n_corners`` is
-    0 for HOG.
+    A Haar feature is a sum of integral image values at corners with integer weights; ``n_corners``
+    is 0 for HOG.
     """
 
     n_corners: npt.NDArray[np.int64]  # (n,)
@@ -155,7 +155,7 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile features (n, 8) validated by `FeaturePool.check`; kinds and layout are those of the
+    """Compile features (n, 8) validated by `FeaturePool.check`, with the kinds and layout of the
     pool."""
     n, n_kinds = len(features), len(kinds)
     kind, channel, x, y, w, h, part_of_block, orientation = np.array(
@@ -212,7 +212,7 @@ def compile_program(
 
 
 def _corner_weights(rows: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, int]]:
-    """(row, column, weight) of the integral image's corners that give the weighted sum of the
+    """Corners (row, column, weight) of the integral image that give the weighted sum of the
     cells."""
     padded = np.pad(np.array(rows), 1)
     corners = padded[:-1, :-1] - padded[:-1, 1:] - padded[1:, :-1] + padded[1:, 1:]

@@ -47,19 +47,19 @@ class FeaturePool:
     window : int, default 24
         Side of the window.
     kinds : mapping of str to nested tuples of int
-        Weights of the cells of each kind of Haar feature; they sum to zero.
+        Weights of the cells of each kind of Haar feature; the weights of a kind sum to zero.
     sides : tuple of int
         Widths and heights of the cells of Haar features.
     steps : tuple of int, optional
-        Distance between neighbouring positions, for every entry of ``sides``; by default
-        ``max(1, side // 2)``. The cell's width governs x, its height y.
+        Distances between neighbouring positions, one for every entry of ``sides``; by default
+        ``max(1, side // 2)``. The cell's width determines the distance in x, its height that in y.
     hog : HogLayout or None
-        None: Haar features only.
+        Layout of the orientation histograms; None for Haar features only.
 
     Raises
     ------
     ValueError
-        For invalid sides, steps or weights.
+        If the sides, steps or weights are invalid.
 
     Examples
     --------
@@ -107,13 +107,14 @@ class FeaturePool:
 
     @cached_property
     def _cells(self) -> npt.NDArray[np.int64]:
-        """Cells down and across of each kind, HOG last: (n_kinds + 1, 2)."""
+        """Number of rows and columns of cells of each kind, HOG last: (n_kinds + 1, 2)."""
         block = self.hog.block if self.hog else 0
         return np.array([*(np.shape(rows) for rows in self.kinds.values()), (block, block)])
 
     @cached_property
     def features(self) -> npt.NDArray[np.int32]:
-        """All features of the pool, (n, 8): Haar by channel, kind, cell, position; then HOG."""
+        """All features of the pool, (n, 8): Haar features, by channel, kind, cell and position;
+        then HOG features."""
         haar = haar_features(self.window, self.kinds, self.sides, self._steps)
         hog = [] if self.hog is None else hog_features(self.window, len(self.kinds), self.hog)
         features = np.array([*haar, *hog], dtype=np.int32).reshape(-1, 8)
@@ -126,12 +127,12 @@ class FeaturePool:
         return int(np.count_nonzero(self.features[:, Column.KIND] < len(self.kinds)))
 
     def check(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """Features as an int32 array (n, 8).
+        """Validate features and return them as an int32 array (n, 8).
 
         Parameters
         ----------
         features : (n, 8) array_like of int
-            Rows as in ``features``.
+            Features, as rows of ``features``.
 
         Returns
         -------
@@ -176,17 +177,17 @@ class FeaturePool:
         return np.ascontiguousarray(checked, dtype=np.int32)
 
     def name(self, feature: npt.ArrayLike) -> str:
-        """Readable name of a feature.
+        """Return the readable name of a feature.
 
         Parameters
         ----------
         feature : (8,) array_like of int
-            A row as in ``features``.
+            Feature, as a row of ``features``.
 
         Returns
         -------
         str
-            Such as ``red 2h at (0, 0), cells 2x2``.
+            Name such as ``red 2h at (0, 0), cells 2x2``.
         """
         (row,) = self.check(feature).tolist()
         channel = ("red", "green", "blue")[row[Column.CHANNEL]]
@@ -208,8 +209,8 @@ class FeaturePool:
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
         mirrored patch (``patch[:, ::-1]``). The pixel of a window (see `extract_patches`) also
-        moves: its mirror image is one pixel to the left. Where a mirrored model detects at x, the
-        keypoint is at x - 1.
+        moves: its mirror image is one pixel to the left. If a mirrored model detects a keypoint at
+        x, the keypoint is at x - 1.
 
         Parameters
         ----------
@@ -264,12 +265,12 @@ class FeaturePool:
         Parameters
         ----------
         features : (n, 8) array_like of int
-            Rows as in ``features``.
+            Features, as rows of ``features``.
 
         Returns
         -------
         Program
-            The features, for any number of windows.
+            Compiled features, for any number of windows.
         """
         return compile_program(self.check(features), self.kinds, self.hog)
 
@@ -282,14 +283,14 @@ class FeaturePool:
     ) -> CompiledModel:
         """Compile a sparse additive model for the scans.
 
-        Parameters and errors are those of `annealed.vision.scan`.
+        The parameters and errors are the same as in `annealed.vision.scan`.
 
         Parameters
         ----------
         features : (n, 8) array_like of int
-            Rows as in ``features``.
+            Features, as rows of ``features``.
         responses : Responses
-            Responses of these features, one output.
+            Responses of these features, with one output.
         intercept : float
             Intercept of the model.
         thresholds : (n,) array_like, optional
@@ -298,23 +299,23 @@ class FeaturePool:
         Returns
         -------
         CompiledModel
-            The model, for any number of levels.
+            Compiled model, for any number of levels.
         """
         return compile_model(self.compile(features), responses, intercept, thresholds)
 
     @cached_property
     def layout(self) -> WindowLayout:
-        """The window and its histograms as the compiled loops read them; an unused layout without
+        """Window and its histograms in the form that the compiled loops read; unused without
         HOG."""
         return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Patches as rows of bytes (n, (window + 2)**2 * 3).
+        """Validate patches and return them as rows of bytes (n, (window + 2)**2 * 3).
 
         Parameters
         ----------
         patches : (n, window + 2, window + 2, 3) uint8 ndarray
-            As `extract_patches` cuts them.
+            Patches from `extract_patches`.
 
         Returns
         -------
@@ -337,13 +338,13 @@ class FeaturePool:
     def evaluate(
         self, patches: npt.NDArray[np.uint8], features: npt.ArrayLike | Program | None = None
     ) -> npt.NDArray[np.float32]:
-        """Values of features in patches.
+        """Evaluate features in patches.
 
         Parameters
         ----------
         patches : (n, window + 2, window + 2, 3) uint8 ndarray
         features : (m, 8) array_like of int, or Program, optional
-            All features of the pool by default.
+            Features to evaluate; by default all features of the pool.
 
         Returns
         -------
@@ -352,7 +353,7 @@ class FeaturePool:
         Raises
         ------
         ValueError
-            For patches of another shape or features that do not fit.
+            If the patches have another shape or a feature does not fit into the window.
         """
         rows = self.check_patches(patches)
         if not isinstance(features, Program):
@@ -369,27 +370,27 @@ class FeaturePool:
         responses: Responses,
         intercept: float,
     ) -> npt.NDArray[np.float32]:
-        """Running sums of a sparse additive model, as in the dense scan.
+        """Compute the running sums of a sparse additive model, as in the dense scan.
 
         Parameters
         ----------
         patches : (n, window + 2, window + 2, 3) uint8 ndarray
         features : (m, 8) array_like of int
         responses : Responses
-            Responses of the m features, one output.
+            Responses of the m features, with one output.
         intercept : float
             Intercept of the model.
 
         Returns
         -------
         (n, m) float32 ndarray
-            Entry t: the intercept and the responses of the features up to and including t. The last
-            column is the score.
+            Running sums; entry t is the intercept plus the responses of the features up to and
+            including t. The last column is the score.
 
         Raises
         ------
         ValueError
-            For arrays of different lengths.
+            If the arrays have different lengths.
         """
         return responses.running_sums(self.evaluate(patches, features), intercept)
 
@@ -399,7 +400,7 @@ class FeaturePool:
         Returns
         -------
         dict
-            JSON values.
+            Dictionary of JSON values.
         """
         return {
             "window": self.window,
@@ -416,7 +417,7 @@ class FeaturePool:
         Parameters
         ----------
         data : mapping
-            From `to_dict`.
+            Plain data from `to_dict`.
 
         Returns
         -------

@@ -26,9 +26,9 @@ MAGNITUDE_SCALE = 4.0
 def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
-    Indices are unsigned: numba then leaves out the test for negative ones, which would prevent
-    vector instructions. This and the next two are separate functions, inlined by force, because
-    together they are compiled several times slower.
+    Indices are unsigned: numba then omits the test for negative indices, which would prevent
+    vector instructions. This and the next two are separate functions with forced inlining, because
+    compiling them as one function takes several times longer.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
@@ -41,7 +41,7 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_8_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
-    """The same for k < 8."""
+    """Sum over corners k < 8, as in :func:`sum_6_corners`."""
     o0, o1, o2, o3 = (
         base + offsets[f, 0],
         base + offsets[f, 1],
@@ -65,7 +65,7 @@ def sum_8_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Add one more corner."""
+    """Add one more corner to the sums."""
     o, w = base + offsets[f, k], weights[f, k]
     for j in range(np.uint64(n_lanes)):
         out[j] += w * flat[o + j]
@@ -73,7 +73,7 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """``out[j]``: the weighted sum of the corners of feature f, 6 or at least 8 of them."""
+    """Compute in ``out[j]`` the weighted sum of the corners of feature f, 6 or at least 8."""
     if n_corners == 6:
         sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
     else:
@@ -84,8 +84,8 @@ def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # ty
 
 @jit(forceinline=True)
 def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """The same for windows at some flat positions: ``out[j] = sum_k weights[f, k] * flat[places[j]
-    + offsets[f, k]]``."""
+    """Sum the corners of windows at given flat positions: ``out[j] = sum_k weights[f, k] *
+    flat[places[j] + offsets[f, k]]``."""
     o0, o1, o2, o3, o4, o5 = (
         offsets[f, 0],
         offsets[f, 1],
@@ -116,7 +116,7 @@ def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out): 
 def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
     """1 / sigma of a window of n pixels.
 
-    From ``n * sum of squares - squared sums`` over the three channels (exact) and
+    It is computed from ``n * sum of squares - squared sums`` over the three channels (exact) and
     ``factor = 1 / (3 * n**2)``.
     """
     sigma = np.sqrt(np.float32(scaled_variance * factor))
@@ -126,7 +126,7 @@ def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
 
 @jit
 def gradients(left, right, top, bottom, tangents, length, bins, components):  # type: ignore[no-untyped-def]
-    """Rounded lengths of gradients, and bins of their unsigned directions, from neighbours' pixels
+    """Rounded lengths of gradients and bins of their unsigned directions, from neighbouring pixels
     (n,).
 
     With m bins, bin k is centred at the angle ``k * pi / m``. With m a multiple of 4 the borders
@@ -157,7 +157,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
 
 @jit(forceinline=True)
 def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def]
-    """Values of one feature from its numerators: ``sums * (factor * scale)``, scale one per
+    """Values of one feature from its numerators: ``sums * (factor * scale)``, with one scale per
     window."""
     for j in range(np.uint64(n_lanes)):
         values[j] = np.float32(sums[j]) * (factor * scale[j])

@@ -14,12 +14,12 @@ from .feature_layout import Program
 from .feature_pool import FeaturePool
 from .kernels import LANES, MAGNITUDE_SCALE, gradients, inverse_deviation
 
-# Strip histogram entries that cost as much as the histograms of one window (measured).
+# Number of histogram entries of a strip that take as long as one window (measured).
 _WINDOW_COST = 60
 
 
 class LevelTables(NamedTuple):
-    """Tables of a level for Haar features, as `LevelChannels` describes them."""
+    """Tables of a level for Haar features; see `LevelChannels`."""
 
     integral: npt.NDArray[np.int32]
     inverse_sigma: npt.NDArray[np.float32]
@@ -45,7 +45,7 @@ class Buffers:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """An uninitialised array, which overwrites the previous array of this name."""
+        """Return an uninitialised array, which overwrites the previous array of this name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty(size, np.uint8)
@@ -66,18 +66,18 @@ class LevelChannels:
     top, bottom : int
         Rows of the level whose windows are searched: ``top <= y < bottom``.
     first : int
-        First row of the level that the tables hold: above ``top`` if a margin was requested.
+        First row of the level in the tables; above ``top`` if a margin was requested.
     rows, width : int
-        Rows held, and the level's width; there is one window per pixel.
+        Number of rows in the tables, and width of the level; there is one window per pixel.
     stride : int
-        Entries per row of all tables: the width, rounded up to whole groups of lanes, plus the
-        window.
+        Number of entries per row of all tables: the width, rounded up to whole groups of lanes,
+        plus the window.
     planes : (3, rows + window + 1, stride + 1) uint8 ndarray
         The level's channels with the border pixels repeated; their pixel (window // 2 + 1, window
         // 2 + 1) is the level's (0, first).
     integral : (3 * (rows + window) * stride,) int32 ndarray
-        Integral image of each channel. Sums may wrap around; box sums of one window are exact all
-        the same.
+        Integral image of each channel. Sums may wrap around; the box sums of a window are still
+        exact.
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
     expected_requests : float
@@ -101,13 +101,13 @@ class LevelChannels:
 
     @property
     def plane(self) -> int:
-        """Entries of one channel's integral image, and of one bin's or one channel's table of
-        ``hog``."""
+        """Number of entries in one channel's integral image, and in one bin's or one channel's
+        table of ``hog``."""
         return (self.rows + self.pool.window) * self.stride
 
     @property
     def tables(self) -> LevelTables:
-        """The tables that the loops of the scans read."""
+        """Tables that the loops of the scans read."""
         return LevelTables(self.integral, self.inverse_sigma, self.plane, self.stride)
 
     @property
@@ -117,9 +117,9 @@ class LevelChannels:
 
     @cached_property
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histogram entries of the cell, and 1 / norm of the block, with this top left pixel.
+        """Histogram entries of the cell, and 1 / norm of the block, that start at each pixel.
 
-        Shapes (3 * orientations, plane) and (3, plane).
+        Their shapes are (3 * orientations, plane) and (3, plane).
         """
         cells = self._buffers.take(
             "cells", (3 * self.pool.layout.orientations, self.plane), self.entry
@@ -139,7 +139,7 @@ class LevelChannels:
 
     @property
     def entry(self) -> type:
-        """Type of the histogram entries: 16 bits where the largest sum fits, for half the
+        """Type of the histogram entries: 16 bits if the largest sum fits, which halves the
         memory."""
         largest = self.pool.layout.cell**2 * MAGNITUDE_SCALE * 255 * 2**0.5
         return np.uint16 if largest < 65535 else np.int32
@@ -173,9 +173,9 @@ class LevelChannels:
     def histograms(
         self, program: Program | None, places: npt.NDArray[np.uint64], dense: bool = False
     ) -> Histograms:
-        """Histograms that a program reads in some windows.
+        """Return the histograms that a program reads in some windows.
 
-        Computed only for these windows, or for all windows if many are requested.
+        They are computed only for these windows, or for all windows if many are requested.
 
         Parameters
         ----------
@@ -217,9 +217,9 @@ class LevelChannels:
         return Histograms(cells.reshape(-1), norms.reshape(-1), *starts, offsets)
 
     def corner_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Positions of all corners of a program in the flat integral image.
+        """Return the positions of all corners of a program in the flat integral image.
 
-        Relative to the position of the window, of shape (n, K).
+        Positions are relative to the position of the window.
 
         Parameters
         ----------
@@ -239,9 +239,9 @@ class LevelChannels:
         return corners.astype(np.uint64)
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Positions of each feature's cell and block in the flat tables of ``hog``.
+        """Return the positions of each feature's cell and block in the flat tables of ``hog``.
 
-        Of shape (n, 2), 0 for Haar features.
+        Positions are 0 for Haar features.
 
         Parameters
         ----------
@@ -285,12 +285,12 @@ def level_channels(
     pool : FeaturePool, optional
         The pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional
-        First row and end of a strip, all rows by default. The values of its windows are bitwise
-        those of the whole level.
+        First row and end of a strip; all rows by default. The values of the strip's windows are
+        bitwise equal to those of the whole level.
     margin : int, default 0
         Further rows above and below the strip, where the level has them.
     buffers : Buffers, optional
-        Memory to reuse: it invalidates all tables that were made with the same buffers before.
+        Memory to reuse; reuse invalidates all tables computed earlier with the same buffers.
     expected_requests : float, default 1.0
         See `LevelChannels`; it changes the time, not the values.
 
@@ -301,7 +301,7 @@ def level_channels(
     Raises
     ------
     ValueError
-        For an invalid image or rows outside it.
+        If the image is invalid or the rows lie outside it.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
         raise ValueError(
@@ -316,8 +316,7 @@ def level_channels(
     window = pool.window
     stride = -(-width // LANES) * LANES + window
     before, after = window // 2 + 1, window - window // 2
-    # Pixels beyond the strip come from the level; only beyond the level's frame is the border
-    # repeated.
+    # Pixels beyond the strip come from the level; the border is repeated only outside the level.
     above, below = min(before, first), min(after, height - end)
     part = image[first - above : end + below]
     buffers = Buffers() if buffers is None else buffers
@@ -475,7 +474,7 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
     """Histogram of the cell and 1 / norm of the block at every pixel.
 
-    Row by row: the sums over the last ``cell_side`` rows of every column, bin by bin, then over
+    For each row, the last ``cell_side`` rows of every column are summed bin by bin, then the
     columns.
     """
     _, rows, stride = length.shape
@@ -530,7 +529,7 @@ def add_bin(length, bins, y, k, upright):  # type: ignore[no-untyped-def]
 
 @jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """The same, and subtract those of row ``old``."""
+    """Add the lengths of row y as in :func:`add_bin`, and subtract those of row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
@@ -540,8 +539,8 @@ def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
 
 @jit
 def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
-    """``total[x] = source[row, x] + ... + source[row, x + 5]``: the usual side of a cell, in one
-    pass."""
+    """Compute ``total[x] = source[row, x] + ... + source[row, x + 5]``, the usual side of a cell,
+    in one pass."""
     one, two, three, four, five = (
         np.uint64(1),
         np.uint64(2),
@@ -556,7 +555,7 @@ def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
 
 @jit
 def add_shifted(source, row, shift, count, total):  # type: ignore[no-untyped-def]
-    """``total[x] += source[row, x + shift]``."""
+    """Compute ``total[x] += source[row, x + shift]``."""
     first = np.uint64(shift)
     for x in range(np.uint64(count)):
         total[x] += source[row, first + x]
@@ -572,7 +571,7 @@ def add_squares(entries, count, energy):  # type: ignore[no-untyped-def]
 
 @jit
 def invert(energy, count, inverse_norm):  # type: ignore[no-untyped-def]
-    """1 / norm of one row of blocks."""
+    """Compute 1 / norm of one row of blocks."""
     for x in range(np.uint64(count)):
         inverse_norm[x] = np.float32(1) / np.sqrt(energy[x])
 
@@ -612,7 +611,7 @@ def window_histograms(gradient, places, program, layout, histogram, inverse_norm
         for y in range(cell_side):
             for x in range(cell_side):
                 at = places[w] + np.uint64(y * stride + x)
-                for i in range(n_cells):  # neighbouring sums are independent
+                for i in range(n_cells):  # neighbouring sums are independent of each other
                     pixel = first[i] + at
                     flat[i * n_bins + np.uint64(numbers[pixel])] += lengths[pixel]
         for i in range(n_cells):

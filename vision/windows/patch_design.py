@@ -16,17 +16,17 @@ from .kernels import LANES, clipped_ramps, ramp
 from .patch_values import Bins, block_tables, encode_rows
 
 _T = TypeVar("_T")
-_SUM_FEATURES = 512  # single precision sums over this many features, double precision beyond
+_SUM_FEATURES = 512  # features: more are summed in double precision
 # rows whose gradients are summed before they are added to the total, in row order
 _CHUNK = 16 * LANES
 
 
 class PatchDesign(Design):
-    """Piecewise-linear responses to features of the pool, on windows kept as bytes.
+    """Piecewise-linear responses to features of the pool, on windows stored as bytes.
 
     A value v is used as its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252 // B,
     exactly as `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but the codes
-    are kept only while a block of 64 windows is in use. Once the remaining features fit into
+    are in memory only while a block of 64 windows is in use. Once the remaining features fit into
     ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with stored codes, in
     the same standardised coordinates.
 
@@ -36,16 +36,16 @@ class PatchDesign(Design):
     Parameters
     ----------
     patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). Not
-        copied.
+        Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). The
+        array is not copied.
     sample_weight : (n,) array_like
-        Weights with sum one, for the means and scales of the columns.
+        Weights that sum to one, for the means and scales of the columns.
     features : (m, 8) array_like of int, optional
         All features of the pool by default.
     n_bins : int, default 6
-        B, 1 to 126.
+        Number of bins B, from 1 to 126.
     low, bin_width : (m,) array_like, optional
-        Left border and width of each feature's bins; by default `value_range` of the patches.
+        Left border and width of each feature's bins; by default from `value_range` of the patches.
 
     Attributes
     ----------
@@ -104,8 +104,8 @@ class PatchDesign(Design):
     def codes(
         self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
     ) -> npt.NDArray[np.uint8]:
-        """Codes (r, k), uint8, of patches and features at some positions; all features by
-        default."""
+        """Codes (r, k), uint8, of the patches and features at given positions; by default of all
+        features."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         blocks = [
             codes[:, : len(block)].T.copy()
@@ -114,7 +114,7 @@ class PatchDesign(Design):
         return np.concatenate([np.empty((0, design.n_features), np.uint8), *blocks])
 
     def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Scores (n_samples, n_outputs) of standardised coefficients (m, B + 1, n_outputs)."""
+        """Scores (n_samples, n_outputs) from standardised coefficients (m, B + 1, n_outputs)."""
         curves = self._curves(coef)
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -140,8 +140,8 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """As in the base class; for row-wise losses the codes of each block are computed once for
-        both."""
+        """Scores and gradient as in the base class; for row-wise losses the codes of each block
+        are computed once for both."""
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         curves = self._curves(coef)
@@ -161,13 +161,13 @@ class PatchDesign(Design):
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
-        """The design of the chosen features (ascending positions), with stored codes if they
-        fit."""
+        """Return the design of the chosen features (ascending positions), with stored codes if
+        they fit."""
         new = self._subset(np.asarray(kept, dtype=np.int64))
         return new.stored() if new.n_samples * new.n_features <= new.cache_bytes else new
 
     def stored(self) -> PiecewiseDesign:
-        """The same design with all codes in memory."""
+        """Return the same design with all codes in memory."""
         n_blocks = -(-self.n_samples // kernels.ROWS)
         stored = np.zeros((n_blocks, self.n_features, kernels.ROWS), np.uint8)
 
@@ -221,8 +221,8 @@ class PatchDesign(Design):
         return tuple(totals)
 
     def _curves(self, coef: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], ...]:
-        """Standardised coefficients as response curves: a constant, values at the left border and
-        rises, per output."""
+        """Convert standardised coefficients to response curves: a constant, values at the left
+        border and rises, per output."""
         raw = coef * self.inv[:, None, None]
         rises = self._empty_ramps(coef.shape[2]).astype(np.float32)
         rises[:, :, : self.n_bins] = np.diff(raw, axis=1).transpose(2, 0, 1)
@@ -265,10 +265,10 @@ def value_range(
     n_bins: int,
     max_rows: int = 3000,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Bins between the 0.1 and 99.9 percentiles of each feature's values: left borders and widths
-    (m,).
+    """Return the left borders and widths (m,) of bins between the 0.1 and 99.9 percentiles of each
+    feature's values.
 
-    At most ``max_rows`` patches are used, evenly spaced. The width is 1 where the percentiles
+    At most ``max_rows`` evenly spaced patches are used. The width is 1 if the percentiles
     coincide.
     """
     features = pool.check(features)
@@ -368,7 +368,7 @@ def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-d
 def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
     """Add ``sum_j residual[j] * clip(t_j - k, 0, 1)`` to ``ramps[f, k]``.
 
-    Sums over the lanes may be reordered by the compiler; the order is the same in every run.
+    The compiler may reorder sums over the lanes; the order is the same in every run.
     """
     for first in range(0, ramps.shape[1], 6):
         base = np.float32(first)

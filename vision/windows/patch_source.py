@@ -23,10 +23,10 @@ class ImageWindows:
     paths : sequence of path
         Image files.
     image : (n,) array_like of int
-        For each window, the index of its image in ``paths``. Consecutive windows of one image are
-        extracted together.
+        Index in ``paths`` of each window's image. Consecutive windows of one image are extracted
+        together.
     x, y : (n,) array_like of int
-        Pixels, see `annealed.vision.windows.patches.extract_patches`.
+        Pixels of the windows; see `annealed.vision.windows.patches.extract_patches`.
     window : int, default 24
 
     Attributes
@@ -85,14 +85,14 @@ class PatchSource(Source):
     The estimators read it in blocks within 2 GiB of memory, or the limit of
     ``annealed.learners.on_disk(source, memory_limit=...)``: the features of the next block are
     computed while one is in use, and dropped features are not computed again.
-    ``dask.array.from_array(source, chunks=(4096, -1))`` makes a Dask array of it, whose workers
-    read and compute.
+    ``dask.array.from_array(source, chunks=(4096, -1))`` turns it into a Dask array; the Dask
+    workers then read the windows and compute the features.
 
     Parameters
     ----------
     patches : path, `ImageWindows` or array
         A ``.npy`` file of windows with one pixel around each, uint8 (n, window + 2, window + 2, 3);
-        or anything of that shape whose slices of rows are such arrays, such as ``h5py.Dataset`` and
+        or any object of that shape whose row slices are such arrays, such as ``h5py.Dataset`` or
         ``zarr.Array``.
     pool : FeaturePool, optional
     features : (m, 8) array_like of int, optional
@@ -101,7 +101,7 @@ class PatchSource(Source):
     Raises
     ------
     ValueError
-        For windows of another shape or type, damaged files and features that do not fit.
+        If the windows have another shape or type, a file is damaged, or a feature does not fit.
     FileNotFoundError
 
     Examples

@@ -56,8 +56,8 @@ def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
 
 @jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
-    """Pixels of the given patches (n, (window + 2)**2 * 3), one lane each; spare lanes repeat the
-    last."""
+    """Load the pixels of given patches (n, (window + 2)**2 * 3), one lane each; spare lanes repeat
+    the last patch."""
     size = pixels.shape[0]
     for j in range(LANES):
         row = rows[min(j, rows.size - 1)]
@@ -67,7 +67,7 @@ def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
 
 @jit
 def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Integral images of a block of windows, and 1 / sigma of every window."""
+    """Compute the integral images of a block of windows, and 1 / sigma of every window."""
     patch = window + 2
     side = window + 1
     run = np.zeros(LANES, np.int32)
@@ -97,8 +97,8 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
 
 @jit
 def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Orientation histograms of the cells of a program in a block of windows, and 1 / norm of its
-    blocks of cells."""
+    """Compute the orientation histograms of a program's cells in a block of windows, and 1 / norm
+    of its blocks of cells."""
     cells, blocks, cell_side = program.cells, program.blocks, layout.cell
     patch = layout.window + 2
     length = np.empty(LANES, np.int32)
@@ -147,7 +147,7 @@ def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
-    """Values of at most ``_CHUNK`` features in one block of windows, into the table of values."""
+    """Write the values of at most ``_CHUNK`` features in one block of windows into their table."""
     n_corners, weight, inverse_area = program.n_corners, program.weight, program.inverse_area
     cell, block, orientation = program.cell, program.block, program.orientation
     offsets, integral, inverse_sigma = tables.offsets, tables.integral, tables.inverse_sigma
@@ -174,7 +174,7 @@ def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_rows(patches, rows, program, tables, out):  # type: ignore[no-untyped-def]
-    """Values of all features of the program in the given patches: out (rows, features)."""
+    """Write the values of all features of the program in the patches into out (rows, features)."""
     values = tables.values
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)
@@ -189,7 +189,7 @@ def evaluate_rows(patches, rows, program, tables, out):  # type: ignore[no-untyp
 
 @jit(forceinline=True)
 def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore[no-untyped-def]
-    """Codes of the values of one feature in every window of a block."""
+    """Encode the values of one feature in every window of a block."""
     zero = np.float32(0)
     for j in range(np.uint64(LANES)):
         t = (values[j] - low) * inverse_bin_width
@@ -200,8 +200,8 @@ def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore
 
 @jit
 def encode_rows(patches, rows, program, tables, bins, out):  # type: ignore[no-untyped-def]
-    """Codes of all features of the program in the given patches, see `Bins`: out (blocks of LANES
-    rows, features, LANES)."""
+    """Encode all features of the program in the given patches, see `Bins`, into out (blocks of
+    LANES rows, features, LANES)."""
     values, low, inverse_bin_width = tables.values, bins.low, bins.inverse_bin_width
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)

@@ -10,16 +10,16 @@ def extract_patches(
     """Extract windows, with one pixel around each, from an image.
 
     The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of
-    0..23, the upper left pixel of its lower right quarter. In the patch, one pixel larger on each
-    side, it is (13, 13). A keypoint belongs to the window at `nearest_pixel` its coordinates on the
-    pyramid level. Windows may extend beyond the image (and centres may lie outside): the border
-    pixels are repeated.
+    0..23, the upper left pixel of its lower right quarter. In the patch, which is one pixel larger
+    on each side, it is (13, 13). A keypoint belongs to the window at the `nearest_pixel` of its
+    coordinates on the pyramid level. Windows may extend beyond the image, and centres may lie
+    outside it: the border pixels are repeated.
 
     Parameters
     ----------
     image : (H, W, 3) uint8 ndarray
     xs, ys : (n,) array_like of int
-        Pixels.
+        Pixels of the windows.
     window : int, default 24
         Side of the windows in pixels.
 
@@ -30,7 +30,7 @@ def extract_patches(
     Raises
     ------
     ValueError
-        For an invalid image or coordinates that are not integers.
+        If the image is invalid, or a coordinate is not an integer.
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(

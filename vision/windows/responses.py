@@ -10,12 +10,12 @@ import numpy.typing as npt
 from .feature_layout import Program
 from .kernels import accumulate
 
-# features of the first stage of a cascade; every next stage has twice as many. A choice
+# number of features in the first stage of a cascade; it doubles with every stage. A choice
 _FIRST_STAGE = 8
 
 
 class ResponseTables(NamedTuple):
-    """Responses of one output as the compiled loops read them; n features, B bins."""
+    """Responses of one output in the form that the compiled loops read; n features, B bins."""
 
     low: npt.NDArray[np.float32]  # (n,)
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
@@ -37,14 +37,14 @@ class Responses:
     low : (n,) array_like of float
         First knot of each feature.
     bin_width : (n,) array_like of float
-        Distance between its knots, above zero.
+        Distance between the knots of each feature, above zero.
     values : (n, B + 1) or (n, B + 1, n_outputs) array_like of float
-        Responses at the knots, at least two.
+        Responses at the knots, at least two knots.
 
     Raises
     ------
     ValueError
-        For arrays with inconsistent shapes or numbers out of range.
+        If the arrays have inconsistent shapes or a number is out of range.
 
     References
     ----------
@@ -85,12 +85,12 @@ class Responses:
 
     @property
     def n_bins(self) -> int:
-        """B, bins of each feature."""
+        """Number of bins B of each feature."""
         return self.values.shape[1] - 1
 
     @property
     def n_outputs(self) -> int:
-        """Outputs of the model."""
+        """Number of outputs of the model."""
         return self.values.shape[2] if self.values.ndim == 3 else 1
 
     def check_length(self, n_features: int) -> None:
@@ -107,7 +107,7 @@ class Responses:
             )
 
     def take(self, rows: npt.ArrayLike) -> "Responses":
-        """Responses of some features, in the order of ``rows`` (positions).
+        """Return the responses of some features, in the order of ``rows`` (positions).
 
         Parameters
         ----------
@@ -117,18 +117,18 @@ class Responses:
         Returns
         -------
         Responses
-            Responses of these features.
+            Responses of the given features.
         """
         chosen = np.asarray(rows)
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Responses of features whose values change sign where ``signs`` (n,) is -1.
+        """Return the responses of features whose values change sign where ``signs`` (n,) is -1.
 
         Parameters
         ----------
         signs : (n,) int8 ndarray
-            1 or -1.
+            Signs of the features, 1 or -1.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class Responses:
         )
 
     def tables(self, output: int = 0) -> ResponseTables:
-        """Tables of one output for the compiled loops.
+        """Return the tables of one output for the compiled loops.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Responses:
         Returns
         -------
         ResponseTables
-            Views and small copies.
+            Tables, as views and small copies.
         """
         values = np.ascontiguousarray(
             self.values if self.values.ndim == 2 else self.values[:, :, output]
@@ -172,12 +172,12 @@ class Responses:
     def running_sums(
         self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0
     ) -> npt.NDArray[np.float32]:
-        """Sums after each feature, in single precision and in the order of the scans.
+        """Return the sums after each feature, in single precision and in the order of the scans.
 
         Parameters
         ----------
         feature_values : (n_rows, n) float32 ndarray
-            As `FeaturePool.evaluate` returns them.
+            Values from `FeaturePool.evaluate`.
         intercept : float
             Initial value of the sums.
         output : int, default 0
@@ -190,7 +190,7 @@ class Responses:
         Raises
         ------
         ValueError
-            For a different number of features.
+            If the number of features differs.
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
@@ -199,7 +199,7 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """A sparse additive model of windows as the compiled loops read it; n features, q outputs.
+    """A sparse additive model of windows, compiled for the loops; n features, q outputs.
 
     The stages form a cascade: windows rejected in one stage do not enter the next.
     """

@@ -21,7 +21,7 @@ from .responses import CompiledModel, Responses
 #: of other groups. A choice.
 MAX_SPARSE = 16
 
-_PLAIN_VALUES = 1 << 14  # feature values computed at a time without numba. A choice
+_PLAIN_VALUES = 1 << 14  # number of feature values computed at a time without numba. A choice
 
 
 def scan(
@@ -40,26 +40,26 @@ def scan(
     Parameters
     ----------
     channels : LevelChannels
-        From `level_channels`.
+        Tables of the level, from `level_channels`.
     features : (n, 8) array_like of int
         Features of the pool.
     responses : Responses
-        Responses of these features, one output.
+        Responses of these features, with one output.
     intercept : float
         Initial value of the sums.
     thresholds : (n,) array_like, optional
-        -inf never rejects, which is the default.
+        Rejection thresholds; -inf, the default, never rejects.
 
     Returns
     -------
     (H, W) float32 ndarray
-        Entry (y, x): score of the window at pixel (x, y), see `annealed.vision.extract_patches`;
-        -inf where rejected.
+        Scores; entry (y, x) is the score of the window at pixel (x, y), see
+        `annealed.vision.extract_patches`, or -inf if it is rejected.
 
     Raises
     ------
     ValueError
-        For features that do not fit or arrays of different lengths.
+        If a feature does not fit or the arrays have different lengths.
     """
     return scan_level(
         channels, channels.pool.compile_model(features, responses, intercept, thresholds)
@@ -102,12 +102,12 @@ def scan_level(
 
 
 def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Value of one feature in every window of a level.
+    """Compute the value of one feature in every window of a level.
 
     Parameters
     ----------
     channels : LevelChannels
-        From `level_channels`.
+        Tables of the level, from `level_channels`.
     feature : (8,) array_like of int
 
     Returns
@@ -142,8 +142,8 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Score windows at pixels (n,) of a level with a model's first output: -inf if rejected, as in
-    the dense scan."""
+    """Score windows at pixels (n,) of a level with a model's first output; as in the dense scan,
+    the score is -inf if the window is rejected."""
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
     _finish_windows(channels, model, places, scores, np.zeros(len(places), np.int64))
@@ -153,8 +153,8 @@ def score_windows(
 def predict_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """All outputs of a model without rejection thresholds in the windows at some pixels of a level,
-    (n, q) float32."""
+    """Return all outputs (n, q), float32, of a model without rejection thresholds in the windows at
+    given pixels of a level."""
     places = _places(channels, xs, ys)
     out = np.repeat(model.intercept[:, None], len(places), axis=1)
     if len(places):
@@ -175,8 +175,8 @@ def predict_windows(
 def windows_around(
     channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int
 ) -> npt.NDArray[np.int64]:
-    """Distinct pixels (n, 2) of the level, in its held rows, within ``reach`` of some pixels in x
-    and y, row by row."""
+    """Return the distinct pixels (n, 2) of the level, in the rows of its tables, within ``reach``
+    of given pixels in x and y, row by row."""
     x, y = (
         np.asarray(xs, dtype=np.int64) + reach,
         np.asarray(ys, dtype=np.int64) - channels.first + reach,
@@ -245,7 +245,7 @@ def _places(
 
 @jit(forceinline=True)
 def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignore[no-untyped-def]
-    """Histogram entries and 1 / norm of one HOG feature in a group of neighbouring windows."""
+    """Copy histogram entries and 1 / norm of one HOG feature in a group of neighbouring windows."""
     first, norm_first = base + offsets[f, 0], base + offsets[f, 1]
     for j in range(np.uint64(LANES)):
         sums[j] = cells[first + j]
@@ -255,7 +255,7 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 @jit(forceinline=True)
 def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
-    """The same for windows whose entries and norms begin at given positions."""
+    """Copy the entries and 1 / norm in windows whose entries and norms begin at given positions."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(np.uint64(n_lanes)):
         sums[j] = cells[cells_at[j] + first]
@@ -264,7 +264,7 @@ def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sum
 
 @jit(forceinline=True)
 def count_left(scores):  # type: ignore[no-untyped-def]
-    """Number of windows of the group that are not rejected yet."""
+    """Count the windows of the group that are not rejected yet."""
     left = 0
     for j in range(LANES):
         left += 1 if scores[j] > np.float32(-np.inf) else 0
@@ -305,11 +305,11 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed
 
 @jit(plain=_scan_rows, by_size=False)
 def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
-    """Scores of all windows after the stages before ``last_stage``, a group of neighbours at a
-    time, in the first row of the ``grid`` and then in every so many.
+    """Score all windows with the stages before ``last_stage``, a group of neighbours at a time, in
+    the first row of the ``grid`` and then in every so many.
 
-    Where few of a group remain after a stage, their running sums stay in `out`, and `handed` holds
-    the next stage; 0 for finished windows.
+    If few windows of a group remain after a stage, their running sums stay in `out`, and `handed`
+    holds their next stage; it is 0 for finished windows.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     lines, rises, top = model.lines[0], model.rises[0], model.top
@@ -444,10 +444,11 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
 
 @jit(plain=_follow, by_size=False)
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
-    """Take windows, each from the stage it enters on, through the stages first <= s < last of a
-    cascade, ``between`` the two.
+    """Run windows, each from the stage at which it enters, through the stages first <= s < last of
+    a cascade, ``between`` the two.
 
-    ``scores`` (q, n) are running sums of all outputs; the first one decides what is rejected.
+    ``scores`` (q, n) are the running sums of all outputs; the first output decides which windows
+    are rejected.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     all_lines, all_rises, top = model.lines, model.rises, model.top

@@ -1,8 +1,6 @@
 """Dense SIFT: descriptors on a regular grid at several scales, the windows shared between
 neighbours (Lowe, 2004)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import cv2
@@ -36,10 +34,10 @@ class Descriptors:
     positions : ndarray of shape (n, 2), float32
         x and y of the keypoints, in pixels.
     sizes : ndarray of shape (n,), float32
-        Their diameters in pixels.
+        Diameters of the keypoints in pixels.
     values : ndarray of shape (n, 128), uint8
-        In OpenCV's order (row of cells, column of cells, orientation), of length 512 where the
-        window is not flat.
+        Descriptors in OpenCV's order (row of cells, column of cells, orientation), of length 512
+        unless the window is flat.
     width, height : int
         Size of the image.
     """
@@ -50,26 +48,26 @@ class Descriptors:
     width: int
     height: int
 
-    def mirrored(self) -> Descriptors:
-        """Those of the mirror image, keypoint by keypoint.
+    def mirrored(self) -> "Descriptors":
+        """Return the descriptors of the mirror image, keypoint by keypoint.
 
         Returns
         -------
         Descriptors
-            In the order of the original keypoints.
+            Mirrored descriptors, in the order of the original keypoints.
         """
         positions = np.column_stack([self.width - 1 - self.positions[:, 0], self.positions[:, 1]])
         return replace(self, positions=positions, values=self.values[:, _MIRROR])
 
     def quarters(self) -> np.ndarray:
-        """Quarter of the image in which each keypoint lies (int64).
+        """Return the quarter of the image in which each keypoint lies.
 
-        0 is top left, 1 top right, 2 bottom left, 3 bottom right.
+        Quarter 0 is top left, 1 top right, 2 bottom left, 3 bottom right.
 
         Returns
         -------
         ndarray of shape (n_keypoints,), int64
-            The quarters.
+            Quarter of each keypoint.
         """
         right = self.positions[:, 0] >= self.width / 2 - 0.5
         below = self.positions[:, 1] >= self.height / 2 - 0.5
@@ -92,15 +90,14 @@ class DenseSift:
         Diameters of the keypoints in pixels (``cv2.KeyPoint.size``); a cell is 1.5 sizes wide, the
         descriptor 4 cells.
     step : int, default 8
-        Distance of the keypoints in pixels, at least 1.
+        Distance between keypoints in pixels, at least 1.
     sigma : float, default 1.6
-        Blur in pixels, above 0.5, that the image has afterwards; a blur of 0.5 is assumed to be
-        there already.
+        Blur of the smoothed image in pixels, above 0.5; the input is assumed to have a blur of 0.5.
 
     Raises
     ------
     ValueError
-        For a parameter out of range.
+        If a parameter is out of range.
 
     References
     ----------
@@ -128,7 +125,7 @@ class DenseSift:
             raise ValueError(f"sigma={self.sigma!r}; expected more than 0.5")
 
     def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns (int) of the keypoints in an image of that shape, centred in it.
+        """Return the rows and columns of the keypoints, centred in an image of the given size.
 
         Parameters
         ----------
@@ -148,12 +145,12 @@ class DenseSift:
         Parameters
         ----------
         image : array_like
-            As :func:`annealed.vision.as_rgb` takes it.
+            Image in any form accepted by :func:`annealed.vision.as_rgb`.
 
         Returns
         -------
         Descriptors
-            Size after size, within each by rows.
+            Descriptors by size, and row by row within each size.
         """
         grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
         # Lowe's base image: the camera has blurred by 0.5 already.
@@ -190,8 +187,8 @@ def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _orientation_maps(image: np.ndarray) -> np.ndarray:
-    """Gradient magnitudes (H, W, 8) by orientation, angles counted against the clock, the outermost
-    pixels zero as in OpenCV."""
+    """Gradient magnitudes (H, W, 8) by orientation; angles are anticlockwise, and the outermost
+    pixels are zero as in OpenCV."""
     dx, dy = image[1:-1, 2:] - image[1:-1, :-2], image[:-2, 1:-1] - image[2:, 1:-1]
     magnitude, angle = (
         np.sqrt(dx * dx + dy * dy),
@@ -209,8 +206,9 @@ def _orientation_maps(image: np.ndarray) -> np.ndarray:
 def _describe(
     maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np.ndarray, windows: np.ndarray
 ) -> np.ndarray:
-    """Descriptors (n, 128) at all crossings: weighted sums of the maps over the rows of each cell,
-    then of these over its columns; length 1, clipped, length 512, as bytes."""
+    """Descriptors (n, 128) at all grid points: the maps are summed with weights over the rows and
+    then over the columns of each cell, scaled to length 1, clipped, and scaled to length 512, as
+    bytes."""
     reach = int(max(-first.min(), (first + windows.shape[1]).max()))
     weights = np.zeros((N_CELLS, 2 * reach), np.float32)
     for cell, start, window in zip(weights, first + reach, windows):

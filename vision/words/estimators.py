@@ -18,8 +18,8 @@ _COARSE_STEPS, _FINE_STEPS = 15, 8  # of k-means on the first and second level
 
 
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Nearest centre of each point (int32), by matrix products over blocks of points: argmin d^2 =
-    argmax x'c - c'c / 2."""
+    """Index (int32) of the centre nearest to each point, by matrix products over blocks of points:
+    argmin d^2 = argmax x'c - c'c / 2."""
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
     nearest = np.empty(len(points), np.int32)
     for start in range(0, len(points), _BLOCK):
@@ -30,7 +30,7 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
-    """Centres after some steps of k-means; a centre without points does not move."""
+    """Return the centres after some steps of k-means; a centre without points does not move."""
     for _ in range(n_steps):
         labels = nearest_centres(points, centres)
         counts = np.bincount(labels, minlength=len(centres))
@@ -67,31 +67,30 @@ class _Transformer(TransformerMixin, BaseEstimator):
 class VisualWords(_Transformer, WordCounts):
     """Images as normalised frequencies of visual words [1]_.
 
-    Over the whole image and its four quarters [2]_.
-
-    Words are centres of two-level k-means on rooted SIFT descriptors [3]_.
+    Words are counted over the whole image and its four quarters [2]_. They are the centres of
+    two-level k-means on rooted SIFT descriptors [3]_.
 
     Parameters
     ----------
     n_words : int, default 5000
         Size of the vocabulary.
     spatial : bool, default True
-        Also the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids of Ma
-        (thesis), section 4.1.2.
+        Whether to add the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids
+        of Ma (thesis), section 4.1.2.
     mirror : bool, default True
-        Count the words of the image and of its mirror image: the direction in which an animal looks
-        does not identify it.
+        Whether to count the words of both the image and its mirror image: the direction in which an
+        animal looks does not identify it.
     power : float, default 0.25
-        In (0, 1]. Counts are raised to this power before rows are scaled to length 1, so that one
+        Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that one
         texture that fills the image does not dominate; 1 keeps the frequencies in proportion.
     n_probes : int, default 8
-        Number of cells, of about sqrt(``n_words``), that are searched for words, nearest first.
-        More is slower and more exact: with 8 of 70 cells, 99 of 100 descriptors get their nearest
-        word.
+        Number of cells, out of about sqrt(``n_words``), that are searched for words, nearest first.
+        More cells are slower and more exact: with 8 of 70 cells, 99 of 100 descriptors get their
+        nearest word.
     descriptors_per_image : int, default 300
         Number of descriptors drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1
-        Steps of k-means over the whole vocabulary, after its two levels.
+        Number of steps of k-means over the whole vocabulary, after the two levels.
     random_state : int, RandomState or None, default None
         Random seed of the descriptor sample and of the clustering.
 
@@ -126,7 +125,7 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Descriptors of one image each; may be a generator, so that not all are in memory at
+            Descriptors, one object per image; may be a generator, so that not all are in memory at
             once.
         y : None
             Ignored.
@@ -139,7 +138,7 @@ class VisualWords(_Transformer, WordCounts):
         Raises
         ------
         ValueError
-            For a parameter out of range, or fewer descriptors than words.
+            If a parameter is out of range, or there are fewer descriptors than words.
         """
         self._check_parameters()
         rng = check_random_state(self.random_state)
@@ -191,11 +190,10 @@ class VisualWords(_Transformer, WordCounts):
 class PetFeatures(_Transformer, PetColumns):
     """Features of photographs: visual words and colours.
 
-    Visual words in five spatial bins, words of the head, and a joint colour histogram.
-
-    With 5,000 words these are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 + 1,000. Whole
-    image and head have separate vocabularies. Photographs without a head box have zeros in the
-    head's columns. Each of the three parts has length 1.
+    The columns are visual words in five spatial bins, words of the head, and a joint colour
+    histogram. With 5,000 words they are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 +
+    1,000. The whole image and the head have separate vocabularies. Photographs without a head box
+    have zeros in the head's columns. Each of the three parts has length 1.
 
     Parameters
     ----------
@@ -207,7 +205,7 @@ class PetFeatures(_Transformer, PetColumns):
         Length in pixels to which the longer side of every photograph is resized first, because the
         words have a fixed size.
     head_side : int, default 128
-        Side in pixels of the square that the head is resized to.
+        Side in pixels of the square to which the head is resized.
     random_state : int, RandomState or None, default None
         Random seed of the vocabularies.
 

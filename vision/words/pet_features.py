@@ -1,8 +1,6 @@
 """Features of photographs of animals: words of the whole image, words of the head, colours (Ma
 (thesis), section 4.1.2)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,17 +18,17 @@ N_SHADES = 10  # of each colour channel
 
 
 class Box(NamedTuple):
-    """A box in an image: x and y of its borders in pixels, at the outer edges of the outermost
-    pixels."""
+    """A box in an image, given by the x and y of its borders in pixels, at the outer edges of the
+    outermost pixels."""
 
     x_min: float
     y_min: float
     x_max: float
     y_max: float
 
-    def check(self, width: int, height: int) -> Box:
-        """Return the box clipped to an image of that shape; a ValueError if it extends beyond by
-        more than a pixel."""
+    def check(self, width: int, height: int) -> "Box":
+        """Return the box clipped to an image of the given shape; raise a ValueError if it extends
+        more than a pixel beyond."""
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
         if not all(math.isfinite(v) for v in self):
             raise ValueError(f"{text}: expected four finite numbers")
@@ -55,15 +53,15 @@ class Photograph:
     Attributes
     ----------
     image : ndarray
-        As :func:`annealed.vision.as_rgb` takes it.
+        Image in any form accepted by :func:`annealed.vision.as_rgb`.
     head : tuple of four float or None
-        x_min, y_min, x_max, y_max in pixels of ``image``.
+        Box of the head: x_min, y_min, x_max, y_max in pixels of ``image``.
     """
 
     image: npt.ArrayLike
     head: tuple[float, float, float, float] | None = None
 
-    def resized(self, side: int) -> Photograph:
+    def resized(self, side: int) -> "Photograph":
         """Return the photograph with its longer side resized to ``side`` pixels.
 
         The head box is checked and scaled with it.
@@ -81,7 +79,7 @@ class Photograph:
         Raises
         ------
         ValueError
-            For a box outside the image.
+            If the box lies outside the image.
         """
         pixels = as_rgb(self.image)
         height, width = pixels.shape[:2]
@@ -96,7 +94,7 @@ class Photograph:
         return Photograph(pixels, head)
 
     def head_image(self, side: int) -> np.ndarray | None:
-        """The head as a square of that side, uint8 RGB; None without a box.
+        """Return the head as a square, uint8 RGB, or None without a box.
 
         Parameters
         ----------
@@ -106,7 +104,7 @@ class Photograph:
         Returns
         -------
         (side, side, 3) uint8 ndarray or None
-            The head.
+            Image of the head.
         """
         if self.head is None:
             return None
@@ -133,12 +131,12 @@ def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
     Parameters
     ----------
     image : array_like
-        As :func:`annealed.vision.as_rgb` takes it.
+        Image in any form accepted by :func:`annealed.vision.as_rgb`.
 
     Returns
     -------
     ndarray of shape (1000,), int64
-        Pixels in each of :func:`shade_bins`.
+        Number of pixels in each of :func:`shade_bins`.
     """
     return np.bincount(shade_bins(image).ravel(), minlength=N_SHADES**3)
 
@@ -169,12 +167,12 @@ class PetColumns(ImageRows):
         self.random_state = random_state
 
     def describe(self, photograph: Photograph) -> Descriptors:
-        """Descriptors of the whole image, in pixels of ``photograph.resized(side)``.
+        """Return descriptors of the whole image, in pixels of ``photograph.resized(side)``.
 
         Parameters
         ----------
         photograph : Photograph
-            An image, with or without the box of the head.
+            Photograph, with or without the box of the head.
 
         Returns
         -------
@@ -184,12 +182,12 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Descriptors of the head, in pixels of its square; None without a box.
+        """Return descriptors of the head, in pixels of its square, or None without a box.
 
         Parameters
         ----------
         photograph : Photograph
-            An image, with or without the box of the head.
+            Photograph, with or without the box of the head.
 
         Returns
         -------
@@ -227,5 +225,5 @@ class PetColumns(ImageRows):
 
     @property
     def n_whole(self) -> int:
-        """Columns of the whole image's words, the first ones."""
+        """Number of columns for the words of the whole image, which come first."""
         return 5 * self.n_words

@@ -16,10 +16,10 @@ BINS = ("", "top left", "top right", "bottom left", "bottom right")
 
 
 def rooted(descriptors: np.ndarray) -> np.ndarray:
-    """Square roots of descriptors, of length 1 (float32): between them Euclidean distances are
-    Hellinger distances.
+    """Square roots of descriptors, of length 1 (float32), whose Euclidean distances are Hellinger
+    distances.
 
-    From Arandjelovic and Zisserman (2012); the reference is that of :class:`VisualWords`.
+    The method is that of Arandjelovic and Zisserman (2012), cited in :class:`VisualWords`.
     """
     roots = np.sqrt(descriptors, dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", roots, roots))
@@ -36,7 +36,7 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     Parameters
     ----------
     rows : iterable of ndarray of shape (n_columns,)
-        Read once, in order.
+        Rows, read once and in order.
     n_columns : int
 
     Returns
@@ -64,33 +64,33 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """Turns images into sparse rows with given words, one image at a time: the part of the
+    """Conversion of images to sparse rows with given words, one image at a time: the part of the
     transformers that a trained model needs, without scikit-learn."""
 
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 
     def row(self, image: Any) -> np.ndarray:
-        """Columns of one image.
+        """Return the columns of one image.
 
         Parameters
         ----------
         image : Photograph or Descriptors
-            As in :meth:`transform`.
+            Image, as in :meth:`transform`.
 
         Returns
         -------
         ndarray of shape (n_features,), float32
-            The columns.
+            Columns of the image.
         """
         raise NotImplementedError
 
     def transform(self, X: Iterable[Any]) -> sp.csr_matrix:
-        """Columns of images.
+        """Convert images to rows of columns.
 
         Parameters
         ----------
         X : iterable of Photograph or Descriptors
-            As in :meth:`fit`.
+            Images, as in :meth:`fit`.
 
         Returns
         -------
@@ -100,14 +100,14 @@ class ImageRows:
         Raises
         ------
         ValueError
-            For a head box outside its image.
+            If a head box lies outside its image.
         """
         self.check_fitted()
         return sparse_rows(self.each(self.row, X), len(self.get_feature_names_out()))
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``, ``colour 3 0
-        9`` (red, green, blue).
+        """Return the names of the columns: ``word 17``, ``word 17 top left``, ``head word 17``,
+        ``colour 3 0 9`` (red, green, blue).
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class ImageRows:
         raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
-        """Parameters of the constructor.
+        """Return the parameters of the constructor.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class ImageRows:
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def check_fitted(self) -> None:
-        """Raise scikit-learn's NotFittedError unless there are words."""
+        """Raise scikit-learn's NotFittedError if the vocabulary is empty."""
         if not hasattr(self, "words_"):
             from sklearn.exceptions import NotFittedError
 
@@ -160,14 +160,14 @@ class WordCounts(ImageRows):
         Parameters
         ----------
         words : ndarray of shape (n_words, 128)
-            The words, those of a cell side by side.
+            Words, cell by cell.
         cell_starts : ndarray of int
-            First word of each cell, and the number of words.
+            Index of the first word of each cell, followed by the number of words.
 
         Returns
         -------
         WordCounts
-            The object itself.
+            This object.
         """
         self.words_, self.cell_starts_ = words, cell_starts
         self._centres = words.astype(np.float32) / np.float32(CODE)
@@ -178,7 +178,7 @@ class WordCounts(ImageRows):
         return self
 
     def assign(self, values: np.ndarray) -> np.ndarray:
-        """Word of each descriptor.
+        """Assign each descriptor to a word.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class WordCounts(ImageRows):
         n_cells = len(self._cells)
         n_probes = min(self.n_probes, n_cells)
         to_cells = points @ self._cells.T - 0.5 * np.einsum("ij,ij->i", self._cells, self._cells)
-        # The points that search each cell: all (cell, point) pairs, sorted by cell.
+        # Points that search each cell: all (cell, point) pairs, sorted by cell.
         probed = np.argpartition(-to_cells, n_probes - 1, axis=1)[:, :n_probes].ravel()
         searchers = np.argsort(probed, kind="stable") // n_probes
         ends = np.concatenate([[0], np.cumsum(np.bincount(probed, minlength=n_cells))])
@@ -224,12 +224,12 @@ class WordCounts(ImageRows):
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
-            Rows of ``image``; with ``mirror`` each occurs twice, the second time as seen in the
-            mirror image.
+            Rows of ``image``; with ``mirror`` each row occurs twice, the second time for the mirror
+            image.
         words : ndarray of shape (n,), int32
         quarters : ndarray of shape (n,), int64
-            0 to 3: top left, top right, bottom left, bottom right (in the mirror image for the
-            second time).
+            Quarter of each word, 0 to 3: top left, top right, bottom left, bottom right (for the
+            second time, in the mirror image).
         """
         n = len(image.values)
         views = [image, image.mirrored()] if self.mirror else [image]
@@ -238,7 +238,7 @@ class WordCounts(ImageRows):
         return np.tile(np.arange(n), len(views)), words, quarters
 
     def counts(self, image: Descriptors) -> np.ndarray:
-        """Occurrences (n_features,) of the words of one image, bin after bin.
+        """Count the words of one image, bin after bin.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class WordCounts(ImageRows):
         Returns
         -------
         ndarray of shape (n_features,)
-            Occurrences.
+            Number of occurrences of each word.
         """
         _, words, quarters = self.occurrences(image)
         total = np.bincount(words, minlength=self.n_words)

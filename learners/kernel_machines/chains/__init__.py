@@ -1,3 +1,3 @@
-"""Reversible-jump Markov chains over sparse frequencies: prior, moves, Gram matrices, likelihoods,
-diagnostics.
+"""Reversible-jump Markov chains over sparse frequencies: prior, moves, Gram matrices, likelihoods
+and diagnostics.
 """

@@ -1,5 +1,5 @@
-"""Atoms, which are sparse frequencies, and their prior: a Markov chain over columns with its
-transition rows integrated out.
+"""Atoms (sparse frequencies) and their prior: a Markov chain over columns with its transition
+probabilities integrated out.
 
 An atom is a sequence of distinct columns with one frequency each. The first column comes from pi_0
 ~ Dir(gamma / p), the next ones from theta_j ~ Dir(alpha), (4.5) of Ma (thesis); the sequence ends
@@ -35,7 +35,7 @@ class AtomPrior(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Memory of ``len(length)`` atoms, of which a chain uses the first ones."""
+    """Memory for ``len(length)`` atoms; a chain uses the first ones."""
 
     columns: np.ndarray  # (max_components, max_order) int64
     length: np.ndarray  # (max_components,) int64
@@ -130,8 +130,8 @@ def draw_sequence(
     prior: AtomPrior,
     rng: np.random.Generator,
 ) -> int:
-    """Fill ``columns`` from the predictive distribution; the number of columns, or 0 where one came
-    twice.
+    """Fill ``columns`` from the predictive distribution; return the number of columns, or 0 if a
+    column was drawn twice.
     """
     others = size - 1 if skip >= 0 else size
     u = rng.random() * (prior.start_mass + others)
@@ -165,7 +165,7 @@ def draw_frequencies(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random
 def draw_one_frequency(
     omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator
 ) -> float:
-    """Draw one more frequency given the first ``n``: the conditional distribution of the prior."""
+    """Draw one more frequency from its prior distribution given the first ``n``."""
     square = 0.0
     for t in range(n):
         square += (omega[t] / prior.scale) ** 2

@@ -32,8 +32,8 @@ def r_hat(traces: np.ndarray) -> float:
     Returns
     -------
     float
-        Near 1 where the chains agree (below 1.01 in [1]_); inf if they are constant at different
-        values; NaN below 4 draws.
+        Value near 1 if the chains agree (below 1.01 in [1]_); inf if they are constant at different
+        values; NaN with fewer than 4 draws.
     """
     if traces.shape[1] < 4:
         return float("nan")
@@ -57,8 +57,8 @@ def _basic_r_hat(traces: np.ndarray) -> float:
 
 
 def effective_sample_size(traces: np.ndarray) -> float:
-    """Number of independent draws with the same information about the mean, from autocorrelations
-    of the ranks.
+    """Effective sample size: number of independent draws with the same information about the mean,
+    from the autocorrelations of the ranks.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def effective_sample_size(traces: np.ndarray) -> float:
     Returns
     -------
     float
-        NaN below 4 draws; all draws where nothing varies.
+        Effective sample size; NaN with fewer than 4 draws, the number of draws if all are equal.
     """
     if traces.shape[1] < 4:
         return float("nan")

@@ -13,8 +13,8 @@ import numpy as np
 
 from ...compilation import jit
 
-INTERCEPT_PRECISION = 1e-2  # of the weight of the constant: hardly shrunk
-REFRESH = 200  # accepted moves between two fresh factorisations
+INTERCEPT_PRECISION = 1e-2  # prior precision of the constant's weight, which is hardly shrunk
+REFRESH = 200  # accepted moves between two complete factorisations
 
 
 class Gram(NamedTuple):
@@ -39,7 +39,7 @@ class Gram(NamedTuple):
 
 
 def empty_gram(n_rows: int, max_components: int) -> Gram:
-    """Memory for ``max_components`` atoms: about 16 bytes per row and atom."""
+    """Allocate memory for ``max_components`` atoms: about 16 bytes per row and atom."""
     size = 1 + 2 * max_components
     features = np.zeros((size, n_rows))
     features[0] = 1.0
@@ -53,8 +53,8 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
 
 @jit
 def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
-    """Cosine and sine of phases below 1e6 in size, to 2e-16: the polynomials of fdlibm without
-    branches, so that they vectorise.
+    """Cosine and sine of phases below 1e6 in absolute value, to 2e-16: the polynomials of fdlibm,
+    without branches so that they vectorise.
     """
     cosine, sine = out[0], out[1]
     for i in range(len(phase)):
@@ -148,8 +148,8 @@ def _two_dots(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[float, float
 
 @jit
 def invert(A: np.ndarray, n: int) -> float:
-    """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky); the
-    log determinant.
+    """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky);
+    return the log determinant.
     """
     logdet = 0.0
     for j in range(n):
@@ -176,9 +176,7 @@ def invert(A: np.ndarray, n: int) -> float:
 
 @jit(fastmath=True)
 def refresh(gram: Gram, size: int, precision: float) -> None:
-    """Factorise afresh: inverse, projection, log determinant and the quadratic form, for ``size``
-    atoms.
-    """
+    """Recompute the inverse, projection, log determinant and quadratic form for ``size`` atoms."""
     n = 1 + 2 * size
     weighted = gram.phase
     for i in range(n):
@@ -203,7 +201,7 @@ def evaluate(
     """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) is removed and the
     features ``added`` are added.
 
-    Leaves in the scratch what :func:`commit` needs.
+    The scratch arrays then hold what :func:`commit` needs.
     """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced
@@ -274,8 +272,8 @@ def evaluate(
 def commit(
     gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray
 ) -> None:
-    """Carry out the move that :func:`evaluate` has just examined; a death puts the last atom into
-    the free place.
+    """Carry out the move that :func:`evaluate` examined last; after a death the last atom takes the
+    free place.
     """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced

@@ -1,5 +1,5 @@
-"""Reversible-jump moves. Each removes at most one atom and adds at most one, and knows its prior
-times proposal ratio.
+"""Reversible-jump moves. Each removes at most one atom, adds at most one, and returns its ratio of
+priors times proposals.
 """
 
 import math
@@ -22,11 +22,11 @@ from .screening import Table
 
 BIRTH, DEATH, GROW, SHRINK, ORDER, COLUMN, NEIGHBOUR, WALK, REPLACE = range(9)
 NAMES = ("birth", "death", "grow", "shrink", "order", "column", "neighbour", "walk", "replace")
-# How often each move is tried. Birth and death, and grow and shrink, must be equal: each undoes the
-# other. A choice.
+# Probabilities of the moves. Birth and death, and grow and shrink, must be equal, since each
+# reverses the other. A choice.
 PROBABILITIES = np.array([0.16, 0.16, 0.09, 0.09, 0.03, 0.05, 0.05, 0.30, 0.07])
-INFORMED = 0.5  # share of the births that come from the table of the screen
-STEPS = np.array([0.05, 0.2, 0.6])  # of the walk, in units of the scale of the frequencies
+INFORMED = 0.5  # fraction of the births that come from the screening table
+STEPS = np.array([0.05, 0.2, 0.6])  # steps of the walk, in units of the scale of the frequencies
 
 
 @jit
@@ -40,8 +40,8 @@ def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
 
 @jit
 def _key(columns: np.ndarray, n: int, base: int) -> int:
-    """The number under which the table holds a set of one to three columns, whatever their order;
-    -1 for more.
+    """Key of a set of one to three columns in the table, independent of their order; -1 for larger
+    sets.
     """
     if n > 3:
         return -1
@@ -54,7 +54,7 @@ def _key(columns: np.ndarray, n: int, base: int) -> int:
 
 @jit
 def _draw_from_table(columns: np.ndarray, table: Table, rng: np.random.Generator) -> int:
-    """Fill ``columns`` with a set of the table in random order; their number."""
+    """Fill ``columns`` with a set of the table in random order; return their number."""
     base = len(table.column_weight) + 1
     key = table.keys[pick(table.cumulative, rng)]
     n = 0
@@ -102,7 +102,7 @@ def _draw_birth(
 def _log_birth_ratio(
     columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
 ) -> float:
-    """Log of prior over proposal of a birth; the frequencies come from the prior, and cancel."""
+    """Log ratio of prior to proposal of a birth; frequencies come from the prior and cancel."""
     log_pred = log_predictive(columns, n, atoms, size, skip, prior)
     return log_pred - _log_birth(columns, n, log_pred, table)
 
@@ -111,8 +111,8 @@ def _log_birth_ratio(
 def _growth(
     column: int, following: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
 ) -> float:
-    """Probability that growth after ``column`` proposes ``following``: half urn, a quarter screen,
-    a quarter uniform.
+    """Probability that growth after ``column`` proposes ``following``: half from the urn, a quarter
+    from the screening table, a quarter uniform.
     """
     total, stops, hits = transitions(atoms, size, skip, column, following, prior.max_order)
     urn = (prior.step_mass / prior.n_columns + hits) / (prior.step_mass + total - stops)

@@ -14,12 +14,12 @@ import numpy as np
 
 from ...compilation import jit
 
-SPLIT = 0.64  # where the two halves of the proposal meet, as in [1]
+SPLIT = 0.64  # point where the two halves of the proposal meet, as in [1]
 
 
 @jit
 def _coefficient(n: int, x: float) -> float:
-    """The terms a_n(x) of the alternating series of the Jacobi density."""
+    """Term a_n(x) of the alternating series of the Jacobi density."""
     k = (n + 0.5) * math.pi
     if x > SPLIT:
         return k * math.exp(-0.5 * k * k * x)
@@ -33,7 +33,7 @@ def _normal_cdf(x: float) -> float:
 
 @jit
 def _truncated_inverse_gaussian(z: float, rng: np.random.Generator) -> float:
-    """Inverse Gaussian with mean 1 / z and shape 1, below ``SPLIT``."""
+    """Draw from the inverse Gaussian with mean 1 / z and shape 1, truncated at ``SPLIT``."""
     if z * SPLIT < 1.0:
         while True:
             while True:
@@ -55,7 +55,7 @@ def _truncated_inverse_gaussian(z: float, rng: np.random.Generator) -> float:
 
 @jit
 def polya_gamma(z: float, rng: np.random.Generator) -> float:
-    """Draw from PG(1, z), of mean tanh(z / 2) / (2 z)."""
+    """Draw from PG(1, z), which has mean tanh(z / 2) / (2 z)."""
     z = 0.5 * abs(z)
     rate = math.pi**2 / 8.0 + 0.5 * z * z
     right = 0.5 * math.pi / rate * math.exp(-rate * SPLIT)

@@ -29,7 +29,7 @@ AUGMENT = 20  # moves between two draws of the Polya-Gamma variables
 NOISE_SHAPE, NOISE_RATE = (
     1.0,
     0.25,
-)  # inverse gamma prior of the noise variance of a target of variance 1; a choice
+)  # inverse gamma prior of the noise variance, for a target of variance 1; a choice
 
 
 class ChainSamples(NamedTuple):
@@ -54,7 +54,7 @@ class Chain:
 
 
 def empty_samples(n_kept: int, max_components: int, max_order: int) -> ChainSamples:
-    """Memory for samples."""
+    """Allocate memory for samples."""
     shape = (n_kept, max_components, max_order)
     columns, length = np.full(shape, -1, np.int64), np.zeros(shape[:2], np.int64)
     coef, size = np.zeros((n_kept, 1 + 2 * max_components)), np.zeros(n_kept, np.int64)
@@ -83,8 +83,8 @@ def run_chain(
     Parameters
     ----------
     likelihood : int
-        ``GAUSSIAN``: y of mean 0 and variance 1; ``LOGISTIC``: y 0 or 1; ``PRIOR_ONLY``: y is not
-        used.
+        Likelihood: ``GAUSSIAN`` (y has mean 0 and variance 1), ``LOGISTIC`` (y is 0 or 1) or
+        ``PRIOR_ONLY`` (y is not used).
     XT : (p, N) ndarray
         Standardised columns.
     y : (N,) ndarray
@@ -93,17 +93,18 @@ def run_chain(
     rng : Generator
     max_components : int
     precision : float
-        Of the weights: their prior is N(0, noise variance / precision), or N(0, 1 / precision).
+        Precision of the weights, whose prior is N(0, noise variance / precision), or
+        N(0, 1 / precision).
     n_steps, burn_in : int
-        Moves in all, and those before the first kept sample.
+        Total number of moves, and number of moves before the first kept sample.
     n_kept : int
-        Samples, evenly spread over the rest.
+        Number of samples to keep, evenly spaced over the remaining moves.
     start : Atoms or None
-        Atoms at the start; none by default.
+        Initial atoms; None starts without atoms.
     probabilities : (9,) ndarray
-        How often each move is tried.
+        Probability of each move.
     greedy : bool
-        Accept every improvement and nothing else.
+        Whether to accept every improvement and nothing else.
 
     Returns
     -------
@@ -183,7 +184,7 @@ def _scores(gram: Gram, size: int, coef: np.ndarray, out: np.ndarray) -> None:
 def _augment(
     gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, precision: float
 ) -> None:
-    """Draw weights, then the Polya-Gamma variables given them; factorise afresh."""
+    """Draw the weights, then the Polya-Gamma variables given the weights; refactorise."""
     _draw_coef(gram, size, coef, rng)
     _scores(gram, size, coef, gram.phase)
     for i in range(len(gram.weight)):
@@ -201,8 +202,8 @@ def _log_likelihood(
     square: float,
     coef: np.ndarray,
 ) -> float:
-    """Gaussian: marginal, up to a constant. Logistic: of the labels at the mean weights, which
-    ``coef`` receives.
+    """Log likelihood: the Gaussian marginal up to a constant, or the logistic one at the mean
+    weights, which are written to ``coef``.
     """
     if likelihood == GAUSSIAN:
         rest = max(NOISE_RATE + 0.5 * (square - gram.scalars[1]), 1e-300)
@@ -232,7 +233,7 @@ def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
 def replace_atom(
     atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray
 ) -> int:
-    """Carry out a move on the atoms; their new number."""
+    """Carry out a move on the atoms; return their new number."""
     if n == 0:
         last = size - 1
         atoms.columns[removed] = atoms.columns[last]

@@ -1,10 +1,10 @@
 """Screening of informative columns, pairs and triples: proposal tables for births, growth and
 exchanges of columns.
 
-A proposal may come from anything that does not depend on the state of the chain: the acceptance
-rule corrects for it exactly. So the table is as rough and fast as matrix products allow. Entries
-are the sums of squared correlations of products of Fourier features with the target: chi-squares,
-if columns are independent.
+A proposal distribution may be anything that does not depend on the state of the chain, since the
+acceptance rule corrects for it exactly. The table is therefore a rough and fast approximation by
+matrix products. Its entries are sums of squared correlations between products of Fourier features
+and the target, which are chi-squared if columns are independent.
 """
 
 from typing import NamedTuple
@@ -13,15 +13,15 @@ import numpy as np
 from scipy.stats import chi2
 
 SCALES = np.array([0.6, 1.2])  # frequencies of the screen, in units of the prior's scale; a choice
-MAX_ENTRIES = 50_000  # of each order
+MAX_ENTRIES = 50_000  # maximum number of entries of each order
 BLOCK = 1024  # columns of one matrix product
 MAX_COLUMNS_TRIPLES = 400  # 10 million triples
-SPREAD = 15.0  # of the log weights, after tempering
+SPREAD = 15.0  # range of the log weights after tempering
 MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
-    """Weights of sets of columns, of single columns, and the columns correlated with each."""
+    """Weights of sets of columns and of single columns, and the columns correlated with each."""
 
     keys: (
         np.ndarray
@@ -38,7 +38,7 @@ class Table(NamedTuple):
 def screen(
     XT: np.ndarray, y: np.ndarray, scale: float, screening: str | None, max_order: int
 ) -> Table:
-    """Make the tables.
+    """Build the proposal table.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def screen(
     y : (N,) ndarray
         Target.
     scale : float
-        Of the prior's frequencies.
+        Scale of the prior's frequencies.
     screening : {"pairs", "triples", None}
-        Longest products; None leaves all columns equally likely.
+        Order of the largest products; with None all columns are equally likely.
     max_order : int
         Maximum number of columns of an atom, and of a product in the table.
 
@@ -97,7 +97,7 @@ def screen(
 
 
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
-    """Cos and sin of each column, mean 0, variance 1 (0 where constant), each (N, p) float32."""
+    """Cos and sin of each column with mean 0 and variance 1 (0 if constant), (N, p) float32."""
     waves = []
     for wave in (np.cos, np.sin):
         values = wave(np.float32(frequency) * XT.T.astype(np.float32))
@@ -108,7 +108,7 @@ def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
 
 
 def _score(square: np.ndarray, degrees: int) -> np.ndarray:
-    """Minus the log of the tail probability: comparable between orders."""
+    """Minus the log of the tail probability, which is comparable between orders."""
     return -chi2.logsf(square, degrees)
 
 
@@ -176,8 +176,8 @@ def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
 def _weights(
     columns: np.ndarray, score: np.ndarray, p: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys in ascending order with weights, and weights of single columns: tempered, some by rank,
-    some alike.
+    """Keys in ascending order with weights, and weights of single columns: a mixture of tempered,
+    rank-based and uniform weights.
     """
     score = np.minimum(score, 1e6).astype(np.float64)
     warmth = min(1.0, SPREAD / max(score.max(), 1.0))
@@ -203,13 +203,13 @@ def _weights(
 
 
 def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
-    """Correlations of columns ``first`` .. ``last - 1`` with all: (last - first, p)."""
+    """Correlations (last - first, p) of the columns ``first`` to ``last - 1`` with all columns."""
     return XT[first:last] @ XT.T / XT.shape[1]
 
 
 def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each column those most correlated with it, symmetric: a column is a neighbour of its
-    neighbours.
+    """Columns most correlated with each column; the relation is symmetric: a column is a neighbour
+    of its neighbours.
     """
     p = len(XT)
     lists: list[dict[int, float]] = [{} for _ in range(p)]

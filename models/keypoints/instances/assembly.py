@@ -22,7 +22,7 @@ from ....learners.compilation import jit
 from ..windows.object_search import WHOLE
 from .shape_models import Pose, RigidModel, ShapeModel, is_inside, is_same_instance, rotation_of
 
-MAX_PER_ANCHOR = 12  # candidates of each anchor that take part in pairs. A choice
+MAX_PER_ANCHOR = 12  # number of candidates of each anchor that form pairs. A choice
 MAX_ROLL = 1.0  # radians: pairs of faces rotated further give no hypothesis. A choice
 # Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
 # the mean shape by 0.04 to 0.07 reference lengths in x and in y; a transform fitted to only two of
@@ -33,7 +33,7 @@ _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the f
 # decrease of a candidate's log-odds at that radius: a Gaussian of deviation radius / 2, exp(-2) of
 # its peak
 _GATE_PENALTY = 2.0
-# of the IEDs that the windows of a pair suggest. A choice: levels of the pyramid are 1.19 apart
+# ratio of the IEDs suggested by the windows of a pair. A choice: pyramid levels are 1.19 apart
 _MAX_WINDOW_RATIO = 2.5
 # of a pair's own reference length to the mean of these; a choice, yaw shortens distances to about
 # half
@@ -51,7 +51,7 @@ _SAME_TRANSFORM = 0.25
 
 
 class Assembly(StrEnum):
-    """Shape model that assembles candidates into instances."""
+    """Shape model used to assemble candidates into instances."""
 
     #: No assembly: each keypoint is detected by itself.
     NONE = "none"
@@ -70,11 +70,11 @@ class Candidates:
     anchor : ndarray of shape (n,), int64
         Index of the anchor in the shape model.
     position : ndarray of shape (n,), complex
-        Image pixels.
+        Positions in image pixels.
     log_odds : ndarray of shape (n,), float64
-        Log-odds of being an anchor of a face, by the detector's score.
+        Log-odds of being an anchor of a face, computed from the detector's score.
     reference_length : ndarray of shape (n,), float64
-        Reference length in image pixels, by the size of the window.
+        Reference length in image pixels, computed from the size of the window.
     """
 
     anchor: np.ndarray
@@ -93,11 +93,11 @@ class Hypothesis:
     Attributes
     ----------
     rows : ndarray of shape (m,), int64
-        Rows of the candidates, at most one for each anchor.
+        Rows of the candidates, at most one per anchor.
     score : float
         Sum of the excess of their log-odds over the minimum.
     points : ndarray of shape (n,), complex
-        All points of the shape model in image pixels, completed.
+        All points of the shape model, completed, in image pixels.
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     """
@@ -110,23 +110,23 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembles candidates into faces.
+    """Assembler of candidates into faces.
 
     Parameters
     ----------
     shape : ShapeModel
-        Anchors first, then the other points.
+        Shape model with the anchors first, then the other points.
     templates : ndarray of shape (n_templates, n_anchors), complex
         Anchors of typical shapes in units of the reference length; the first is the mean shape.
     rigid : RigidModel
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
-        Log-odds of a candidate: slope times score plus offset; the last ones are those of whole
-        objects, if they are searched.
+        Coefficients of a candidate's log-odds: slope times score plus offset; the last ones are
+        those of whole objects, if they are searched.
     min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float
-        Radians: pairs rotated further give no hypothesis.
+        Maximum rotation of a pair in radians; pairs rotated further give no hypothesis.
     """
 
     shape: ShapeModel
@@ -152,8 +152,8 @@ class Assembler:
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """The candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by
-        falling log-odds."""
+        """Return the candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by
+        decreasing log-odds."""
         rows = [maxima[name] for name in self.anchors]
         anchor = np.repeat(np.arange(len(rows)), [len(of_anchor) for of_anchor in rows])
         x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
@@ -190,12 +190,12 @@ class Assembler:
         max_instances : int, default 30
             Maximum number of hypotheses.
         min_support : float, default 0.0
-            Minimum score.
+            Minimum score of a hypothesis.
 
         Returns
         -------
         list of Hypothesis
-            Distinct hypotheses by falling score.
+            Distinct hypotheses by decreasing score.
         """
         if not len(candidates.anchor):
             return []
@@ -248,7 +248,7 @@ class Assembler:
         strength: np.ndarray,
         complete: Callable,
     ) -> Hypothesis | None:
-        """The candidates around expected anchors, and the shape completed from them, repeated."""
+        """Repeatedly collect the candidates around the expected anchors and complete the shape."""
         rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
         for _ in range(2):
             rows = _nearest(points, radius * ied, candidates, strength)
@@ -261,8 +261,8 @@ class Assembler:
     def _complete(
         self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """All points by the shape model, from the candidates of a face; a single candidate keeps
-        the transform of its hypothesis."""
+        """Complete all points with the shape model from the candidates of a face; a single
+        candidate keeps the transform of its hypothesis."""
         which, position = candidates.anchor[rows], candidates.position[rows]
         if len(rows) == 1:
             transform = self.shape.align(points[: len(self.shape.anchors)], self.shape.anchors)
@@ -273,7 +273,8 @@ class Assembler:
     def _complete_rigid(
         self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """All points by the rigid model; missing anchors take part at their expected positions."""
+        """Complete all points with the rigid model; missing anchors are fitted at their expected
+        positions."""
         n = len(self.shape.anchors)
         anchors = points[:n].copy()
         anchors[candidates.anchor[rows]] = candidates.position[rows]
@@ -284,8 +285,8 @@ class Assembler:
 def _nearest(
     points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray
 ) -> np.ndarray:
-    """Row of the best candidate of each anchor within a radius of its expected position, ascending
-    by anchor."""
+    """Row of the best candidate of each anchor within a radius of its expected position, by
+    anchor."""
     distance = abs(candidates.position - points[candidates.anchor]) / radius
     near = np.flatnonzero(distance <= 1)
     worth = strength[near] - _GATE_PENALTY * distance[near] ** 2
@@ -303,10 +304,11 @@ def _support(
     max_pairs: int,
     max_turn: float,
 ) -> np.ndarray:
-    """The distinct hypotheses with the best support: rows of support, scale_rotation (2),
-    translation (2), template.
+    """Return the distinct hypotheses with the best support, as rows of support, scale_rotation (2),
+    translation (2) and template.
 
-    Pairs of candidates with all templates, and single candidates, upright, with the first.
+    Pairs of candidates are tried with all templates, and single candidates upright with the first
+    template.
     """
     n = len(best)
     pairs = np.empty((n + n * (n - 1) // 2 * len(templates), 6))
@@ -442,8 +444,8 @@ def _support_at(
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
-    """The first n rows of (m, 4), scale and rotation and translation as x, y each, that differ from
-    all earlier ones."""
+    """Return the first n distinct rows of (m, 4) transforms, given by scale and rotation and by
+    translation, as x, y each."""
     kept: list[int] = []
     free = np.ones(len(transforms), bool)
     while len(kept) < n and free.any():

@@ -1,7 +1,5 @@
-"""Detects whole objects: assembles candidates, refines all points together, and estimates
-probabilities."""
-
-from __future__ import annotations
+"""Detection of whole objects: candidates are assembled, all points refined together, and
+probabilities estimated."""
 
 import warnings
 from collections.abc import Sequence
@@ -17,11 +15,11 @@ from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates, Hypothesis
 from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
-_SURE = 0.9  # from this probability of a face, hypotheses near it are not refined. A choice
+_SURE = 0.9  # hypotheses near a face of at least this probability are not refined. A choice
 _LIKELY = 0.5  # probability from which a hypothesis counts as a face
 # probability from which a hypothesis may be a missed face. A choice
 _MAY_BE = 0.02
-MAX_INSTANCES = 12  # hypotheses refined if only probable faces are requested
+MAX_INSTANCES = 12  # number of hypotheses refined if only probable faces are requested
 MAX_HYPOTHESES = 30  # if all are
 POINT_INPUTS = 8
 _MAX_LOG_ODDS = 30.0  # log-odds are clipped to this: the exponential stays finite
@@ -32,12 +30,12 @@ _SAME_PLACE = 0.6
 
 
 def probability_of(log_odds: float | np.ndarray) -> float | np.ndarray:
-    """Probability of log-odds."""
+    """Convert log-odds to probabilities."""
     return 1.0 / (1.0 + np.exp(-np.clip(log_odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)))
 
 
 def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
-    """Log-odds of a probability, finite for 0 and 1 too."""
+    """Convert probabilities to log-odds, which are finite even for 0 and 1."""
     p = np.clip(probability, 1e-12, 1 - 1e-12)
     return np.log(p / (1 - p))
 
@@ -49,16 +47,16 @@ class InstanceProbabilities:
     Parameters
     ----------
     face : ndarray of shape (4,)
-        Log-odds of a face: weights of the classifier's score, of the sum of the anchors' log-odds
-        and of the logarithm of the reference length, and a constant.
+        Coefficients of the log-odds of a face: weights of the classifier's score, of the sum of the
+        anchors' log-odds and of the logarithm of the reference length, and a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
-        Log-odds that a keypoint of a true face lies within 10 % and 5 % of the reference length:
-        weights of the face's log-odds, of the own detection's log-odds, whether there is one, its
-        distance from the refined point in tenths of the reference length, the logarithm of the
-        distance of two refinements, the absolute yaw of the face, the logarithm of the reference
-        length, and a constant.
+        Coefficients of the log-odds that a keypoint of a true face lies within 10 % and 5 % of the
+        reference length: weights of the face's log-odds, of the log-odds of the keypoint's own
+        detection, of whether there is such a detection, of its distance from the refined point in
+        tenths of the reference length, of the logarithm of the distance between two refinements, of
+        the absolute yaw of the face and of the logarithm of the reference length, and a constant.
     alone : float
-        Added to the log-odds of a detection that belongs to no assembled face.
+        Constant added to the log-odds of a detection that belongs to no assembled face.
 
     Notes
     -----
@@ -79,9 +77,10 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that it lies within 10 % of the reference length of that keypoint of an object.
+        Probability that the position lies within 10 % of the reference length of that keypoint of
+        an object.
     probability_5 : float
-        The same within 5 %.
+        Probability that it lies within 5 %.
     """
 
     x: float
@@ -92,32 +91,32 @@ class InstancePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Instance:
-    """One object in a picture, such as a face.
+    """One object in an image, such as a face.
 
     Parameters
     ----------
     probability : float
-        Probability that it is an object.
+        Probability that the instance is an object.
     pose : Pose
         Yaw, pitch and roll in radians.
     box : tuple of float
-        x0, y0, x1, y1 around all its points, in image pixels.
+        Box x0, y0, x1, y1 around all points, in image pixels.
     keypoints : dict of str to InstancePoint
         Keypoints by name.
     landmarks : ndarray of shape (n, 2)
-        All points that are refined together, in image pixels: the 68 of the iBUG scheme if the
-        model was trained on these.
+        All points that are refined together, in image pixels: the 68 points of the iBUG scheme if
+        the model was trained on them.
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
         Sum of the excess of the log-odds of the detected keypoints and of the whole object over
-        the minimum, an input of its probability.
+        the minimum, an input to the probability.
     person : int or None, default None
-        In a video, the number of the person: the same from frame to frame, from 1.
+        Number of the person in a video, from 1; it stays the same from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
-        Histograms of gradients around its points, for comparing the faces of two frames.
+        Histograms of gradients around the points, for comparing the faces in two frames.
     track : int or None, default None
-        In a video, the number of an uninterrupted sequence of frames that show the person.
+        Number of the uninterrupted sequence of frames that shows the person in a video.
     """
 
     probability: float
@@ -133,7 +132,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """The reference length, by its name until 0.2."""
+        """Reference length, under the name used until 0.2."""
         warnings.warn(
             "ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2
         )
@@ -159,7 +158,7 @@ class Instance:
             ]
         )
 
-    def moved(self, x: float, y: float) -> Instance:
+    def moved(self, x: float, y: float) -> "Instance":
         """Return the face shifted.
 
         Parameters
@@ -184,7 +183,7 @@ class Instance:
         Returns
         -------
         dict
-            Numbers are rounded; ``person`` only if there is one.
+            JSON object with rounded numbers; ``person`` is included only if it is known.
         """
         return {
             **({} if self.person is None else {"person": self.person}),
@@ -205,7 +204,7 @@ class FoundInstances(NamedTuple):
     ----------
     instances : list of Instance
     complete : bool
-        Whether there is a face and no other likely hypothesis.
+        Whether there is a face and no further likely hypothesis.
     """
 
     instances: list[Instance]
@@ -221,7 +220,7 @@ class RefinedShape:
     points : ndarray of shape (n,), complex
         Refined points in image pixels.
     histograms : ndarray of shape (n, 128), float32
-        Input to the last stage.
+        Histograms that are the input to the last stage.
     score : float
         Score of the shape classifier.
     support : float
@@ -247,7 +246,7 @@ class RefinedShape:
 
 @dataclass(frozen=True)
 class InstanceFinder:
-    """Detects whole objects from the candidates of some keypoints, the anchors.
+    """Finder of whole objects from the candidates of some keypoints, the anchors.
 
     Parameters
     ----------
@@ -256,11 +255,11 @@ class InstanceFinder:
     keypoints : tuple of str
         Names of the reported keypoints, the anchors first.
     classifier : ShapeClassifier or None
-        None while it is being trained.
+        Classifier of shapes; None during training.
     probabilities : InstanceProbabilities or None
-        None while it is being trained.
+        Models of the probabilities; None during training.
     own_weight : ndarray of shape (n_anchors,)
-        Weight of an anchor's detection in its position; the refined point has the rest.
+        Weight of an anchor's detection in its position; the refined point has the remaining weight.
     own_radius : float
         Maximum distance of an anchor's detection in reference lengths.
     min_support : float
@@ -286,7 +285,7 @@ class InstanceFinder:
 
     @property
     def trained(self) -> InstanceProbabilities:
-        """The probabilities; a ValueError before they are trained."""
+        """Return the probabilities; raise a ValueError before they are trained."""
         if self.probabilities is None:
             raise ValueError("the model's probabilities are missing; expected a complete training")
         return self.probabilities
@@ -306,8 +305,8 @@ class InstanceFinder:
         )
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
-        """Refine again, from the mean shape in the same position: the mean of both results, and
-        their distance."""
+        """Refine again, from the mean shape in the same position; return the mean of both results
+        and their distance."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
         disagreement = (
@@ -328,20 +327,20 @@ class InstanceFinder:
         Parameters
         ----------
         maxima : dict of str to ndarray of shape (n, 4)
-            x, y (image pixels), score and scale of the local maxima of each anchor.
+            Columns x, y (image pixels), score and scale of the local maxima of each anchor.
         levels : list of Level
             Pyramid of the image, from large to small.
         reference_length : float
-            Reference length in pixels of a level that the windows were trained for.
+            Reference length for which the windows were trained, in pixels of a level.
         min_probability : float, default 0.5
-            Minimum probability of a face; 0: all hypotheses.
+            Minimum probability of a face; 0 returns all hypotheses.
         assembly : {"2d", "3d"}, optional
-            The model's default if not given.
+            Assembly of candidates; by default that of the model.
 
         Returns
         -------
         FoundInstances
-            Distinct faces by falling probability.
+            Distinct faces by decreasing probability.
 
         Raises
         ------
@@ -415,7 +414,7 @@ class InstanceFinder:
         return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
-        """The mean shape in a box x0, y0, x1, y1, refined: a face without candidates of its own."""
+        """Refine the mean shape in a box x0, y0, x1, y1: a face without candidates."""
         mean = self.regressor.mean_points
         size = max(
             float(
@@ -438,8 +437,8 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Detections of the keypoints of a face: position (n_keypoints,), complex, and log-odds,
-        NaN where there is none."""
+        """Detections of the keypoints of a face: positions (n_keypoints,), complex, and log-odds;
+        NaN if a keypoint has no detection."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
@@ -458,7 +457,7 @@ class InstanceFinder:
         return position, log_odds
 
     def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
-        """Positions (n_keypoints,), complex: refined ones, averaged with the detections."""
+        """Positions (n_keypoints,), complex: refined points averaged with the detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
@@ -468,7 +467,7 @@ class InstanceFinder:
         return keypoints
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
-        """The face with its pose and the probabilities of its points, refined twice."""
+        """Return the face, refined twice, with its pose and the probabilities of its points."""
         positions, log_odds_of = self.own_detections(refined, candidates)
         places = self.combined(refined, positions)
         inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
@@ -504,8 +503,8 @@ class InstanceFinder:
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
-        """Inputs (n_keypoints, 8) of the probabilities of the points of an instance that is refined
-        twice; ``positions`` (n_keypoints,) are its detections, NaN where there is none."""
+        """Inputs (n_keypoints, 8) to the probabilities of the points of an instance that is refined
+        twice; ``positions`` (n_keypoints,) are its detections, NaN if there is none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
             abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length
@@ -529,20 +528,20 @@ class InstanceFinder:
 
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Return the distinct faces of a list sorted by falling probability: those that are neither
-    equal to a better one nor, at another size, in its position.
+    """Return the distinct faces of a list sorted by decreasing probability: faces that neither
+    equal a more probable face nor lie in the same position at another size.
 
     Parameters
     ----------
     keypoints : list of ndarray of shape (n,), complex
         Points of each face, in image pixels.
     ied : list of float
-        Points of each face, in image pixels.
+        Reference length of each face, in image pixels.
 
     Returns
     -------
     list of int
-        Their positions in the list.
+        Positions of the distinct faces in the list.
     """
     kept: list[int] = []
     for i, points in enumerate(keypoints):

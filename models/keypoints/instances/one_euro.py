@@ -20,9 +20,9 @@ _SPEED_CUTOFF = 1.0  # Hz, of the speed itself; the authors' choice
 class OneEuroFilter:
     """Low-pass filter of points whose cut-off frequency grows with their speed.
 
-    At rest a low cut-off removes jitter; at speed a high one keeps the lag small, Casiez et al.
-    (2012). Each point has its own speed. A first-order filter lags behind a steady movement by 1 /
-    (2 pi cutoff) seconds.
+    At rest, a low cut-off removes jitter; at speed, a high cut-off keeps the lag small (Casiez et
+    al., 2012). Each point has its own speed. A first-order filter lags behind a steady movement by
+    1 / (2 pi cutoff) seconds.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class OneEuroFilter:
     Raises
     ------
     ValueError
-        If a number is outside its range.
+        If a number is out of range.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class OneEuroFilter:
 
     @property
     def time(self) -> float:
-        """Time of the last call in seconds; minus infinity before the first."""
+        """Time of the last call in seconds; minus infinity before the first call."""
         return -np.inf if self._last is None else self._last[-1]
 
     def __call__(self, points: np.ndarray, time: float, scale: float = 1.0) -> np.ndarray:
@@ -70,21 +70,21 @@ class OneEuroFilter:
         Parameters
         ----------
         points : ndarray of shape (n, 2)
-            Positions, the same points in each call.
+            Positions of the same points in each call.
         time : float
-            Seconds, later than in the last call.
+            Time in seconds, later than in the last call.
         scale : float, default 1.0
             Unit of the speed in units of the positions; for a face, its reference length.
 
         Returns
         -------
         ndarray of shape (n, 2)
-            Filtered positions; those of the first call are unchanged.
+            Filtered positions; in the first call, the given positions unchanged.
 
         Raises
         ------
         ValueError
-            If the time is not later.
+            If the time is not later than in the last call.
         """
         points = np.asarray(points, float)
         if self._last is None:

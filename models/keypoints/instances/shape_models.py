@@ -1,8 +1,6 @@
 """Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space,
 each with its transform to the image."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -21,8 +19,8 @@ _INSIDE, _ALIKE = 0.175, 1.25
 
 @dataclass(frozen=True)
 class SimilarityTransform:
-    """Similarity from shape coordinates (unit: reference length) to image pixels: ``image =
-    scale_rotation * shape + translation``.
+    """Similarity transform from shape coordinates (unit: reference length) to image pixels:
+    ``image = scale_rotation * shape + translation``.
 
     Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the reference length in
     image pixels, its argument the rotation in radians.
@@ -32,9 +30,9 @@ class SimilarityTransform:
     translation: complex
 
     @classmethod
-    def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> SimilarityTransform:
-        """The least-squares transform from points (n,), complex, of a shape to points of an
-        image."""
+    def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
+        """Return the least-squares transform from points (n,), complex, of a shape to image
+        points."""
         centre, middle = shape.mean(), image.mean()
         centred = shape - centre
         scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
@@ -46,11 +44,11 @@ class SimilarityTransform:
         return abs(self.scale_rotation)
 
     def to_image(self, shape: np.ndarray) -> np.ndarray:
-        """Shape coordinates, complex, to image coordinates, complex."""
+        """Convert shape coordinates, complex, to image coordinates, complex."""
         return self.scale_rotation * shape + self.translation
 
     def to_shape(self, image: np.ndarray) -> np.ndarray:
-        """Image coordinates, complex, to shape coordinates, complex."""
+        """Convert image coordinates, complex, to shape coordinates, complex."""
         return (image - self.translation) / self.scale_rotation
 
 
@@ -64,12 +62,12 @@ class ShapeModel:
     keypoints : tuple of str
         Names of the n keypoints.
     anchors : ndarray of shape (n_anchors,), int
-        Indices of the detected keypoints; the others are predicted from them.
+        Indices of the detected keypoints; the other keypoints are predicted from them.
     mean : ndarray of shape (n, 2)
         Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
         Covariance of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of
-        the anchors suffice if these come first.
+        the anchors suffice if the anchors come first.
     noise : float
         Standard deviation of a detected anchor, in reference lengths.
     """
@@ -82,7 +80,7 @@ class ShapeModel:
 
     @cached_property
     def mean_points(self) -> np.ndarray:
-        """The mean shape as complex numbers (n,)."""
+        """Mean shape as complex numbers (n,)."""
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
@@ -97,8 +95,8 @@ class ShapeModel:
         the conditional mean of the
         deviations.
 
-        Missing anchors take part in the alignment at their predicted positions; it is repeated
-        until these converge. Also returns the transform.
+        Missing anchors are aligned at their predicted positions; the alignment is repeated until
+        these converge. The transform is returned as well.
         """
         of_x, of_y = self._gains(which)
 
@@ -173,11 +171,11 @@ class Pose(NamedTuple):
     Parameters
     ----------
     yaw : float
-        Positive: the face looks to the right-hand side of the image.
+        Yaw; positive if the face looks to the right-hand side of the image.
     pitch : float
-        Positive: it looks down.
+        Pitch; positive if it looks down.
     roll : float
-        Positive: it is turned clockwise in the image.
+        Roll; positive if it is rotated clockwise in the image.
     """
 
     yaw: float
@@ -196,8 +194,8 @@ def rotation_of(pose: Pose) -> np.ndarray:
 
 
 def pose_of(rotation: np.ndarray) -> Pose:
-    """The pose of a rotation matrix (3, 3): inverse of :func:`rotation_of`, for pitches below a
-    right angle."""
+    """Pose of a rotation matrix (3, 3), the inverse of :func:`rotation_of` for pitches below 90
+    degrees."""
     yaw = np.arctan2(rotation[2, 0], rotation[2, 2])
     pitch = np.arcsin(np.clip(rotation[2, 1], -1, 1))
     roll = np.arctan2(-rotation[0, 1], rotation[1, 1])
@@ -206,14 +204,14 @@ def pose_of(rotation: np.ndarray) -> Pose:
 
 @dataclass(frozen=True)
 class RigidModel:
-    """Points of a rigid face: the shape computed by Tomasi and Kanade's factorisation [1]_ from
-    annotations of many faces.
+    """Points of a rigid face, computed by Tomasi and Kanade's factorisation [1]_ from annotations
+    of many faces.
 
     Parameters
     ----------
     points : ndarray of shape (n, 3), float64
-        In units of the reference length; x to the right of the image, y down, z away from the
-        viewer.
+        Points in units of the reference length; x points to the right of the image, y down, z away
+        from the viewer.
 
     References
     ----------
@@ -224,17 +222,17 @@ class RigidModel:
     points: np.ndarray
 
     def project(self, rotation: np.ndarray, scale: float, translation: complex) -> np.ndarray:
-        """Image points (n,), complex, under weak perspective."""
+        """Project the points to image points (n,), complex, under weak perspective."""
         seen = self.points @ rotation[:2].T
         return scale * (seen[:, 0] + 1j * seen[:, 1]) + translation
 
     def fit(
         self, points: np.ndarray, which: np.ndarray | None = None
     ) -> tuple[np.ndarray, float, complex]:
-        """Least-squares weak-perspective view of image points.
+        """Fit a weak-perspective view to image points by least squares.
 
-        The affine camera of least squares is projected to the nearest rotation and scale;
-        Gauss-Newton steps on rotation vector and scale correct it.
+        The least-squares affine camera is projected to the nearest rotation and scale; Gauss-Newton
+        steps on the rotation vector and the scale correct it.
 
         Parameters
         ----------
@@ -247,15 +245,15 @@ class RigidModel:
         -------
         rotation : ndarray of shape (3, 3)
         scale : float
-            Image pixels per reference length.
+            Number of image pixels per reference length.
         translation : complex
         """
         model = self.points if which is None else self.points[which]
         centre, middle = model.mean(axis=0), points.mean()
         model = model - centre
         target = np.stack([(points - middle).real, (points - middle).imag], axis=1)
-        # A small ridge: nearly coplanar points do not determine the tilt towards the viewer; it
-        # stays frontal.
+        # A small ridge penalty: nearly coplanar points do not determine the tilt towards the
+        # viewer, so it stays frontal.
         gram = model.T @ model
         ridge = 1e-2 * np.trace(gram) / 3
         upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max(
@@ -296,25 +294,25 @@ def _gauss_newton(
 
 
 def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
-    """Rigid model of annotated faces by factorisation, with mirror images added.
+    """Compute the rigid model of annotated faces by factorisation, with mirror images added.
 
     Parameters
     ----------
     shapes : ndarray of shape (n_faces, n), complex
         Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and
-        others.
+        further points.
     mirror : ndarray of shape (n,), int
         Index of each point in the mirrored face.
 
     Returns
     -------
     RigidModel
-        Symmetric; its pitch is zero for the mean pose of the faces.
+        Symmetric model whose pitch is zero for the mean pose of the faces.
 
     Raises
     ------
     ValueError
-        If the faces are seen from one direction only: their depth is unknown.
+        If the faces are all seen from one direction, so that their depth is unknown.
     """
     both = np.concatenate([shapes, -shapes.real[:, mirror] + 1j * shapes.imag[:, mirror]])
     both = both - both.mean(axis=1, keepdims=True)

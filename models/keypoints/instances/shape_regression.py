@@ -22,17 +22,17 @@ _AROUND = 0.3
 
 @dataclass(frozen=True)
 class RegressionStage:
-    """One stage of the cascade: a linear regression from selected histogram values to the shape's
-    displacement.
+    """One stage of the cascade: a linear regression from selected histogram values to the
+    displacement of the shape.
 
     Parameters
     ----------
     ied : int
-        Reference length of its frame in pixels.
+        Reference length of the stage's frame in pixels.
     cell : int
         Side of a histogram's cell in pixels.
     features : ndarray of shape (k,), int32
-        Selected values: 128 times the index of the point plus that of the value.
+        Indices of the selected values: 128 times the index of the point plus that of the value.
     coefficients : ndarray of shape (k, q), float16
         Weights of the cascade's basis for each feature.
     intercept : ndarray of shape (q,), float32
@@ -65,13 +65,13 @@ class ShapeRegressor:
     mean : ndarray of shape (n, 2), float64
         Mean shape in units of the reference length.
     basis : ndarray of shape (q, n, 2), float32
-        Displacements that a stage combines, in the same unit.
+        Displacements that a stage combines, in units of the reference length.
     stages : tuple of RegressionStage
     to_keypoints : ndarray of shape (n_keypoints, n), float64
-        The reported keypoints are these means of the points.
+        Averaging matrix that maps the points to the reported keypoints.
     offset : ndarray of shape (n, 2), float32
-        Offset of the annotations in photographs, in units of the reference length, which stages
-        trained on photographs and their mirror images cannot learn.
+        Offset of the annotations, in units of the reference length, which stages trained on
+        photographs and their mirror images cannot learn.
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
 
@@ -140,9 +140,9 @@ class ShapeRegressor:
         Returns
         -------
         points : ndarray of shape (n,), complex
-            Image pixels.
+            Refined points in image pixels.
         histograms : ndarray of shape (n, 128), float32
-            Input to the last stage.
+            Histograms that are the input to the last stage.
         """
         histograms = np.empty((0, 0), np.float32)
         for stage in self.stages:
@@ -160,7 +160,7 @@ class ShapeClassifier:
     Parameters
     ----------
     features : ndarray of shape (k,), int32
-        Selected values: 128 times the index of the point plus that of the value.
+        Indices of the selected values: 128 times the index of the point plus that of the value.
     coefficients : ndarray of shape (k,), float32
     intercept : float
     """
@@ -170,6 +170,5 @@ class ShapeClassifier:
     intercept: float
 
     def score(self, histograms: np.ndarray) -> float:
-        """Score of the histograms (n, 128) that are the input of the last stage of the
-        refinement."""
+        """Score the histograms (n, 128) that are the input to the last stage of the refinement."""
         return float(histograms.ravel()[self.features] @ self.coefficients) + self.intercept

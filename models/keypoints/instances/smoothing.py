@@ -24,21 +24,21 @@ _WINDOW = 0.55  # seconds on each side times the cut-off frequency
 
 
 def half_window(cutoff: float) -> float:
-    """Time in seconds before and after a frame whose frames smooth it; the frequency response of
-    the filter falls to its half, in power, at the cut-off frequency."""
+    """Time in seconds before and after a frame within which other frames smooth it; at the cut-off
+    frequency, the filter halves the power."""
     return _WINDOW / cutoff
 
 
 def smoothed(frames: Sequence[TimedInstances], i: int, cutoff: float) -> list[Instance]:
     """Return the instances of a frame with smoothed points.
 
-    The value at the frame's time of a quadratic function of time, fitted to the points of the same
-    track in the frames around it; of a linear one where there are frames on one side only.
+    A quadratic function of time is fitted to the points of the same track in the frames around the
+    frame, and evaluated at its time; a linear function if there are frames on one side only.
 
     Parameters
     ----------
     frames : sequence of (time, instances)
-        By time; instances have a track.
+        Frames ordered by time; their instances have a track.
     i : int
         Index of the frame.
     cutoff : float
@@ -47,7 +47,7 @@ def smoothed(frames: Sequence[TimedInstances], i: int, cutoff: float) -> list[In
     Returns
     -------
     list of Instance
-        In the same order.
+        Smoothed instances, in the same order.
     """
     time, instances = frames[i]
     window = [(t - time, others) for t, others in frames if abs(t - time) <= half_window(cutoff)]

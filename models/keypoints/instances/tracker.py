@@ -1,4 +1,5 @@
-"""Tracks instances through a video: the anchors of one frame start the refinement of the next."""
+"""Tracking of instances through a video: the anchors in one frame start the refinement in the
+next."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -50,8 +51,8 @@ _RENEWED = 0.2  # weight of the newest appearance and velocity
 
 @dataclass(eq=False)
 class _Sighting:
-    """An instance in a frame: place, size, appearance (n, 128) with rows of length 1, and distance
-    to the nearest other one in reference lengths."""
+    """An instance in a frame: position, size, appearance (n, 128) with rows of length 1, and
+    distance to the nearest other instance in reference lengths."""
 
     time: float
     centre: np.ndarray
@@ -72,13 +73,13 @@ class _Person:
 
 @dataclass
 class PersonTracker:
-    """Numbers the persons of a video, from 1.
+    """Tracker that numbers the persons in a video, from 1.
 
-    A face is compared with each person of the last second by its distance from the person's
-    extrapolated position, its size, and its appearance: the cosine distances of the histograms of
-    the 40% of its points that agree best. The assignment with the minimum total cost is taken
-    (Kuhn-Munkres). Other faces, and all faces of a new scene, are compared with all persons by
-    appearance alone. A face that matches no one is a new person.
+    A face is compared with each person seen in the last second by its distance from the person's
+    extrapolated position, its size, and its appearance: the cosine distances between the histograms
+    at the 40% of its points that agree best. The assignment with the minimum total cost is chosen
+    (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared with all persons
+    by appearance alone. A face that matches no person is a new person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
@@ -93,16 +94,16 @@ class PersonTracker:
         Parameters
         ----------
         instances : sequence of Instance
-            Each with its appearance.
+            Instances of the frame, each with its appearance.
         time : float
-            Time in seconds, later than the last one.
+            Time in seconds, later than in the last call.
         new_scene : bool, default False
             Whether positions in earlier frames have no meaning in this one.
 
         Returns
         -------
         list of Instance
-            In the same order.
+            Numbered faces, in the same order.
         """
         seen = _sightings(instances, time)
         if new_scene:
@@ -139,13 +140,13 @@ class PersonTracker:
 
 @dataclass
 class CutDetector:
-    """Detects scene cuts by sudden changes of a thumbnail."""
+    """Detector of scene cuts by sudden changes in a thumbnail."""
 
     _last: np.ndarray | None = field(default=None, init=False)
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a scene begins with a frame (H, W, 3), uint8; False for the first."""
+        """Return whether a new scene begins with a frame (H, W, 3), uint8; False for the first."""
         thumbnail = cv2.resize(frame, _THUMBNAIL, interpolation=cv2.INTER_AREA).astype(np.float32)
         last, self._last = self._last, thumbnail
         if last is None:
@@ -158,20 +159,20 @@ class CutDetector:
 
 @dataclass
 class InstanceTracker:
-    """Tracks the instances of a video.
+    """Tracker of the instances in a video.
 
     Every few frames, at a scene cut, and when a face is lost, the whole frame is searched. In
     between, each face is refined from its keypoints in the last frame, and keeps the support of its
-    detections; what lies beside these faces is searched at half size in every third frame. A face
-    is lost when its probability is too low, or when it coincides with another one. Faces have the
-    number of their person (:class:`~annealed.models.keypoints.instances.tracker.PersonTracker`).
+    detections; the rest of the frame is searched at half size in every third frame. A face is lost
+    if its probability is too low, or if it coincides with another face. Each face has the number of
+    its person (:class:`~annealed.models.keypoints.instances.tracker.PersonTracker`).
 
     Parameters
     ----------
     finder : InstanceFinder
     search : function
-        Takes a frame (H, W, 3), and its scale relative to the video, and returns its faces, without
-        earlier frames.
+        Function of a frame (H, W, 3) and its scale relative to the video that returns the faces in
+        it, without using earlier frames.
     search_every : int, default 15
         Number of frames between searches.
     min_probability : float, default 0.5
@@ -180,7 +181,7 @@ class InstanceTracker:
     Raises
     ------
     ValueError
-        For numbers outside their range.
+        If a number is out of range.
     """
 
     finder: InstanceFinder
@@ -200,13 +201,13 @@ class InstanceTracker:
             )
 
     def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
-        """Return the faces of the next frame by falling probability.
+        """Return the faces of the next frame by decreasing probability.
 
         Parameters
         ----------
         frame : ndarray of shape (H, W, 3), uint8
         time : float, optional
-            Time in seconds, later than the last one; by default 1/25 later.
+            Time in seconds, later than in the last call; by default 1/25 later.
 
         Returns
         -------
@@ -244,7 +245,7 @@ class InstanceTracker:
         )
 
     def _entered(self, frame: np.ndarray, known: Sequence[Instance]) -> list[Instance]:
-        """Faces of the frame at half size, other than the known ones, which are hidden."""
+        """Faces in the frame at half size other than the known faces, which are hidden."""
         small = cv2.resize(frame, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
         for instance in known:
             length = instance.reference_length
@@ -255,8 +256,8 @@ class InstanceTracker:
         return new if self._n_distinct([*known, *new]) == len(known) + len(new) else []
 
     def _follow(self, frame: np.ndarray, instance: Instance, scale: float = 1.0) -> Instance | None:
-        """The face in the next frame, None if it is lost; ``scale`` is that of the frame relative
-        to the last one."""
+        """Return the face in the next frame, or None if it is lost; ``scale`` is the scale of the
+        frame relative to the last frame."""
         length = instance.reference_length * scale
         points = (instance.landmarks + 0.5) * scale - 0.5
         low = np.floor(points.min(axis=0) - _AROUND * length).astype(int).clip(0)
@@ -341,18 +342,18 @@ def _cost_elsewhere(person: _Person, seen: _Sighting) -> float:
 
 
 def _unlikeness(person: _Person, seen: _Sighting) -> float:
-    """Distance from the usual or from the last appearance."""
+    """Distance from the person's mean appearance, or from the last one if that is smaller."""
     return min(_distance(a, seen.appearance) for a in (person.usual, person.last.appearance))
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean cosine distance of the points that agree best, of two appearances with rows of length
-    1."""
+    """Mean cosine distance between two appearances with rows of length 1, over the points that
+    agree best."""
     distances = np.sort(1 - np.einsum("ij,ij->i", a, b))
     return float(distances[: max(1, round(_BEST * len(distances)))].mean())
 
 
 def _unit(appearance: np.ndarray) -> np.ndarray:
-    """An appearance with rows of length 1."""
+    """Scale the rows of an appearance to length 1."""
     length = np.linalg.norm(appearance, axis=1, keepdims=True)
     return np.asarray(appearance / np.maximum(length, 1e-12), np.float32)

@@ -28,11 +28,12 @@ def suppress_non_maxima(
     Parameters
     ----------
     x, y, scale, score : ndarray of shape (n,)
-        Pixels of windows in image coordinates, pixels of their level per image pixel, scores.
+        Pixels of the windows in image coordinates, pixels of their level per image pixel, and
+        scores.
     localisation : Localisation
         Position of the keypoint relative to the windows.
     reference_length : float
-        Reference length of an object in pixels of a level that the model was trained for.
+        Reference length of an object for which the model was trained, in pixels of a level.
     radius : float, default 0.3
         Radius of suppression, in units of ``reference_length`` on the level of the maximum.
     threshold, max_detections : float and int, default -inf and 200
@@ -43,7 +44,7 @@ def suppress_non_maxima(
     Returns
     -------
     ndarray of shape (n_detections, 4)
-        x, y (image coordinates), score, scale; by falling score.
+        Columns x, y (image coordinates), score and scale, by decreasing score.
     """
     maxima = local_maxima(
         *(x, y, scale, score, localisation, reference_length, radius, threshold, max_detections),
@@ -54,8 +55,8 @@ def suppress_non_maxima(
 
 @dataclass(frozen=True)
 class LocalMaxima:
-    """Local maxima of scored windows, best first, and the windows around each: which they are does
-    not depend on how positions are averaged.
+    """Local maxima of scored windows, best first, and the windows around each; they do not depend
+    on how positions are averaged.
 
     ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima; the m
     windows around them have the maximum they belong to, positions in image coordinates, the
@@ -71,8 +72,8 @@ class LocalMaxima:
     relative: np.ndarray
 
     def positions(self, localisation: Localisation) -> np.ndarray:
-        """The maxima as :func:`suppress_non_maxima` returns them, for a radius of at most the one
-        they were searched with."""
+        """Return the maxima in the form of :func:`suppress_non_maxima`, for a radius of at most
+        that of the search."""
         c, n = localisation, len(self.score)
         weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
         total = np.bincount(self.maximum, weight, n)
@@ -93,8 +94,8 @@ def local_maxima(
     max_detections: int = 200,
     octaves: float = np.inf,
 ) -> LocalMaxima:
-    """The local maxima, with the windows around each that lie within the radius, octaves and margin
-    of a localisation; parameters as in :func:`suppress_non_maxima`."""
+    """Return the local maxima, with the windows around each that lie within the radius, octaves and
+    margin of a localisation; parameters as in :func:`suppress_non_maxima`."""
     # Ties: the coarser window first, then from the top left, independent of the input order.
     order = np.lexsort((x, y, scale, -score))
     x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
@@ -104,7 +105,8 @@ def local_maxima(
     around, squares = [np.empty(0, np.int64)], [np.empty(0)]
     while len(maxima) < max_detections and len(free):
         i = int(free[0])
-        # Windows before i score higher: those around a better maximum nearby cannot shift this one.
+        # Windows before i score higher: windows around a better maximum nearby cannot shift this
+        # one.
         last = int(np.searchsorted(falling, falling[i] + c.margin, side="right"))
         square = ((x[i:last] - x[i]) ** 2 + (y[i:last] - y[i]) ** 2) / unit[i] ** 2
         near = np.flatnonzero(square <= c.radius**2)

@@ -29,13 +29,13 @@ Maxima = dict[str, np.ndarray]
 
 
 def turned(image: np.ndarray, degrees: float) -> np.ndarray:
-    """Rotate a photograph about its centre without cropping; its border is repeated outside.
+    """Rotate a photograph about its centre without cropping; its border pixels are repeated.
 
     Parameters
     ----------
     image : ndarray of shape (H, W, 3), uint8
     degrees : float
-        Counter-clockwise.
+        Counter-clockwise angle in degrees.
 
     Returns
     -------
@@ -66,7 +66,8 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
 
 
 def evened(image: np.ndarray) -> np.ndarray:
-    """Equalise the lightness of a photograph (H, W, 3), uint8, by tiles, with limited contrast."""
+    """Equalise the lightness of a photograph (H, W, 3), uint8, tile by tile, with limited
+    contrast."""
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)

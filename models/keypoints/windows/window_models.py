@@ -37,23 +37,23 @@ class Localisation:
     Parameters
     ----------
     radius : float, default 0.18
-        Windows within this distance of the maximum are used.
+        Maximum distance of the windows used from the maximum.
     octaves : float, default 0.6
-        Largest difference of scale to the maximum, in octaves.
+        Largest difference in scale from the maximum, in octaves.
     sharpness : float, default 1.5
-        Weights are ``exp(sharpness * (score - largest score))``.
+        Sharpness of the weights ``exp(sharpness * (score - largest score))``.
     margin : float, default 3.0
-        Windows whose score is lower than the maximum by more than this are ignored.
+        Largest difference between a window's score and the maximum; lower scores are ignored.
     offset_x, offset_y : float, default 0.0
         Vector from the weighted mean of the windows' pixels to the keypoint.
     annotation_x : float, default 0.0
-        Shift of the annotations to the right, the same for a keypoint and its mirror image, which a
+        Shift of the annotations to the right, equal for a keypoint and its mirror image, which a
         model trained on photographs and their mirror images cannot learn.
 
     Raises
     ------
     ValueError
-        For numbers that are not finite, and negative values of the first four.
+        If a number is not finite, or one of the first four parameters is negative.
     """
 
     radius: float = 0.18
@@ -81,8 +81,8 @@ class Localisation:
 
     @classmethod
     def from_dict(cls, data: Any) -> Localisation:
-        """Return the constants described by :meth:`to_dict`; ValueError for missing, unknown or
-        invalid entries."""
+        """Return the constants described by :meth:`to_dict`; raise a ValueError if an entry is
+        missing, unknown or invalid."""
         example = cls().to_dict()
         limits = dict.fromkeys(("radius", "octaves"), (0, 10)) | dict.fromkeys(
             ("offset_x", "offset_y", "mark_x"), (-10, 10)
@@ -101,7 +101,8 @@ class WindowModel:
     """A sum of piecewise-linear responses to a few features of a window, eq. (12) of Barbu et al.
     (2017).
 
-    ``features`` (k, 8) are evaluated in their order; the responses have one output, or dx and dy.
+    ``features`` (k, 8) are evaluated in the given order; the responses have one output, or the two
+    outputs dx and dy.
 
     References
     ----------
@@ -125,7 +126,7 @@ class WindowModel:
         Returns
         -------
         WindowModel
-            A model of the same class.
+            Model of the same class.
         """
         return replace(self, features=self.features[order], responses=self.responses.take(order))
 
@@ -135,7 +136,7 @@ class WindowModel:
         Parameters
         ----------
         pool : FeaturePool
-            The pool that the features belong to.
+            Pool to which the features belong.
 
         Returns
         -------
@@ -174,12 +175,12 @@ class KeypointModel(WindowModel):
     features : ndarray of shape (k, 8), int32
         Features of the pool, in the order in which they are evaluated.
     responses : Responses
-        Responses of these features, one output.
+        Responses of these features, with one output.
     intercept : float
         Initial value of the sum.
     thresholds : ndarray of shape (k,), float32
-        A window is rejected when its running sum after feature t falls below entry t; -inf never
-        rejects.
+        Rejection thresholds: a window is rejected if its running sum after feature t is below entry
+        t; -inf never rejects.
     localisation : Localisation
         Position of the keypoint relative to the windows that show it.
     threshold : float, default 0.0
@@ -196,7 +197,7 @@ class KeypointModel(WindowModel):
         Parameters
         ----------
         pool : FeaturePool
-            The pool that the features belong to.
+            Pool to which the features belong.
         reference_length : float
             Unit of the localisation, in pixels of a level.
 
@@ -222,7 +223,7 @@ class KeypointModel(WindowModel):
         patches : ndarray of shape (n, 26, 26, 3), uint8
             Windows, with one pixel around each.
         pool : FeaturePool
-            The pool that the features belong to.
+            Pool to which the features belong.
 
         Returns
         -------
@@ -238,12 +239,13 @@ class KeypointModel(WindowModel):
         patches : ndarray of shape (n, 26, 26, 3), uint8
             Windows, with one pixel around each.
         pool : FeaturePool
-            The pool that the features belong to.
+            Pool to which the features belong.
 
         Returns
         -------
         ndarray of shape (n, k), float32
-            Entry t: the intercept and the responses of the features up to and including t.
+            Running sums; entry t is the intercept plus the responses of the features up to and
+            including t.
         """
         return pool.partial_scores(patches, self.features, self.responses, float(self.intercept))
 
@@ -253,7 +255,7 @@ class OffsetModel(WindowModel):
     """Regressor of the offset (dx, dy) from a window's pixel to a keypoint, with features shared by
     both outputs.
 
-    It is the regressor f of Algorithm 3 of Barbu et al. (2014), in pixels of the pyramid level.
+    It is the regressor f in Algorithm 3 of Barbu et al. (2014), in pixels of the pyramid level.
 
     References
     ----------
@@ -303,8 +305,8 @@ _MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, 
 
 @dataclass(frozen=True)
 class Guide:
-    """Proposes the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu et
-    al. (2014), section 7.2.
+    """Proposal of the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu
+    et al. (2014), section 7.2.
 
     ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid``
     pixels of the level apart; the classifier scores all windows within ``reach`` of a predicted
@@ -349,9 +351,9 @@ class Guide:
         """Propose the windows that the classifier c1 scores: their distinct pixels x, y (n,), row
         by row.
 
-        They lie at the predictions from grid points x, y (m,). The best windows of a classifier lie
-        the offset of its localisation before the keypoint, those of a mirrored one a pixel off: the
-        windows are centred on these, not on the keypoint.
+        They lie at the predictions from grid points x, y (m,). The best windows of a classifier are
+        displaced from the keypoint by the offset of its localisation, and those of a mirrored
+        classifier by a further pixel: the windows are centred there, not on the keypoint.
         """
         xs, ys = points
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
@@ -390,8 +392,8 @@ class FaceCascade:
     """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints; its window
     shows the whole face.
 
-    A face whose keypoints are searched on one level of the pyramid fits into a window of the pool
-    on a level that is ``coarser``. Every window that the classifier accepts there predicts each
+    If the keypoints of a face are searched on one level of the pyramid, the face fits into a window
+    of the pool on a ``coarser`` level. Every window that the classifier accepts there predicts each
     keypoint.
 
     Parameters
@@ -402,7 +404,7 @@ class FaceCascade:
         Vector from the centre of a face to each keypoint, in units of the detector's reference
         length on the keypoint's level.
     coarser : float
-        Scale of the face's level relative to that of the keypoints.
+        Scale of the face's level relative to the level of the keypoints.
     second : SecondNode, optional
         Decides about the local maxima of the classifier, which then scores every second row of
         every second level.
@@ -473,8 +475,8 @@ class FaceCascade:
 def regions(
     points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
-    """Parts of a level that cover all pixels within a margin of some points: rows, columns, and
-    indices of their points.
+    """Return the parts of a level that cover all pixels within a margin of some points: rows,
+    columns, and indices of their points.
 
     Points (n, 2) whose margins touch share a part, unless it would have more than about
     ``max_pixels`` pixels.

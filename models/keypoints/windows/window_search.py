@@ -50,12 +50,12 @@ class WindowSearch:
         ----------
         image : ndarray of shape (H, W, 3), uint8
         min_size, max_size : float, optional
-            As in `DetectionOptions`.
+            Range of window sizes, as in `DetectionOptions`.
 
         Returns
         -------
         list of Level
-            From large to small.
+            Levels from large to small.
 
         Raises
         ------
@@ -72,8 +72,8 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Side in image pixels of the smallest window that is searched; ValueError for invalid
-        sizes."""
+        """Return the side in image pixels of the smallest window that is searched; raise a
+        ValueError if the sizes are invalid."""
         window = self.pool.window
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
@@ -90,7 +90,7 @@ class WindowSearch:
     def strips(
         self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
     ) -> Iterator[LevelChannels]:
-        """Yield a level's tables, strip by strip: their memory is bounded.
+        """Yield a level's tables strip by strip, so that their memory is bounded.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class WindowSearch:
         Parameters
         ----------
         levels : list of Level
-            From :meth:`pyramid`.
+            Levels from :meth:`pyramid`.
         keypoint : str
             Name of the keypoint.
         mode : Mode, default "scan"
@@ -131,8 +131,8 @@ class WindowSearch:
         Returns
         -------
         list of ndarray of shape (n, 4)
-            For each level: columns x, y (image pixels), scale and score of the windows that pass
-            all rejection thresholds.
+            Columns x, y (image pixels), scale and score of the windows on each level that pass all
+            rejection thresholds.
         """
         objects = self.objects(levels) if mode == Mode.PRUNE else None
         return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode, objects)]
@@ -143,14 +143,14 @@ class WindowSearch:
         Parameters
         ----------
         levels : list of Level
-            From :meth:`pyramid`.
+            Levels from :meth:`pyramid`.
         keypoint : str
             Name of the keypoint.
 
         Returns
         -------
         list of ndarray of shape (n, 2), int
-            For each level, the distinct positions x, y of these windows, in pixels.
+            Distinct positions x, y of these windows on each level, in pixels.
         """
         windows, objects = [], self.objects(levels)
         for number in range(len(levels)):
@@ -241,7 +241,7 @@ class WindowSearch:
         mode: str,
         objects: np.ndarray | None,
     ) -> Iterator[dict[str, np.ndarray]]:
-        """For each level: windows (n, 4) of some keypoints, as :meth:`score_levels`."""
+        """Windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
             maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
@@ -282,7 +282,7 @@ class WindowSearch:
     def _score_strip(
         self, channels: LevelChannels, keypoint: str, mode: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same for a strip of a level, in its own rows: for all windows or all grid points."""
+        """Score a strip of a level, in its own rows, at all windows or all grid points."""
         if mode != Mode.SCAN:
             return self._score_guided(
                 channels, keypoint, self.guides[keypoint].grid_points(channels)

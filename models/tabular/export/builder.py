@@ -24,7 +24,8 @@ def formula_of(model: Any) -> Formula:
     Parameters
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
-        An estimator is linear or a sum of responses of single columns; a pipeline ends in one.
+        Estimator that is linear or a sum of responses to single columns, or a pipeline that ends in
+        one.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def _term(
 
 
 def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Expression:
-    """Contribution of a number."""
+    """Contribution of a number to a score."""
     x, knots, table = feature.value, additive.knots[j] - feature.offset, additive.responses[j, :, o]
     if not len(knots):
         line = ("*", float(table[0]), x)
@@ -170,7 +171,7 @@ def _pieces(x: Expression, knots: np.ndarray, pieces: list[Expression]) -> Expre
 def _meaning(
     kept: TabularModel, scores: list[str], outputs: tuple[str, ...]
 ) -> tuple[list[dict], list[tuple]]:
-    """Further stages, and the results."""
+    """Return the further stages and the results of the formula."""
     results: list[tuple] = [("score", output, s) for s, output in zip(scores, outputs)]
     if kept.classes is None:
         values = [_exp(s) if kept.link == "log" else s for s in scores]

@@ -22,8 +22,8 @@ _HEAD = """/* Written by annealed {version}: C99, no allocation; link with the m
 
 
 def write_c(formula: Formula, stem: str = "model") -> bytes:
-    """Return a C99 source: names of the inputs, and a function from a row to scores, class,
-    probabilities or predictions.
+    """Return a C99 source with the names of the inputs, and a function that maps a row to scores,
+    class, and probabilities or predictions.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _strings(words: Iterable[str]) -> str:
 
 
 def _string(word: str) -> str:
-    """A literal of the word's bytes in UTF-8; special characters are written as numbers."""
+    """C literal of a word in UTF-8; special characters are written as numbers."""
     if "\0" in word:
         raise ValueError(f"the name {word!r} cannot be written in C; expected no NUL character")
     plain = set(range(32, 127)) - set(b'"\\?')

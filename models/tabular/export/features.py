@@ -36,20 +36,20 @@ class Feature:
     Parameters
     ----------
     column : str
-        Name in the table.
+        Name of the column in the table.
     kind : {"number", "date"}, default "number"
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
         Offset of dates: days since 2020 keep more digits than days since 1970.
     value : Expression, optional
-        The number, minus ``offset``, of a numeric or date cell; by default the cell itself.
+        Number of a numeric or date cell, minus ``offset``; by default the cell itself.
     levels : dict or None, default None
-        The number for each value of a category.
+        Number for each value of a category.
     other : float, default NaN
-        The number for any other value of a category.
+        Number for any other value of a category.
     missing : float or str, default NaN
-        The number for an empty cell; before categories are encoded the word that replaces it.
+        Number for an empty cell; before categories are encoded, the word that replaces it.
     """
 
     column: str
@@ -67,7 +67,7 @@ class Feature:
 
     @property
     def cell_kind(self) -> str:
-        """Kind as which its cell is read."""
+        """Kind in which the cell is read."""
         return (
             TEXT
             if self.levels is not None and all(isinstance(level, str) for level in self.levels)
@@ -75,7 +75,7 @@ class Feature:
         )
 
     def then(self, op: str, number: float) -> Feature:
-        """The number after one more operation."""
+        """Return the feature after one more operation."""
         act = _ACTIONS[op]
         return replace(
             self,
@@ -109,8 +109,8 @@ def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
 
 
 def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Feature]:
-    """Features of a column from the numbers of its levels, of an unknown value and of an empty
-    cell, (n_levels + 2, n_numbers)."""
+    """Features of a column from the numbers (n_levels + 2, n_numbers) of its levels, of an unknown
+    value and of an empty cell."""
     rows = encoded.T.tolist()
     return [
         Feature(name, levels=dict(zip(levels, row)), other=row[-2], missing=row[-1]) for row in rows
@@ -199,7 +199,7 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
-    """Features of categories: the encoder is applied to each level, to an unknown one and to an
+    """Features of categories: the encoder is applied to each level, to an unknown level and to an
     empty cell."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]

@@ -35,16 +35,16 @@ class Formula:
     outputs : tuple of str
         Names of several scores; one empty name for a single one.
     classes : tuple or None
-        Labels.
+        Class labels.
     intercept : tuple of float
         Intercept of each score.
     terms : tuple of (str, tuple of Expression)
-        A column, and its contribution to each score; a column may have several terms.
+        Columns and their contributions to each score; a column may have several terms.
     stages : list of dict
-        Name to expression; each stage uses only earlier ones. The first holds the terms (a1_1,
-        a1_2, ...: term and score), the second the scores (s1, s2, ...).
+        Expressions by name; each stage uses only earlier stages. The first stage holds the terms
+        (a1_1, a1_2, ...: term and score), the second the scores (s1, s2, ...).
     results : list of (str, str, Expression)
-        "score", "probability" or "prediction"; the output or class; the value.
+        Results: "score", "probability" or "prediction"; the output or class; the value.
     """
 
     columns: dict[str, str]
@@ -80,7 +80,7 @@ class Formula:
         return added
 
     def record(self) -> dict[str, Any]:
-        """The formula for JSON, as docs/export.md describes it; NaN is None."""
+        """Return the formula for JSON, as described in docs/export.md; NaN becomes None."""
         return {
             "format": "annealed formula",
             "version": 1,
@@ -119,21 +119,21 @@ _NUMPY: dict[str, Callable] = {
 
 @dataclass(frozen=True)
 class Printer:
-    """Prints expressions in the syntax of a writer.
+    """Printer of expressions in the syntax of a writer.
 
     Parameters
     ----------
     symbols : dict
-        For each operation a function of its printed operands; "cell", "is" and "empty" have
-        variants for dates and text: "cell date", "is text", "empty date", "empty text".
+        Function of the printed operands for each operation; "cell", "is" and "empty" have variants
+        for dates and text: "cell date", "is text", "empty date", "empty text".
     literal : function
-        Prints a number, or a level of a category.
+        Function that prints a number or a level of a category.
     cells : dict
-        Column to its printed value.
+        Printed value of each column.
     kinds : dict
-        Column to its kind.
+        Kind of each column.
     names : dict, optional
-        Name of an expression to its location, if it differs from the name.
+        Location of each expression whose location differs from its name.
     """
 
     symbols: Mapping[str, Callable[..., Any]]

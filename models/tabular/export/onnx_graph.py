@@ -30,11 +30,11 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def write_onnx(formula: Formula) -> bytes:
-    """Return an ONNX model: an input (n_rows, 1) for each column, text or float32; dates float64,
-    days since 1970.
+    """Return an ONNX model with an input (n_rows, 1) for each column: text, float32, or float64
+    days since 1970 for dates.
 
-    Classes have the outputs ``label`` (n_rows,) and ``probabilities`` (n_rows, n_classes), numbers
-    ``variable`` (n_rows, n_outputs); both have ``score`` (n_rows, n_scores).
+    Classifiers have the outputs ``label`` (n_rows,) and ``probabilities`` (n_rows, n_classes),
+    regressions ``variable`` (n_rows, n_outputs); both have ``score`` (n_rows, n_scores).
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class _Graph:
         }
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
-        """Append a node; return its output."""
+        """Append a node and return its output."""
         from onnx import helper
 
         name = out or f"{self._stem}{len(self.nodes)}"
@@ -122,7 +122,7 @@ class _Graph:
         return name
 
     def constant(self, values: np.ndarray) -> str:
-        """A tensor."""
+        """Return the name of a constant tensor."""
         from onnx import numpy_helper
 
         name = f"{self._stem}c{len(self.constants)}"
@@ -134,7 +134,7 @@ class _Graph:
         return name
 
     def literal(self, value: Any) -> str:
-        """A number, or the number of a word."""
+        """Return the constant of a number, or of the number of a word."""
         value = (
             self.words.setdefault(value, float(len(self.words)))
             if isinstance(value, str)
@@ -159,7 +159,7 @@ class _Graph:
         ]
 
     def symbols(self) -> dict[str, Callable[..., str]]:
-        """Printer that turns operations into nodes."""
+        """Return a printer that turns operations into nodes."""
         add, literal = self.add, self.literal
         special: dict[str, Callable[..., str]] = {
             "cell date": lambda cell, day: add(

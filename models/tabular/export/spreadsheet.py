@@ -35,7 +35,7 @@ def write_xlsx(formula: Formula) -> bytes:
     ModuleNotFoundError
         If the package openpyxl is not installed.
     ValueError
-        If a name holds characters that a workbook cannot.
+        If a name holds characters that a workbook does not allow.
     """
     with naming_extra("export to .xlsx needs openpyxl", "export"):
         from openpyxl import Workbook

@@ -30,17 +30,18 @@ class Dialect:
     double : str
         Type of floating-point numbers.
     number : str
-        A cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite if invalid.
+        Expression of a cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite if the
+        cell is invalid.
     text : str
-        A cell ``{}`` as text, compared exactly.
+        Expression of a cell ``{}`` as text, compared exactly.
     days : str
-        Days since 1970-01-01 of a cell ``{}``.
+        Expression of the days since 1970-01-01 of a cell ``{}``.
     quote : str, default '"'
         Quotation mark of names.
     backslash : bool, default False
-        Whether a backslash escapes in text.
+        Whether a backslash in text is an escape character.
     maximum : str
-        Function of the larger of two numbers.
+        Function that returns the larger of two numbers.
     """
 
     double: str
@@ -52,11 +53,11 @@ class Dialect:
     maximum: str = "GREATEST"
 
     def name(self, word: str) -> str:
-        """A quoted name."""
+        """Quote a name."""
         return self.quote + _text(word).replace(self.quote, 2 * self.quote) + self.quote
 
     def literal(self, value: Any) -> str:
-        """A word, number or truth value; NULL for NaN."""
+        """Return the literal of a word, number or truth value; NULL for NaN."""
         if isinstance(value, bool | int):
             return str(value).upper()
         if isinstance(value, float):  # without an exponent many databases parse it as a decimal
@@ -121,8 +122,8 @@ DIALECTS = {
 def write_sql(
     formula: Formula, table: str = "data", dialect: str = "postgres", keys: Sequence[str] = ()
 ) -> bytes:
-    """Return a query: one row for each row of the table, with score, probability of each class, and
-    prediction.
+    """Return a query that gives the score, the probability of each class and the prediction for
+    each row of the table.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def write_sql(
     Raises
     ------
     ValueError
-        For an unknown dialect, and names that the database does not allow.
+        If the dialect is unknown, or the database does not allow a name.
     """
     if dialect not in DIALECTS:
         raise ValueError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}")
@@ -176,7 +177,7 @@ def write_sql(
 
 
 def _levels(formula: Formula) -> dict[str, set[str]]:
-    """The words that cells of text are compared with."""
+    """Words with which text cells are compared."""
     levels: dict[str, set[str]] = {}
 
     def walk(expression: Any) -> None:
@@ -235,8 +236,8 @@ def _select(columns: Iterable[str], source: str) -> str:
 
 
 def _read(d: Dialect, name: str, kind: str, style: str) -> str:
-    """A cell as the formula takes it, NULL where it is empty or, as a number, not finite; whether
-    the table holds numbers and dates as such or as text."""
+    """Expression of a cell in the form that the formula expects, whether the table holds numbers
+    and dates as such or as text; NULL if it is empty or a number that is not finite."""
     cell = f"t.{d.name(name)}"
     text = d.text.format(cell)
     if kind == TEXT:

@@ -39,7 +39,7 @@ def export(
     dialect: str | None = None,
     keys: Sequence[str] = (),
 ) -> None:
-    """Write a fitted model in a form that runs without Python, by the suffix of the file.
+    """Write a fitted model in a form that runs without Python, chosen by the suffix of the file.
 
     ``.sql`` is a query, ``.onnx`` a graph in float32, ``.c`` a C99 source, ``.json`` the formula
     itself, ``.xlsx`` and ``.csv`` a score sheet. The page docs/export.md describes each.
@@ -47,24 +47,24 @@ def export(
     Parameters
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
-        Linear, or a sum of responses of single columns. A :class:`sklearn.pipeline.Pipeline` ends
-        in such an estimator; its other steps are scalers, encoders, imputers and selectors, also in
-        a ``ColumnTransformer``.
+        Linear model, or sum of responses to single columns. A :class:`sklearn.pipeline.Pipeline`
+        must end in such an estimator; its other steps are scalers, encoders, imputers and
+        selectors, also in a ``ColumnTransformer``.
     path : path
         Output file; an existing one is replaced atomically.
     table : str or None, default None
-        For ``.sql``: the table to score, by default "data".
+        Table to score, for ``.sql``; "data" by default.
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"} or None, default None
-        For ``.sql``: dialect of the database, by default "postgres".
+        Dialect of the database, for ``.sql``; "postgres" by default.
     keys : sequence of str, default ()
-        For ``.sql``: columns of the table to repeat in the result.
+        Columns of the table to copy to the result, for ``.sql``.
 
     Raises
     ------
     ValueError
         If the model cannot be exported, or the file cannot be written.
     ModuleNotFoundError
-        If a format needs a package that is not installed.
+        If the format needs a package that is not installed.
 
     Examples
     --------

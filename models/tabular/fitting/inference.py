@@ -23,7 +23,7 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
     model : FSAClassifier or FSARegressor
         Its columns are tested, except its required columns, which are always selected.
     fdr : float
-        In (0, 1).
+        False discovery rate in (0, 1).
 
     Returns
     -------
@@ -101,7 +101,7 @@ def add_certainty(
 
 
 def _named(table: Table) -> Any:
-    """The matrix with the names of its columns, for messages."""
+    """Return the matrix with the names of its columns, for messages."""
     if hasattr(table.X, "tocsr"):
         return table.X
     groups = table.encoding.groups
@@ -114,7 +114,7 @@ def _named(table: Table) -> Any:
 
 
 def _assumptions(table: Table) -> list[str]:
-    """Assumptions about columns that are far from normal."""
+    """Describe the assumptions about columns that are far from normal."""
     Z = table.X - table.X.mean(axis=0)
     rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
     rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])

@@ -1,14 +1,13 @@
 """The options of a selection: each one once, with the help text of ``annealed select``."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from itertools import product
 from typing import Any, Literal, Self, TypeAlias
 
-from ....learners.objective.losses import LOSSES
-
+Note = Callable[[str], object]  # receives a line to print
 Words = Sequence[str]
 Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
 Task = Literal["auto", "classification", "regression"]
@@ -193,7 +192,7 @@ class SelectionOptions(SelectionParameters):
         Raises
         ------
         ValueError
-            If two of them do.
+            If two options exclude each other.
         """
         if (k is None) == (self.fdr is None):
             raise ValueError("expected either -k or --fdr")
@@ -271,11 +270,13 @@ class SelectionOptions(SelectionParameters):
     @property
     def measure(self) -> str | None:
         """The score that chooses the size, by default D^2 for a loss with a log link."""
+        from ....learners.objective.losses import LOSSES
+
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
         return "d2" if self.scoring is None and log_link else self.scoring
 
     def record(self) -> dict[str, Any]:
-        """The options for JSON; None for those that are not set."""
+        """Return the options for JSON; None for options that are not set."""
         return {
             name: list(value) if isinstance(value, tuple) and value else value or None
             for name, value in asdict(self).items()
@@ -306,7 +307,8 @@ class SelectionOptions(SelectionParameters):
 
 
 def _notation(value: Any) -> str:
-    """A value as on the command line: bounds joined by a colon, names as they are, else JSON."""
+    """Write a value as on the command line: bounds joined by a colon, names unchanged, else
+    JSON."""
     if isinstance(value, tuple | list):
         return ":".join("" if end is None else _notation(end) for end in value)
     return (

@@ -14,7 +14,7 @@ from ....learners.sources.matrix import Source
 from ..encoding import CATEGORY, DATE, LOGARITHM, RANK, ColumnEncoding
 from ..model import TabularModel
 from .leaks import leaks, test_rows_notes
-from .options import SelectionOptions
+from .options import Note, SelectionOptions
 from .settings import make_model, units_of
 from .table import Table
 from .validation import (
@@ -31,7 +31,6 @@ from .validation import (
     validate,
 )
 
-Note = Callable[[str], object]  # receives a line to print
 N_HALVES = 20  # random halves of the rows that measure the stability of a column
 # maximum size tried: choices that keep 10,000 rows of 200 columns below 10 s
 MAX_SIZES = {"linear": 50, "piecewise": 20}
@@ -159,7 +158,7 @@ class Selection:
 
     @property
     def nothing(self) -> str:
-        """A line about a selection without columns: the rule that decided, and the best size."""
+        """Return a line about a selection without columns: the deciding rule and the best size."""
         v = self.validation
         if "fdr" in self.certainty:
             return f"no column selected at a false discovery rate of {self.certainty['fdr']:.0%}"
@@ -227,13 +226,13 @@ def select_table(
     name : str
         Name of the table, for the first note.
     progress : function
-        Wraps an iterable; called with it and a label.
+        Function that wraps an iterable; called with the iterable and a label.
     note : function
-        Called with each line about dropped or imputed columns, before the long work.
+        Function called with each line about dropped or imputed columns, before the long work.
     test : Table or None
-        Other rows, which score the model.
+        Other rows, on which the model is scored.
     fit : function
-        Fits the final model; called with the estimator, the size and the table.
+        Function that fits the final model; called with the estimator, the size and the table.
 
     Returns
     -------
@@ -282,7 +281,7 @@ def select_table(
 
 
 def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
-    """A table with checked targets, without classes of one row, and its task."""
+    """Return the table with a checked target, without classes of one row, and its task."""
     task: str = request.task
     if task == "auto":
         task = guess_task(table.y)
@@ -347,8 +346,8 @@ def check_target(y: np.ndarray, task: str) -> None:
     Raises
     ------
     ValueError
-        For a regression of labels, classes that are fractional numbers or more than half as many as
-        rows, and a constant target.
+        If labels are the target of a regression, classes are fractional numbers or more than half
+        as many as the rows, or the target is constant.
     """
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
@@ -394,14 +393,14 @@ def select_columns(
     request : SelectionOptions
         Other options.
     progress : function
-        Wraps an iterable; called with it and a label.
+        Function that wraps an iterable; called with the iterable and a label.
     only : sequence of str or None, default None
         The columns of the model, k of them or none. Scores and stability are those of k columns
         that are selected again.
     sample : Table or None, default None
         The rows that choose and score the size, and measure stability; None: all.
     fit : function
-        Fits the final model; called with the estimator, the size and the table.
+        Function that fits the final model; called with the estimator, the size and the table.
 
     Raises
     ------
@@ -487,7 +486,7 @@ def _stability(
 def _describe(
     table: Table, model: Any, frequency: np.ndarray, units: np.ndarray
 ) -> list[dict[str, Any]]:
-    """The selected columns by falling effect."""
+    """Return the selected columns by decreasing effect."""
     additive, groups = AdditiveModel.from_estimator(model), table.encoding.groups
     parts = additive.contributions(table.X)
     columns = []
@@ -541,7 +540,7 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
 
 
 def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
-    """The text of a rule of a score card."""
+    """Return the text of a rule of a score card."""
     if np.isnan(threshold):
         return f"{label} is missing"
     if column.kind == CATEGORY:

@@ -70,7 +70,7 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
     Raises
     ------
     ValueError
-        For options that do not fit the table, and for unknown parameters.
+        If an option does not fit the table, or a parameter is unknown.
     """
     y, units = table.y, units_of(table, request.group)
     if (request.card or request.response == "piecewise") and hasattr(table.X, "tocsr"):
@@ -130,7 +130,7 @@ def _check_loss(loss: str, task: str, n_classes: int) -> None:
 
 
 def _with_params(model: Any, request: SelectionOptions) -> Any:
-    """The estimator with the parameters of ``--param``."""
+    """Return the estimator with the parameters of ``--param``."""
     parts: dict[str, dict[str, Any]] = {}
     for given in request.param:
         name, sign, text = given.partition("=")

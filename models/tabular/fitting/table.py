@@ -104,13 +104,13 @@ class Table:
     Attributes
     ----------
     X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
-        NaN for missing values that are kept.
+        Encoded table, with NaN for missing values that are kept.
     y : ndarray of shape (n_rows,)
         The target; rows without one are dropped.
     encoding : TableEncoding
         Meaning of each column of the matrix.
     left_out : dict of str to str
-        Dropped columns, and why.
+        Reasons why columns were dropped, by column.
     notes : list of str
         One line per decision.
     rows : ndarray of shape (n_rows,), int
@@ -160,14 +160,14 @@ class Table:
         return {name: values for name, values in given.items() if values is not None}
 
     def columns_of(self, names: Collection[str]) -> np.ndarray:
-        """A mask of the matrix columns that encode some columns of the table."""
+        """Return the mask of the matrix columns that encode some columns of the table."""
         wanted = set(names)
         return np.isin(
             self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted]
         )
 
     def take(self, rows: np.ndarray) -> Table:
-        """Return the table of some rows."""
+        """Return the table restricted to some rows."""
         per_row = ("X", "y", "rows", "row_groups", "weight", "offset", "times", "duplicate_of")
         parts = {
             name: value[rows]

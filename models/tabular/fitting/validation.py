@@ -52,14 +52,14 @@ class Validation:
         "selected", "all columns", "baseline" and if requested "boosting" on all columns and "test":
         each measure on the held-out rows of all folds together.
     nested : bool
-        Whether the size scored on a fold was chosen by the other folds.
+        Whether the size scored on a fold was chosen with the other folds.
     held_out : list of int
         Number of held-out rows of each fold.
     errors : dict
         Errors of the selected columns, see :func:`errors`.
     calibration : tuple of (float, float) or None
         Slope and flip of the probabilities, see :func:`.calibrate`. The scores of a
-        fold have those of the other folds.
+        fold use the slope and flip from the other folds.
     """
 
     size: int
@@ -119,7 +119,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out rows, and the predictions of a model for them.
+    """Held-out rows, and a model's predictions for them.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ def check_score(score: str | None, task: str) -> None:
     Raises
     ------
     ValueError
-        If it does not.
+        If the score does not exist for the task.
     """
     known = [name for name, (of, _, _) in SCORES.items() if of == task]
     if score is not None and score not in known:
@@ -377,7 +377,6 @@ def validate(
     needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
     """
     class_weight = getattr(model, "class_weight", None)
-    competitors = _competitors(task, request, class_weight)
     competitors = _competitors(task, request, model)
     by_fold: list[list[HeldOut]] = []  # each with one for every size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}
@@ -441,7 +440,7 @@ def _calibration(parts: list[HeldOut], class_weight: Any) -> tuple[float, float]
 
 
 def _with(held: HeldOut, calibration: tuple[float, float] | None) -> HeldOut:
-    """The same predictions with calibrated probabilities."""
+    """Return the same predictions with calibrated probabilities."""
     if calibration is None or held.scores is None:
         return held
     return replace(held, probabilities=class_probabilities(held.scores, *calibration))
@@ -450,7 +449,7 @@ def _with(held: HeldOut, calibration: tuple[float, float] | None) -> HeldOut:
 def _competitors(
     task: str, request: SelectionOptions, model: Any
 ) -> dict[str, Callable[[Table], Any]]:
-    """Functions that fit the models to compare with to the rows of a table."""
+    """Return functions that fit the competing models to the rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     baseline = DummyClassifier if task == "classification" else DummyRegressor
@@ -599,7 +598,7 @@ def interaction(
 
 
 def _part(table: Table, names: list[str]) -> Table:
-    """The table of some columns."""
+    """Return the table restricted to some columns."""
     places = [i for i, name in enumerate(table.names) if name in names]
     return replace(
         table,

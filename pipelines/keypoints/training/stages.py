@@ -51,19 +51,19 @@ class DetectorSettings:
     scan : TrainingSettings
         Classifiers of all windows, for the modes "scan" and "regress".
     face_cascade : TrainingSettings
-        The cascade that detects the neighbourhood of faces, for the mode "prune+regress".
+        Cascade that detects the neighbourhood of faces, for the mode "prune+regress".
     guide : GuideSettings
         Regressors that lead to the keypoints, for the modes "regress" and "prune+regress".
     classifier : TrainingSettings
-        Classifiers of the windows that they lead to near faces, for the mode "prune+regress".
+        Classifiers of the windows to which the regressors lead near faces, for "prune+regress".
     assembly : AssemblySettings
         Assembly of the keypoints of a face, if the six anchors are trained.
     refinement : RegressionSettings
-        The cascade that refines all points of a face.
+        Cascade that refines all points of a face.
     probabilities : ProbabilitySettings
         Probabilities of a face and of its points.
     turned_heads : float, default 45.0
-        Maximum yaw in degrees of rotated copies of heads with landmarks; 0: no copies.
+        Maximum yaw in degrees of rotated copies of heads with landmarks; 0 makes no copies.
     second_node : SecondNodeSettings
         The second node of the face cascade, for the local maxima of the first.
     """
@@ -269,19 +269,20 @@ def train_detector(
     out : path
         Model file.
     settings : DetectorSettings, optional
-        Stored in the file; defaults if None.
+        Settings, which are stored in the file; the defaults if None.
     keypoints : list of str
         Keypoints to train.
     mode : Mode
-        The fastest mode of the detector; it includes the modes before it.
+        Fastest mode of the detector; it includes the modes before it.
     resume : bool
-        Continue from checkpoints; the result is that of an uninterrupted training, to the byte.
+        Whether to resume from checkpoints; the result is identical, to the byte, to that of an
+        uninterrupted training.
     say : function
-        Called with progress messages.
+        Function called with progress messages.
     n_jobs : int or FileMap
         Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
-        The default pool if None.
+        Feature pool; the default pool if None.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class Decisions:
     anchors : tuple of str
         Points with their own detector.
     n_features : int
-        Features of each detector.
+        Number of features of each detector.
     rounds : int
         Maximum number of rounds of hard-negative mining.
     precision : dict of str to float
@@ -85,7 +85,7 @@ class Decisions:
     extent: float = 3.0
 
     def lines(self) -> list[str]:
-        """Each decision in a line, with the option that overrides it."""
+        """Return each decision in a line, with the option that overrides it."""
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
@@ -169,7 +169,7 @@ def _settings(scan: TrainingSettings, held_out: float, **more: Any) -> DetectorS
 
 
 class _Trial(ClassifierTraining):
-    """The training of a trial: its measure tolerates any averaging of positions."""
+    """Training of a trial, whose measure tolerates any averaging of positions."""
 
     averagings: ClassVar[Sequence[Localisation]] = (Localisation(),)
 
@@ -188,13 +188,13 @@ def decide(
     Parameters
     ----------
     images : list of AnnotatedImage
-        Annotated pictures.
+        Annotated images.
     trial_of : function
-        Makes the job of the trials for one window side, on some of the images.
+        Function that creates the job of the trials for one window side, on some of the images.
     say : function
-        Called with progress messages.
+        Function called with progress messages.
     side, anchors, n_features, rounds
-        See `Decisions`.
+        Given settings, see `Decisions`.
 
     Returns
     -------
@@ -267,15 +267,15 @@ def train_keypoints(
     out : path
         Model file; checkpoints go into the folder ``OUT.checkpoint`` beside it.
     resume : bool
-        Resume from the checkpoints; the result is that of an uninterrupted training.
+        Whether to resume from the checkpoints; the result is that of an uninterrupted training.
     say : function
-        Called with progress messages.
+        Function called with progress messages.
     n_jobs : int or FileMap
         Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
-        The default pool if None.
+        Feature pool; the default pool if None.
     **given
-        Settings that are given: see `decide`.
+        Given settings, see `decide`.
 
     Returns
     -------
@@ -285,7 +285,7 @@ def train_keypoints(
     Raises
     ------
     ValueError
-        As for `train_detector`.
+        As in `train_detector`.
     """
     check_writable(out)
     pool, folder = pool or FeaturePool(), out.with_name(out.name + ".checkpoint")
@@ -335,7 +335,7 @@ def train_keypoints(
 def held_out_images(
     detector: KeypointDetector, images: Sequence[AnnotatedImage]
 ) -> list[AnnotatedImage]:
-    """The held-out images, on which thresholds and probabilities were set."""
+    """Return the held-out images, on which thresholds and probabilities were set."""
     return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
 
 

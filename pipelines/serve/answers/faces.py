@@ -1,8 +1,6 @@
 """Answers of the Faces tab: keypoints of a photograph, and the selected features of the
 detector."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from pathlib import Path

@@ -19,7 +19,7 @@ class Fields:
     Raises
     ------
     ValueError
-        For an unknown name.
+        If a name is unknown.
     """
 
     def __init__(self, values: dict[str, list[str]], known: Iterable[str]):
@@ -46,7 +46,7 @@ class Fields:
         Raises
         ------
         ValueError
-            For anything else.
+            If the value is not a number.
         """
         value = self.text(name)
         if value is None:
@@ -65,7 +65,7 @@ class Fields:
         Raises
         ------
         ValueError
-            For anything but "true" and "false".
+            If the value is neither "true" nor "false".
         """
         value = self.text(name) or ""
         if value.lower() not in _FLAGS:

@@ -180,8 +180,8 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "needs the squared loss"),
         (lambda: FSARegressor(2, response="piecewise").partial_fit(X, Y), "response='linear'"),
         (lambda: FSARegressorCV().partial_fit(X, Y), "needs all rows"),
-        (lambda: FSARegressor(2).refresh(), "a call of partial_fit before"),
-        (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has had 3 rows"),
+        (lambda: FSARegressor(2).refresh(), "a call to partial_fit first"),
+        (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has received 3 rows"),
         (lambda: FSARegressor(2).partial_fit(X, Y).partial_fit(X[:, 1:], Y), "X has 8 features"),
         (lambda: FSARegressor(2).partial_fit(np.where(X > 0, X, np.nan), Y), "contains NaN"),
         (lambda: FSARegressor(2).partial_fit(1e200 * X, Y), "expected smaller numbers"),
@@ -224,14 +224,14 @@ def test_a_failed_batch_changes_nothing():
 
 def test_batches_after_a_fit_begin_without_its_rows():
     model = FSARegressor(2).fit(X[:30], Y[:30])
-    with pytest.warns(UserWarning, match="those of fit are not kept"):
+    with pytest.warns(UserWarning, match="without the rows of fit"):
         model.partial_fit(X, Y)
     assert_same_model(FSARegressor(2).fit(X, Y), model)
 
 
 def test_a_fit_ends_the_batches():
     model = FSARegressor(2).partial_fit(X, Y).fit(X[:30], Y[:30])
-    with pytest.warns(UserWarning, match="begins without rows"):
+    with pytest.warns(UserWarning, match="starts without the rows of fit"):
         model.partial_fit(X, Y)
     assert_same_model(FSARegressor(2).fit(X, Y), model)
 
@@ -251,3 +251,12 @@ def test_a_ranker_has_no_batches():
     assert not hasattr(FSARanker(2), "partial_fit")
     assert not hasattr(FSAClassifier(2), "partial_fit")
     assert hasattr(FSAClassifier(2, loss="squared"), "partial_fit")
+
+
+def test_dask_is_read_in_blocks():
+    array = pytest.importorskip("dask.array", reason="needs annealed[dask]")
+    from annealed.learners import on_dask
+
+    X, y = table()
+    lazy = on_dask(array.from_array(X, chunks=(100, 40)))
+    assert_same_model(FSARegressor(5).fit(X, y), FSARegressor(5).partial_fit(lazy, y))

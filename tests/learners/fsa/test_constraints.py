@@ -89,7 +89,7 @@ def test_names_masks_groups_and_paths():
             {"exclude": [60]},
             "exclude: 60 is not a column; expected a name or a number from 0 to 59",
         ),
-        ({"include": 3, "exclude": 3}, "column 3 is in include and in exclude"),
+        ({"include": 3, "exclude": 3}, "column 3 is in both include and exclude"),
         ({"include": [1, 2, 3, 4, 5]}, "include names 5 features, but n_features_to_select is 4"),
         ({"exclude": range(60)}, "leaves no column"),
         ({"include": np.ones(3, bool)}, "include has shape"),
@@ -103,7 +103,7 @@ def test_names_masks_groups_and_paths():
         ({"monotone": [1, 0]}, "or one of .1, 0, -1 for each column"),
         (
             {"monotone": {3: 1}, "bounds": {3: (0, 1)}},
-            "column 3 is in bounds and in monotone; expected only one of them",
+            "column 3 is in both bounds and monotone; expected only one",
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_columns_in_and_out_of_forward_backward(model):
     ):
         model(1, include=[1, 2]).fit(X, y)
     with pytest.raises(
-        ValueError, match="column 'c4' is in include and in exclude; expected only one of them"
+        ValueError, match="column 'c4' is in both include and exclude; expected only one"
     ):
         model(3, include=["c4"], exclude=[4]).fit(X, y)
 

@@ -231,7 +231,7 @@ def test_pair_weight_is_the_product_of_its_items():
         ({"pairs": [[0, 1]]}, r"pairs has shape \(1, 2\); expected \(n_pairs, 3\)"),
         ({"pairs": [[0, 99, 1]]}, r"pairs must hold rows of X \(0 to 29\)"),
         ({"pairs": [[0, 1, 2]]}, r"r in \[0, 1\]"),
-        ({"y": np.zeros(30)}, "no two items of a query differ in grade"),
+        ({"y": np.zeros(30)}, "no two items of the same query differ in grade"),
         ({"y": np.arange(30), "qid": [1, 2]}, "qid has 2 entries for 30 rows"),
         (
             {"y": np.arange(30), "sample_weight": np.zeros(30)},
@@ -427,7 +427,7 @@ def test_bad_data_in_one_line():
     for form in (np.asarray, sp.csr_array):
         with pytest.raises(
             ValueError,
-            match=r"X contains (NaN|infinity) \(row 5, column 7\); response='linear' needs",
+            match=r"X contains (NaN|infinity) \(row 5, column 7\); response='linear' requires",
         ):
             FSAClassifier(2).fit(form(X), y > 0)
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(30)])
@@ -556,7 +556,7 @@ def test_gaps_of_linear_models_are_filled_in_a_pipeline(family):
     y = y if "Regressor" in family.__name__ else y > 0
     holes = np.where(rng.random(X.shape) < 0.1, np.nan, X)
     size = {"sizes": [1, 2, 4]} if "CV" in family.__name__ else {"n_features_to_select": 2}
-    with pytest.raises(ValueError, match="SimpleImputer fills it"):
+    with pytest.raises(ValueError, match="fill the missing values with SimpleImputer"):
         family(**size).fit(holes, y)
     model = make_pipeline(SimpleImputer(strategy="median"), family(**size)).fit(holes, y)
     assert {3, 7} <= set(model[-1].get_support(indices=True))
@@ -565,7 +565,7 @@ def test_gaps_of_linear_models_are_filled_in_a_pipeline(family):
     assert np.array_equal(model[-1].coef_, plain.coef_) and np.array_equal(
         model.predict(holes), plain.predict(filled)
     )
-    with pytest.raises(ValueError, match="SimpleImputer fills it"):
+    with pytest.raises(ValueError, match="fill the missing values with SimpleImputer"):
         plain.predict(holes)
 
 

@@ -65,7 +65,10 @@ def test_units_of_columns_and_targets():
             FSAInference(FSARegressor(3, response="piecewise")),
             "has no intervals; expected linear responses",
         ),
-        (FSAInference(FSARegressor(30)), "240 rows for 30 columns; expected at least 12 for each"),
+        (
+            FSAInference(FSARegressor(30)),
+            "240 rows for 30 columns; expected at least 12 rows per column",
+        ),
     ],
 )
 def test_bad_parameters(inference, said):

@@ -239,7 +239,7 @@ def test_residuals_of_columns_are_what_the_others_do_not_say():
         ({"knockoffs": "x"}, "knockoffs='x' is unknown"),
         (
             {"method": "knockoffs", "knockoffs": lambda X, _: X[:, 1:]},
-            r"returned the shape \(200, 59\)",
+            r"returned an array of shape \(200, 59\)",
         ),
         ({"estimator": FSARanker()}, "expected FSAClassifier or FSARegressor"),
     ],

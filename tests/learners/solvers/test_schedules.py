@@ -62,7 +62,9 @@ def test_custom_functions_are_checked():
         lambda m, k, n: np.linspace(m, k, n),  # not whole
         lambda m, k, n: k,
     ):
-        with pytest.raises(ValueError, match=r"expected integers that fall from at most 50 to 5"):
+        with pytest.raises(
+            ValueError, match=r"expected integers that decrease from at most 50 to 5"
+        ):
             step_counts(bad, 50, 5, 20)
     with pytest.raises(ValueError, match="schedule='cosine' is unknown"):
         as_schedule("cosine")

@@ -108,7 +108,7 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
     )
     assert {column["pvalue"] for column in result["selected"]} == {None}
     assert result["certainty"]["notes"] == [
-        "no p-values: column twin is a copy of column gene3; no test can distinguish them: "
+        "no p-values: column twin is a copy of column gene3; no test can distinguish them; "
         "exclude one"
     ]
 

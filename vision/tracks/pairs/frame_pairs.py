@@ -9,11 +9,11 @@ from scipy.spatial.distance import cdist
 
 from .geometry import GEOMETRIES, Geometry, distances, fit, moments
 
-GAPS = (16, 8, 4, 2)  # gaps between the two frames are the number of frames divided by these
+GAPS = (16, 8, 4, 2)  # gap between the two frames: the number of frames divided by each of these
 N_STARTS = 5  # first frames for each gap
 MIN_POINTS = 8  # of a pair of frames
 N_HYPOTHESES = 100  # for each pair of frames and model
-BEST_SHARE = 0.1  # two points share a hypothesis that is among the best tenth of both
+BEST_SHARE = 0.1  # two points share a hypothesis if it is among the best tenth of both
 NEIGHBOURS = (
     12,
     20,
@@ -40,8 +40,8 @@ class FramePair:
     points : ndarray of shape (n,), int
         Columns of the tracks.
     rows : ndarray of shape (n, 4)
-        x, y, x', y', centred in each frame and divided by the common ``scale``, so that distances
-        in the two frames are comparable.
+        Coordinates x, y, x', y', centred in each frame and divided by the common ``scale``, so that
+        distances in the two frames are comparable.
     scale : float
         Pixels per unit of the rows.
     """
@@ -55,26 +55,26 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contributions (n, q, q) of each point to the fits of the models, by model name."""
+        """Contribution (n, q, q) of each point to the fit of each model, by model name."""
         moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
         return moments_of | {"epipolar": moments_of["affinity"]}  # the same products
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
-    """Pairs of frames with gaps from a sixteenth to half of the sequence, first frames spread
-    evenly.
+    """Choose pairs of frames with gaps from a sixteenth to half of the sequence; the first frames
+    are spread evenly.
 
     Parameters
     ----------
     coordinates : ndarray of shape (F, P, 2)
         Pixels.
     seen : ndarray of shape (F, P), bool
-        Where the points are seen.
+        Whether each point is seen.
 
     Returns
     -------
     list of FramePair
-        The short gaps first. Pairs with fewer than 8 common points are dropped.
+        Pairs of frames, short gaps first. Pairs with fewer than 8 common points are dropped.
     """
     n_frames = len(coordinates)
     listed: dict[tuple[int, int], bool] = {}
@@ -106,7 +106,7 @@ class FramePairs:
     coordinates : ndarray of shape (F, P, 2)
         Pixels.
     seen : ndarray of shape (F, P), bool
-        Where the points are seen; other coordinates are ignored.
+        Whether each point is seen; other coordinates are ignored.
 
     References
     ----------
@@ -120,7 +120,7 @@ class FramePairs:
 
     @cached_property
     def in_a_pair(self) -> np.ndarray:
-        """Whether a point is seen in both frames of a pair, (P,)."""
+        """Whether each point is seen in both frames of at least one pair, (P,)."""
         inside = np.zeros(self.n_points, bool)
         for pair in self.pairs:
             inside[pair.points] = True
@@ -137,22 +137,22 @@ class FramePairs:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Rows (n, 4) of all pairs, one pair after another."""
+        """Rows (n, 4) of all pairs, pair by pair."""
         return np.concatenate([pair.rows for pair in self.pairs])
 
     @cached_property
     def point_of_row(self) -> np.ndarray:
-        """Columns of the tracks of :attr:`rows`, (n,)."""
+        """Column of the tracks for each of :attr:`rows`, (n,)."""
         return np.concatenate([pair.points for pair in self.pairs])
 
     @cached_property
     def pair_of_row(self) -> np.ndarray:
-        """Numbers of the pairs of :attr:`rows`, (n,)."""
+        """Index of the pair for each of :attr:`rows`, (n,)."""
         return np.repeat(np.arange(len(self.pairs)), [len(pair.points) for pair in self.pairs])
 
     @cached_property
     def scale_of_row(self) -> np.ndarray:
-        """Pixels per unit of :attr:`rows`, (n,)."""
+        """Number of pixels per unit of each of :attr:`rows`, (n,)."""
         return np.array([pair.scale for pair in self.pairs], np.float32)[self.pair_of_row]
 
     @cached_property
@@ -160,8 +160,8 @@ class FramePairs:
         """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have
         in common; zero diagonal.
 
-        Shares are means over the pairs in which both points are seen. Sums are those of kernels
-        divided by their means [1]_.
+        Shares are means over the pairs in which both points are seen. A sum adds kernels divided by
+        their means [1]_.
         """
         rng = np.random.default_rng(0)
         subsets = [_subsets(pair.rows, rng) for pair in self.pairs]
@@ -186,8 +186,8 @@ class FramePairs:
 
 
 def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Points (n_hypotheses, 8) of minimal fits, in random order: a random point, then others among
-    its nearest in both frames."""
+    """Points (n_hypotheses, 8) of minimal fits, in random order: a random point, then others drawn
+    from its nearest points in both frames."""
     n, width = len(rows), max(g.n_minimal for g in GEOMETRIES)
     seeds = rng.integers(n, size=N_HYPOTHESES)
     near = np.argsort(cdist(rows[seeds], rows), axis=1, kind="stable")[:, 1:]

@@ -4,8 +4,8 @@ points to them.
 A row z = (x, y, x', y') holds a point in two frames. "affinity": a plane in 4-D, exact for a planar
 body under an affine camera; "homography": a planar body under a perspective camera, or any body
 under a rotating camera; "fundamental": a fundamental matrix, any rigid body; "epipolar": affine
-epipolar geometry, a hyperplane in 4-D. Each is the eigenvector of the smallest eigenvalue of a sum
-of moments, so that many fits are one batch of small eigenproblems.
+epipolar geometry, a hyperplane in 4-D. Each fit is the eigenvector of the smallest eigenvalue of a
+sum of moments, so that many fits are one batch of small eigenproblems.
 """
 
 from typing import NamedTuple
@@ -16,8 +16,8 @@ from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
-    """Properties of a model: points of a minimal fit, equations per point, parameters, dimension of
-    the manifold in 4-D."""
+    """Properties of a model: number of points in a minimal fit, of equations per point and of
+    parameters, and the dimension of the manifold in 4-D."""
 
     name: str
     n_minimal: int
@@ -48,8 +48,8 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, q, q)
-        q is 5 for the affine models (products of (z, 1)) and 9 for the others; :func:`fit` takes
-        the sum over points.
+        Contributions; q is 5 for the affine models (products of (z, 1)) and 9 for the other two.
+        :func:`fit` takes the sum over the points.
     """
     x, y, x2, y2 = rows.T
     one, zero = np.ones(len(rows)), np.zeros(len(rows))
@@ -65,7 +65,7 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
 
 
 def fit(name: str, sums: np.ndarray) -> np.ndarray:
-    """Least-squares models from sums of moments.
+    """Fit models by least squares from sums of moments.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (m, r, q)
-        r unit vectors per model: 2 for the affinity, 1 for the others. For the affine models the
-        last entry is the offset.
+        Unit vectors, r per model: 2 for the affinity, 1 for the other models. For the affine models
+        the last entry is the offset.
     """
     if name in ("homography", "fundamental"):
         return np.linalg.eigh(sums)[1][:, :, 0][:, None, :]
@@ -92,21 +92,21 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Distances of points to models: orthogonal in 4-D for the affine models, Sampson's for the
-    others.
+    """Distances of points to models: orthogonal in 4-D for the affine models, Sampson distances
+    for the others.
 
     Parameters
     ----------
     name : str
         Name of the model.
     models : ndarray of shape (m, r, q)
-        From :func:`fit`.
+        Models from :func:`fit`.
     rows : ndarray of shape (n, 4)
 
     Returns
     -------
     ndarray of shape (m, n), float32
-        In units of the rows.
+        Distances in units of the rows.
     """
     if name == "homography":
         return _homography_distances(np.ascontiguousarray(models[:, 0]), np.ascontiguousarray(rows))
@@ -125,13 +125,13 @@ def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray
     name : str
         Name of the models.
     models : ndarray of shape (n, r, q)
-        From :func:`fit`.
+        Models from :func:`fit`.
     rows : ndarray of shape (n, 4)
 
     Returns
     -------
     ndarray of shape (n,), float32
-        In units of the rows.
+        Distances in units of the rows.
     """
     if name not in ("homography", "fundamental"):
         apart = np.einsum("nrq,nq->nr", models[:, :, :4], rows) + models[:, :, 4]
@@ -161,7 +161,7 @@ def _plain_homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndar
 def _first_order(
     h: np.ndarray, x2: np.ndarray, y2: np.ndarray, w: np.ndarray, e1: np.ndarray, e2: np.ndarray
 ) -> np.ndarray:
-    """First-order distances to homographies ``h`` by the algebraic errors ``e1`` and ``e2``."""
+    """First-order distances to homographies ``h`` from the algebraic errors ``e1`` and ``e2``."""
     a, b, c, d = x2 * h[6] - h[0], x2 * h[7] - h[1], y2 * h[6] - h[3], y2 * h[7] - h[4]
     square = w * w
     p, q, r = a * a + b * b + square, a * c + b * d, c * c + d * d + square
@@ -206,5 +206,5 @@ def _fundamental_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _sampson(
     e: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray
 ) -> np.ndarray:
-    """Sampson distance by the algebraic error ``e`` and its four derivatives."""
+    """Sampson distance from the algebraic error ``e`` and its four derivatives."""
     return (abs(e) / np.sqrt(np.maximum(a * a + b * b + c * c + d * d, 1e-24))).astype(np.float32)

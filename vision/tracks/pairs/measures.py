@@ -41,9 +41,9 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     Returns
     -------
     members : ndarray of shape (n_motions, P), bool
-        Row 0 holds all points, the others each motion once.
+        Members of each motion: row 0 holds all points, each further row one distinct motion.
     rows : list of ndarray of shape (K,), int
-        For each segmentation the rows of its motions, by their sorted labels.
+        Rows of each segmentation's motions, in the order of their sorted labels.
     """
     members = [np.ones(len(segmentations[0]), bool)]
     known = {members[0].tobytes(): 0}
@@ -64,7 +64,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
 def fit_measures(
     pairs: FramePairs, segmentations: Sequence[np.ndarray]
 ) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
-    """Compute residuals and rivals of each model in each range of gaps, and GRIC.
+    """Compute the residuals and rivals of each model in each range of gaps, and GRIC.
 
     Parameters
     ----------
@@ -74,10 +74,10 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Takes the names of a model and a range; returns ``RESIDUALS`` (averages as logarithms), then
-        ``RIVALS``, (n_segmentations, 13).
+        Function of the names of a model and a range that returns ``RESIDUALS`` (averages as
+        logarithms), then ``RIVALS``, (n_segmentations, 13).
     gric : ndarray of shape (n_segmentations, 3, 5)
-        For each range the mean per observation of each model's GRIC (Torr), and with the best model
+        Mean per observation of GRIC (Torr) in each range: for each model, and with the best model
         of each motion.
     """
     members, rows = motions_of(segmentations)
@@ -122,8 +122,8 @@ def fit_measures(
 
 
 def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]:
-    """Sums of the moments of motions in each pair of frames; those of a union are the sum of its
-    parts'.
+    """Sum the moments of motions in each pair of frames; the sums of a union are the sums over its
+    parts.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """GRIC of motions, each with its best model in each pair of frames, summed over the pairs.
+    """GRIC of each motion with its best model in each pair of frames, summed over the pairs.
 
     A model whose parameters alone cost more than the best model so far is not fitted.
 
@@ -154,7 +154,7 @@ def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndar
     pairs : FramePairs
     members : ndarray of shape (n_motions, P), bool
     sums : dict of str to ndarray of shape (n_motions, n_pairs, q, q)
-        From :func:`moment_sums`.
+        Sums from :func:`moment_sums`.
 
     Returns
     -------
@@ -204,8 +204,8 @@ def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
 def _motion_fits(
     geometry: Geometry, pair: FramePair, members: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distances (n_motions, n) in pixels, their corrections for the parameters (n_motions,), and
-    GRIC (n_motions,).
+    """Distances (n_motions, n) in pixels, their corrections for the number of parameters
+    (n_motions,), and GRIC (n_motions,).
 
     A motion with hardly more points than a minimal fit gets the model of all points.
     """
@@ -286,8 +286,8 @@ def _gric(
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
-    """Third quartile over the pairs of frames of each point's distance to its motion's model,
-    fitted to the best three quarters.
+    """Third quartile, over the pairs of frames, of each point's distance to its motion's model,
+    which is fitted to the best three quarters of the points.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     Returns
     -------
     ndarray of shape (P,)
-        Pixels; 0 for a point that is in no pair.
+        Distances in pixels; 0 for a point that is in no pair.
     """
     geometry = next(g for g in GEOMETRIES if g.name == name)
     members, (rows,) = motions_of([labels])
@@ -326,13 +326,13 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
 
 
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of the nearest
-    neighbours in other motions.
+    """``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of nearest
+    neighbours that belong to other motions.
 
     Parameters
     ----------
     kernel : ndarray of shape (P, P)
-        Not negative, zero diagonal. Points without any neighbour are dropped.
+        Non-negative kernel with a zero diagonal. Points without any neighbour are dropped.
     segmentations : sequence of ndarray of shape (P,), int
 
     Returns

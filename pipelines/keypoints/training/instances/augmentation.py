@@ -24,13 +24,13 @@ class AugmentationSettings:
     Parameters
     ----------
     copies : int
-        Copies of each photograph and of its mirror image; every second one is shrunk.
+        Number of copies of each photograph and of its mirror image; every second copy is shrunk.
     largest : float
         Maximum reference length in pixels of the copies that are not shrunk.
     shrunk : tuple of float
         Range of the reference length in pixels of the shrunk copies.
     blurred, compressed, brightened : float
-        Share of the copies that are blurred, saved as JPEG of low quality, and changed in
+        Shares of the copies that are blurred, saved as JPEG of low quality, and changed in
         brightness and contrast.
     covered : float
         Share of the copies in which a part of another picture hides 10 to 40 % of the object's box.

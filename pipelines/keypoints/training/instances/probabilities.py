@@ -35,9 +35,9 @@ class ProbabilitySettings:
     n_features : int
         Number of histogram values that the classifier of shapes selects.
     augmentation : AugmentationSettings
-        Augmentation of its training faces.
+        Augmentation of the classifier's training faces.
     photographs : int
-        Photographs with faces that provide false shapes, besides those without faces.
+        Number of photographs with faces that provide false shapes, besides those without faces.
     hypotheses : int
         Number of best assembled shapes per photograph that are refined and scored.
     ied : tuple of float
@@ -101,12 +101,12 @@ class ScoredHypothesis:
 
     @property
     def is_face(self) -> bool:
-        """Whether it is a face."""
+        """Whether the hypothesis is a face."""
         return self.error < _TRUE
 
     @property
     def is_false(self) -> bool:
-        """Whether it is background; some shapes are neither."""
+        """Whether the hypothesis is background; some shapes are neither face nor background."""
         return self.error > _FALSE
 
 

@@ -31,9 +31,9 @@ class SearchedImage:
     Attributes
     ----------
     levels : list of Level
-        Its pyramid.
+        Pyramid of the photograph.
     maxima : dict of str to ndarray of shape (n, 4)
-        x, y, score and scale of the local maxima of each anchor.
+        Columns x, y, score and scale of the local maxima of each anchor.
     instances : ndarray of shape (n_faces, n), complex
         Annotated points of the faces.
     reference_length : ndarray of shape (n_faces,)

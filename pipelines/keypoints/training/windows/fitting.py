@@ -31,11 +31,11 @@ class WindowFitSettings:
     n_features : int
         Number of features k of the model.
     n_bins : int
-        Bins of each piecewise-linear response.
+        Number of bins of each piecewise-linear response.
     loss : str
-        "logistic", "huberised_hinge" or "lorenz".
+        Name of the loss: "logistic", "huberised_hinge" or "lorenz".
     first_rows : int
-        Sampled rows of the first stage, which starts with all features.
+        Number of sampled rows in the first stage, which starts with all features.
     late : float
         The second stage, on all rows, starts once at most ``late`` times k features remain.
     schedule : str
@@ -43,7 +43,7 @@ class WindowFitSettings:
     mu : float
         Speed of the schedule.
     n_steps : int
-        Steps of the schedule.
+        Number of steps of the schedule.
     learning_rate : float
         Step size of the margin losses, on standardised columns with mean gradients. The squared
         loss of the offsets ignores it and uses one over a bound of its curvature.
@@ -52,7 +52,7 @@ class WindowFitSettings:
     smoothness : float
         Weight of the second-order prior on neighbouring bins, eq. (13) of Barbu et al. (2017).
     final_steps : int
-        Accelerated gradient steps of the final fit.
+        Number of accelerated gradient steps of the final fit.
     """
 
     n_features: int = 1500
@@ -79,13 +79,13 @@ class TrainingSettings(WindowFitSettings):
     rounds : int
         Maximum number of rounds of hard-negative mining; the fit after the last one is final.
     n_random : int
-        Random negatives of the first fit.
+        Number of random negatives in the first fit.
     per_round, per_view : int
         Maximum number of new false alarms of one round, and of one view.
     views_per_round : int
-        Views (photographs and mirror images) scanned in one round.
+        Number of views (photographs and mirror images) scanned in one round.
     lowered : float
-        How far the rejection thresholds are lowered for mining, in units of the score.
+        Amount by which the rejection thresholds are lowered for mining, in units of the score.
     ied_low, ied_high : float
         Range of the reference length in pixels of a pyramid level on which windows are positives;
         it defines `reference_length`.

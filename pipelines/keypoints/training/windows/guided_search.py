@@ -50,14 +50,14 @@ class GuideSettings:
     n_offsets : int
         Number of features of the regressor, shared by dx and dy.
     near : float
-        The regressor is trained on windows within this distance of the keypoint.
+        Maximum distance from the keypoint of the windows on which the regressor is trained.
     ied_low, ied_high : float
         Range of the reference length in pixels of the levels from which windows near a keypoint are
         taken.
     per_level : int
         Number of windows near a keypoint, for each level of each view.
     first_rows : int
-        Rows of the first stage of a fit.
+        Number of rows in the first stage of a fit.
     shrinkage : float
         Ridge penalty of the regressor, since windows of the same face are very similar.
     seed : int

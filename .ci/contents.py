@@ -23,6 +23,7 @@ for name in (
     "models/weights/faces.safetensors",
     "py.typed",
     "learners/__init__.pyi",
+    "learners/sklearn_bases.pyi",
 ):
     assert f"annealed/{name}" in inside, f"the wheel lacks {name}"
 assert {"LICENSE", "README.md", "pyproject.toml", "models/weights/LICENSE"} <= source

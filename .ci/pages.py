@@ -41,7 +41,7 @@ GROUPS = {
             "Schedule ScoreCardClassifier"
         ),
         "Sizes and paths": "FSAClassifierCV FSARegressorCV FSAPath",
-        "Certainty": (
+        "Statistical guarantees": (
             "FDRSelector FSAInference selection_pvalues selection_stability SelectionStability"
         ),
         "Losses and priors": (
@@ -144,7 +144,7 @@ def section(name: str, command) -> str:
     page = PAGES.get(name.removeprefix("annealed "))
     text = "\n".join(
         textwrap.wrap(
-            command.help.partition("\n\n")[0] + (f" The page: [{page}]({page})." if page else ""),
+            command.help.partition("\n\n")[0] + (f" See [{page}]({page})." if page else ""),
             120,
         )
     )

@@ -1,5 +1,5 @@
-"""Time of a fit relative to the memory bandwidth: N x M float32, k = 10, 100 steps, mu = 100,
-standardisation included.
+"""Time of a fit relative to the memory bandwidth: N x M matrix of float32, k = 10, 100 steps, mu =
+100, standardisation included.
 
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/bandwidth.py --samples 10000 --features
     10000
@@ -25,7 +25,7 @@ from numba import njit, prange
 
 @njit(parallel=True, fastmath=True)
 def read(X):
-    """Sum of all values: one read, as fast as memory gives it."""
+    """Return the sum of all values: one read at the speed of the memory."""
     total = np.zeros(X.shape[0], np.float32)
     for i in prange(X.shape[0]):
         s = np.float32(0)
@@ -41,7 +41,7 @@ def best(function, repeats, clock=time.perf_counter):
 
 
 def blas():
-    """Names of the BLAS libraries with the processor that they detect."""
+    """Return the names of the BLAS libraries, with the processor that each detects."""
     from threadpoolctl import threadpool_info
 
     return [

@@ -1,10 +1,11 @@
-"""FSA from batches of rows: ``partial_fit`` beside one ``fit``, ten sizes in five folds, and Vowpal
-Wabbit.
+"""FSA on batches of rows: ``partial_fit`` compared with one ``fit``, ten sizes in five folds, and
+Vowpal Wabbit.
 
     python benchmarks/batches.py [--rows 1000000] [--columns 500] [--size 20] [--batches 50] [--vw]
 
-Normal columns with correlation 0.5 and ``size`` true ones; processor seconds. ``--vw`` also times
-Vowpal Wabbit with a squared loss (three passes, from its cache), if it is installed.
+Data: normal columns with correlation 0.5, of which ``size`` are true. Times are processor seconds.
+``--vw`` also times Vowpal Wabbit with a squared loss (three passes, from its cache), if it is
+installed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from common import new_parser, print_head, print_line
 
 
 def batches(rows: int, columns: int, size: int, n_batches: int) -> list[tuple]:
-    """Batches of float32 rows and their targets."""
+    """Return batches of float32 rows and their targets."""
     rng = np.random.default_rng(0)
     coef = rng.standard_normal(size)
     made = []
@@ -33,8 +34,8 @@ def batches(rows: int, columns: int, size: int, n_batches: int) -> list[tuple]:
 
 
 def vowpal_wabbit(data: list[tuple], size: int) -> tuple[float, int]:
-    """Seconds of three passes, with the text already written, and true columns among the largest
-    ``size`` weights."""
+    """Return the seconds of three passes over the written text, and the number of true columns
+    among the ``size`` largest weights."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.txt")
         with path.open("w") as file:
@@ -55,13 +56,13 @@ def vowpal_wabbit(data: list[tuple], size: int) -> tuple[float, int]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure and print."""
+    """Measure the methods and print a table."""
     parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=500)
     parser.add_argument("--size", type=int, default=20)
     parser.add_argument("--batches", type=int, default=50)
-    parser.add_argument("--vw", action="store_true", help="time Vowpal Wabbit, too")
+    parser.add_argument("--vw", action="store_true", help="also time Vowpal Wabbit")
     args = parser.parse_args(argv)
     data = batches(args.rows, args.columns, args.size, args.batches)
     print_head("method", "seconds", "true columns")

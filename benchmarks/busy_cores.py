@@ -1,9 +1,9 @@
-"""A fit while other processes use every core, with BLAS threads as the package sets them and with
-one BLAS thread for the whole process; and the same on a quiet machine.
+"""Time of a fit while other processes use every core, with BLAS threads as the package sets them
+and with one BLAS thread for the whole process; and the same on a quiet machine.
 
     python benchmarks/busy_cores.py [--rows 2000] [--columns 2000] [--runs 9] [--quiet]
 
-Milliseconds, medians. ``--quiet`` starts no other processes.
+Times are medians in milliseconds. ``--quiet`` starts no other processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPIN = "while True: pass"
 
 
 def measure(rows: int, columns: int, runs: int) -> dict[str, float]:
-    """Medians of the fit and of ten predictions, in milliseconds."""
+    """Return the median times of the fit and of ten predictions, in milliseconds."""
     from annealed import FSAClassifier
 
     rng = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def measure(rows: int, columns: int, runs: int) -> dict[str, float]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure and print."""
+    """Measure both settings and print the times."""
     parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--columns", type=int, default=2000)

@@ -1,11 +1,11 @@
-"""Losses with a log link on synthetic insurance claims: true columns found, and coefficients beside
-those of statsmodels' generalised linear models on the same columns.
+"""Losses with a log link on synthetic insurance claims: number of true columns selected, and
+coefficients compared with those of statsmodels' generalised linear models on the same columns.
 
     python benchmarks/claims.py [--rows N] [--columns N] [--seed N] [--json]
 
-10 of the columns have an effect. The offset is the logarithm of the exposure, or for the amounts of
-policies with claims the logarithm of the number of claims. Seconds are processor time; statsmodels
-fits the selected columns only. Needs statsmodels.
+Ten of the columns have an effect. The offset is the logarithm of the exposure or, for the claim
+amounts of policies with claims, the logarithm of the number of claims. Times are processor seconds;
+statsmodels fits the selected columns only. Requires statsmodels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from annealed.learners import FSARegressor, NegativeBinomialLoss, TweedieLoss
 from common import new_parser, print_head, print_line
 
 TRUE = 10
-# Loss, and the name and the parameter of the family in statsmodels
+# Loss, and the name and parameters of the family in statsmodels
 FAMILIES: dict[str, tuple[Any, str, tuple[float, ...]]] = {
     "Poisson": ("poisson", "Poisson", ()),
     "negative binomial": (NegativeBinomialLoss(0.5), "NegativeBinomial", (0.5,)),
@@ -31,7 +31,7 @@ FAMILIES: dict[str, tuple[Any, str, tuple[float, ...]]] = {
 
 
 def claims(family: str, n: int, m: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns with a common factor, targets and offsets."""
+    """Return columns with a common factor, targets and offsets."""
     rng = np.random.default_rng(seed)
     X = np.sqrt(0.7) * rng.standard_normal((n, m)) + np.sqrt(0.3) * rng.standard_normal((n, 1))
     effects = np.zeros(m)
@@ -51,7 +51,7 @@ def claims(family: str, n: int, m: int, seed: int) -> tuple[np.ndarray, np.ndarr
 
 
 def compare(family: str, n: int, m: int, seed: int) -> dict[str, Any]:
-    """Line of one family."""
+    """Return the row of one family."""
     import statsmodels.api as sm
 
     X, y, offset = claims(family, n, m, seed)
@@ -78,13 +78,13 @@ def compare(family: str, n: int, m: int, seed: int) -> dict[str, Any]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
-    parser.add_argument("--rows", type=int, default=20_000, help="rows (default: 20000)")
-    parser.add_argument("--columns", type=int, default=300, help="columns (default: 300)")
+    parser.add_argument("--rows", type=int, default=20_000, help="number of rows (default: 20000)")
+    parser.add_argument("--columns", type=int, default=300, help="number of columns (default: 300)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args(argv)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of statsmodels about families
+        warnings.simplefilter("ignore")  # statsmodels warns about families
         rows = [
             compare(family, arguments.rows, arguments.columns, arguments.seed)
             for family in FAMILIES

@@ -1,9 +1,10 @@
-"""Logical lines of code by package and folder: statements, whatever their number of text lines,
-without docstrings, comments and blank lines.
+"""Number of logical lines of code by package and folder: statements, however many text lines they
+span, without docstrings, comments and blank lines.
 
     python benchmarks/code_lines.py [ROOT] [--json] [--ceiling N]
 
-Files that git ignores are skipped. ``--ceiling`` exits with 1 if there are more than N.
+Files that git ignores are skipped. With ``--ceiling``, the exit code is 1 if there are more than N
+lines.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PACKAGES = ("learners", "models", "pipelines", "vision")
 
 
 def code_lines(source: str) -> int:
-    """Number of logical lines: the NEWLINE tokens of :mod:`tokenize`, less the docstrings.
+    """Count logical lines: the NEWLINE tokens of :mod:`tokenize`, minus the docstrings.
 
     Examples
     --------
@@ -38,8 +39,8 @@ def code_lines(source: str) -> int:
 
 
 def count(root: Path) -> Counter[str]:
-    """Logical lines of "all", of each package, and of each folder below (without the folders in
-    it)."""
+    """Count the logical lines of "all", of each package, and of each folder below it (without its
+    subfolders)."""
     command = ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z", *PACKAGES]
     files = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
     lines: Counter[str] = Counter()
@@ -58,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         nargs="?",
         type=Path,
         default=Path(__file__).resolve().parents[1],
-        help="of a checkout",
+        help="root of a checkout",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--ceiling", type=int, metavar="N", help="maximum number of lines")

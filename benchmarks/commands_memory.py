@@ -4,9 +4,9 @@
     [--columns 200] [--memory-limit 200MB]
 
 Cases: photograph (144 million pixels), video (640 x 480, two lengths, for the memory per frame),
-motion (tracks of the same videos), csv and parquet (a table of numbers for `annealed select`),
-blocks (the same with a limit of memory). One thread; Python and libraries are part of the peak.
-Processor time is that of the command.
+motion (tracks of the same videos), csv and parquet (a numeric table for `annealed select`), blocks
+(the same table with a memory limit). Commands run on one thread; the peak includes Python and the
+libraries. Processor time is that of the command.
 """
 
 import os
@@ -28,7 +28,7 @@ def photograph(folder, options):
 
 
 def videos(folder, options):
-    """A face that moves over noise."""
+    """Yield frames of a face that moves over noise."""
     import cv2
     from annealed.pipelines.common.video import write_video
     from skimage.data import astronaut
@@ -106,7 +106,7 @@ CASES = {
 
 
 def measure(words):
-    """Peak in GiB and processor seconds of a command."""
+    """Return the peak memory in GiB and the processor seconds of a command."""
     one = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     command = [sys.executable, "-m", "annealed.pipelines.cli", *map(str, words)]
@@ -120,15 +120,19 @@ def measure(words):
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument(
-        "cases", nargs="*", metavar="CASE", default=list(CASES), help=f"of: {', '.join(CASES)}"
+        "cases",
+        nargs="*",
+        metavar="CASE",
+        default=list(CASES),
+        help=f"cases to run, from: {', '.join(CASES)}",
     )
     parser.add_argument(
-        "--folder", type=Path, help="where the files are made; by default a temporary one"
+        "--folder", type=Path, help="folder for the simulated files; by default a temporary folder"
     )
     parser.add_argument("--frames", type=int, nargs="+", default=[60, 240])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=200)
-    parser.add_argument("--memory-limit", default="200MB", help="of the case blocks")
+    parser.add_argument("--memory-limit", default="200MB", help="memory limit of the case blocks")
     options = parser.parse_args(argv)
     print("| command | data | GiB | processor seconds |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

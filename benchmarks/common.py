@@ -1,4 +1,4 @@
-"""Shared code of the benchmarks: arguments, processor time, lines of tables. Needs only the
+"""Shared code of the benchmarks: arguments, processor time, rows of tables. Requires only the
 standard library."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def new_parser(doc: str | None) -> argparse.ArgumentParser:
-    """A parser whose help is the docstring of the script."""
+    """Return a parser whose help text is the docstring of the script."""
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -19,7 +19,8 @@ def new_parser(doc: str | None) -> argparse.ArgumentParser:
 def timed(
     work: Callable[[], Any], clock: Callable[[], float] = time.process_time
 ) -> tuple[Any, float]:
-    """The result of a call, and its seconds: processor time, unless another clock is given."""
+    """Return the result of a call and its seconds, in processor time unless another clock is
+    given."""
     start = clock()
     result = work()
     return result, clock() - start
@@ -28,16 +29,16 @@ def timed(
 def seconds_of(
     work: Callable[[], object], repeats: int, clock: Callable[[], float] = time.process_time
 ) -> list[float]:
-    """Seconds of each of several calls."""
+    """Return the seconds of each of several calls."""
     return [timed(work, clock)[1] for _ in range(repeats)]
 
 
 def print_line(*cells: object) -> None:
-    """Print one line of a table in Markdown, at once."""
+    """Print one row of a Markdown table, without buffering."""
     print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 
 def print_head(*columns: str) -> None:
-    """Print the head of a table in Markdown."""
+    """Print the head of a Markdown table."""
     print_line(*columns)
     print_line(*["---"] * len(columns))

@@ -1,4 +1,5 @@
-"""LinearChainCRF at the size of Liu et al. (2014), and compared with crfsuite on the same columns.
+"""Time of LinearChainCRF at the size of Liu et al. (2014), and a comparison with crfsuite on the
+same columns.
 
 python benchmarks/crf.py [DATA]          DATA holds sensors_adl, for crfsuite (python-crfsuite);
 seconds of processor time
@@ -62,9 +63,9 @@ def compare(home):
 
 
 def paper_size(n_columns):
-    """270,000 minutes in 188 days, 14 activities: one gradient and a whole fit.
+    """Time one gradient and a whole fit on 270,000 minutes of 188 days with 14 activities.
 
-    40 columns are the 560 weights of the paper (and 196 transitions); 560 columns are 7,840
+    40 columns have 560 weights, as in the paper (and 196 transitions); 560 columns have 7,840
     weights.
     """
     rng = np.random.default_rng(0)
@@ -105,7 +106,7 @@ def main(argv=None):
         "data",
         nargs="?",
         type=Path,
-        help="folder that holds sensors_adl, for crfsuite (python-crfsuite)",
+        help="folder with sensors_adl, for the comparison with crfsuite (python-crfsuite)",
     )
     data = parser.parse_args(argv).data
     for n_columns in (40, 560):

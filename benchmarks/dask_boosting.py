@@ -2,10 +2,10 @@
 
     python benchmarks/dask_boosting.py --rows 30000 --columns 300
 
-Two targets of ten of the columns: their sum, and steps of each of them. Prints wall seconds (after
-a first fit of a hundredth of the rows, which compiles and connects), the error on 20,000 other
-rows, and the number of columns that the model reads. XGBoost and LightGBM have their defaults, 100
-trees. Needs xgboost and lightgbm.
+Two targets depend on ten of the columns: on their sum, and on a step function of each. Prints
+wall-clock seconds (after a first fit on a hundredth of the rows, which compiles and connects), the
+error on 20,000 other rows, and the number of columns that the model reads. XGBoost and LightGBM use
+their defaults, 100 trees. Requires xgboost and lightgbm.
 """
 
 import time
@@ -20,7 +20,8 @@ N_TEST, K = 20_000, 10
 
 
 def made(target: str, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Equicorrelated columns (Barbu et al., 2017, eq. (18)), and labels by columns 10, 20, ..."""
+    """Return equicorrelated columns (Barbu et al., 2017, eq. (18)), and labels from columns 10, 20,
+    ..."""
     rng, relevant = np.random.default_rng(0), 10 * np.arange(1, K + 1) - 1
     X = rng.standard_normal((n, m), dtype=np.float32)
     X += rng.standard_normal((n, 1), dtype=np.float32)
@@ -46,7 +47,7 @@ def lightgbm(target):
 
 
 def columns_of(model) -> int:
-    """Number of columns that a fitted model reads."""
+    """Return the number of columns that a fitted model reads."""
     if hasattr(model, "support_"):
         return int(model.support_.sum())
     return int((np.asarray(model.feature_importances_) > 0).sum())

@@ -3,11 +3,10 @@ frame.
 
     python benchmarks/export_rows.py [--rows 10000000] [--threads 1]
 
-Five columns of numbers, with gaps, and a category: linear and with curves. The table lies in
-DuckDB, the frame in memory; probabilities and
-predictions of all rows are computed and kept, by DuckDB the scores too. Wall seconds of the better
-of two runs, and the largest difference
-of a probability.
+Data: five numeric columns with missing values, and a category; models with linear and with
+piecewise-linear responses. The table is stored in DuckDB, the frame in memory; the probabilities
+and predictions of all rows are computed and stored, by DuckDB the scores as well. Prints the
+wall-clock seconds of the faster of two runs, and the largest difference between probabilities.
 """
 
 import time
@@ -56,7 +55,7 @@ def best_of_two(work):
 
 
 def in_pandas(model, frame):
-    """Probabilities and labels from one pass over the frame."""
+    """Compute probabilities and labels in one pass over the frame."""
     chances = model.predict_proba(frame)
     return pd.DataFrame(
         {

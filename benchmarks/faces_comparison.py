@@ -4,9 +4,9 @@ positives and seconds on the same photographs.
     python benchmarks/faces_comparison.py --data ../shared/data/faces/test --others
     others/bin/python [--model faces] [--every 1]
 
-One thread, process time, the median over photographs. A point is right within 5 % or 10 % of the
-inter-eye distance; each detector at its own default operating point. A cascade does not distinguish
-the eyes. ``--others``: an interpreter as in ``faces_others.py``.
+Times are processor seconds of one thread, the median over photographs. A point is correct within 5
+% or 10 % of the inter-eye distance; each detector is used at its default operating point. A cascade
+does not distinguish the eyes. ``--others``: an interpreter as in ``faces_others.py``.
 """
 
 import json
@@ -24,12 +24,12 @@ from annealed.pipelines.keypoints.measures import judge
 from annealed.vision.images import read_image
 from common import new_parser, timed
 
-SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # detected by the others too
+SHARED = ("left_eye", "right_eye", "left_mouth", "right_mouth")  # also detected by the others
 
 
 def recall(points, images, names, tolerance):
-    """Recall of the annotated keypoints, and false positives per photograph; points: [keypoint, x,
-    y] of every image."""
+    """Compute the recall of the annotated keypoints, and false positives per photograph; ``points``
+    holds [keypoint, x, y] for every image."""
     hits = total = false = 0
     for detected, image in zip(points, images, strict=True):
         for name in names:
@@ -69,9 +69,11 @@ def row(name, points, images, seconds, names):
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--others", help="interpreter of the others' environment")
+    parser.add_argument(
+        "--others", help="Python interpreter of the environment of the other detectors"
+    )
     parser.add_argument("--model", default="faces")
-    parser.add_argument("--every", type=int, default=1, help="every N-th photograph")
+    parser.add_argument("--every", type=int, default=1, help="use every N-th photograph")
     options = parser.parse_args(argv)
     cv2.setNumThreads(1)
     images = read_annotations(options.data)[:: options.every]

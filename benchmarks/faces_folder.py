@@ -1,5 +1,5 @@
-"""A folder of many photographs, varied copies of some: a run that is killed twice and resumed,
-compared with an uninterrupted one; memory; and one process compared with two.
+"""Detection in a folder of many photographs, which are varied copies of a few: a run that is killed
+twice and resumed, compared with an uninterrupted one; memory; and one process compared with two.
 
     python benchmarks/faces_folder.py --data DATA/faces/train [--photographs 10000]
 """
@@ -28,7 +28,7 @@ PROGRAM = (
 
 
 def write_copies(images, folder, n):
-    """Copies of the part around the face, in sub-folders, each brighter or darker and with
+    """Write copies of the part around the face into subfolders, each brighter or darker and with
     noise."""
     for i in range(n):
         image, rng = images[i % len(images)], np.random.default_rng(i)
@@ -46,7 +46,7 @@ def write_copies(images, folder, n):
 
 
 def run(*arguments, seconds=None):
-    """Seconds of a run, which is killed after some."""
+    """Return the seconds of a run, which is killed after a given time."""
     start = time.perf_counter()
     process = subprocess.Popen(
         [*PROGRAM, *map(str, arguments), "--quiet"], stdout=subprocess.DEVNULL

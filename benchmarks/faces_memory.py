@@ -1,11 +1,10 @@
-"""Peak memory and time of one detection by the size of the photograph, each size in its own
-process.
+"""Peak memory and time of one detection by size of the photograph, with a process for each size.
 
     python benchmarks/faces_memory.py [--keypoint left_eye] [--mode scan] [--model faces] [--plot
     time.png]
 
-The photograph is scikit-image's astronaut, enlarged. One thread, process time after a small
-warm-up; the memory is the process's peak, interpreter and libraries included.
+The photograph is scikit-image's astronaut, enlarged. Times are processor seconds of one thread
+after a short warm-up; the memory is the process's peak, including interpreter and libraries.
 """
 
 import argparse
@@ -43,7 +42,7 @@ def measure(megapixels, keypoint, mode, model):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--keypoint", default="left_eye", help="or: all")
+    parser.add_argument("--keypoint", default="left_eye", help="name of a keypoint, or all")
     parser.add_argument("--mode", default="scan")
     parser.add_argument("--model", default="faces")
     parser.add_argument("--plot")

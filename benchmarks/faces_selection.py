@@ -1,10 +1,10 @@
 """Ablation of selection for face keypoints: annealing, random features and gradient histograms on
 the same windows.
 
-All models are fitted to the mined windows of the last round of one training,
-``annealed faces train --out MODEL``, then evaluated on the test photographs behind the face cascade
-and the guide of MODEL: average precision at 5% and 10% of the inter-eye distance, and the
-difference to annealing with a 95% interval from a paired bootstrap over photographs.
+All models are fitted to the mined windows of the last round of one training run, ``annealed faces
+train --out MODEL``, then evaluated on the test photographs after the face cascade and the guide of
+MODEL: average precision at 5% and 10% of the inter-eye distance, and the difference from annealing
+with a 95% interval from a paired bootstrap over photographs.
 
     python benchmarks/faces_selection.py --data DATA/faces --model MODEL --keypoint left_eye
 """
@@ -29,11 +29,13 @@ from annealed.pipelines.keypoints.training.windows.classifier import TrainingJob
 from annealed.pipelines.keypoints.training.windows.fitting import fit_rows
 from annealed.pipelines.keypoints.training.windows.guided_search import GuidedTraining
 from annealed.vision.windows.feature_pool import FeaturePool
+from annealed_experiments.faces.curves import mined_rows
 from common import new_parser
 
 
 def bootstrap(ours, theirs, n=2000, seed=0):
-    """95% interval of the difference in average precision, photographs drawn with replacement."""
+    """Return a 95% interval of the difference in average precision, by a bootstrap over
+    photographs."""
     rng = np.random.default_rng(seed)
     differences = []
     for _ in range(n):
@@ -53,12 +55,15 @@ def main(argv=None):
     parser.add_argument(
         "--model", type=Path, required=True, help="model file, with its checkpoints beside it"
     )
-    parser.add_argument("--config", type=Path, help="settings of its training")
+    parser.add_argument("--config", type=Path, help="settings of the training of MODEL")
     parser.add_argument(
-        "--n-background", type=int, default=140, help="photographs without faces in its training"
+        "--n-background",
+        type=int,
+        default=140,
+        help="number of photographs without faces in the training of MODEL",
     )
     parser.add_argument("--keypoint", default="left_eye")
-    parser.add_argument("--seeds", type=int, default=3, help="draws of random features")
+    parser.add_argument("--seeds", type=int, default=3, help="number of random draws of features")
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1500])
     args = parser.parse_args(argv)
 
@@ -76,7 +81,7 @@ def main(argv=None):
         job, settings.classifier, face_cascade=whole.face_cascade, guides=whole.guides
     )
     try:
-        positives, reference, ordinary, negatives = training.mined_rows(args.keypoint)
+        positives, reference, ordinary, negatives = mined_rows(training, args.keypoint)
     except ValueError as error:
         parser.error(str(error))
     patches = np.concatenate([positives.patches, negatives.patches])

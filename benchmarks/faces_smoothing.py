@@ -3,10 +3,10 @@ at rest.
 
     python benchmarks/faces_smoothing.py --data DATA/faces/test [--photographs 12]
 
-Printed are the error and the jitter of the 68 points in inter-eye distances without smoothing, as
-in a video file, and as from a camera. The error is the root mean square deviation from the true
-path; the mean offset of each point, which no filter changes, is subtracted. The jitter is the root
-mean square second difference of the deviations.
+Prints the error and the jitter of the 68 points, in inter-eye distances, without smoothing, with
+that of video files, and with that of cameras. The error is the root mean square deviation from the
+true path; the mean offset of each point, which no filter changes, is subtracted. The jitter is the
+root mean square second difference of the deviations.
 """
 
 import tempfile
@@ -25,15 +25,16 @@ from common import new_parser, print_head, print_line
 SIZE = (640, 480)
 RATE = 25.0
 IED = 60.0  # mean inter-eye distance in pixels
-SIDE = 360  # of the patch around a face
+SIDE = 360  # side of the patch around a face, in pixels
 OPEN = 0.25  # largest opening of the mouth in inter-eye distances
 MOUTH = slice(48, 68)  # iBUG points
 KINDS = ("moving", "talking", "still")
 
 
 def transforms(kind, n_frames, rng):
-    """Similarity transforms (n_frames, 2, 3) from a patch to the frames. A moving face sways by one
-    inter-eye distance up to .7 times a second, so that it moves by up to 4 a second."""
+    """Return similarity transforms (n_frames, 2, 3) from a patch to the frames. A moving face sways
+    by one inter-eye distance up to 0.7 times per second, so that it moves by up to 4 inter-eye
+    distances per second."""
     amplitude = {"moving": 1.0, "talking": 0.15, "still": 0.0}[kind]
     frequency, phase = rng.uniform(0.3, 0.7, 4), rng.uniform(0, 2 * np.pi, 4)
     moves = []
@@ -47,8 +48,8 @@ def transforms(kind, n_frames, rng):
 
 
 def openings(kind, n_frames, rng):
-    """Displacement of the lower lip in inter-eye distances; a speaker has three to five syllables a
-    second."""
+    """Return the displacement of the lower lip in inter-eye distances; a speaker has three to five
+    syllables per second."""
     time = np.arange(n_frames) / RATE
     syllables = np.sin(np.pi * rng.uniform(3, 5) * time) ** 2
     phrase = np.clip(2 * np.sin(2 * np.pi * 0.4 * time + rng.uniform(0, 6)), 0, 1)
@@ -56,8 +57,8 @@ def openings(kind, n_frames, rng):
 
 
 class Mouth:
-    """The patch of a photograph around a face whose mouth opens: what lies below the line of the
-    lips is moved down, with a dark gap."""
+    """The patch of a photograph around a face whose mouth opens: the part below the line of the
+    lips is moved down, which leaves a dark gap."""
 
     def __init__(self, image):
         points = image.landmarks[0]
@@ -79,13 +80,13 @@ class Mouth:
         self.half_width = np.ptp(mouth @ self.across) / 2
 
     def share(self, xy):
-        """Share of the opening by which points (..., 2) of the closed mouth move."""
+        """Return the share of the opening by which points (..., 2) of the closed mouth move."""
         below = (xy - self.line) @ self.down / IED
         beside = (xy - self.line) @ self.across / (1.6 * self.half_width)
         return np.exp(-(beside**4)) / (1 + np.exp(-below / 0.02))
 
     def opened(self, opening):
-        """Pixels and points with the lower lip moved by a number of inter-eye distances."""
+        """Return pixels and points with the lower lip moved by a number of inter-eye distances."""
         move = opening * IED * self.down
         points = self.points + self.share(self.points)[:, None] * move
         if opening == 0:
@@ -113,7 +114,7 @@ class Mouth:
 
 
 def scene(kind, image, n_frames, rng):
-    """The true points (n_frames, 68, 2), and the frames."""
+    """Return the true points (n_frames, 68, 2), and the frames."""
     moves, mouth = transforms(kind, n_frames, rng), Mouth(image)
     truth, frames = [], []
     for gap, move in zip(openings(kind, n_frames, rng), moves, strict=True):
@@ -128,7 +129,7 @@ def scene(kind, image, n_frames, rng):
 
 
 def error_and_jitter(points, truth, chosen=slice(None)):
-    """Both in inter-eye distances, of some of the points."""
+    """Compute the error and the jitter of some of the points, in inter-eye distances."""
     deviation = (points - truth)[:, chosen] / IED
     deviation = deviation - deviation.mean(axis=0)
     jitter = np.diff(deviation, 2, axis=0)
@@ -174,7 +175,8 @@ def main(argv=None):
 
 
 def points_of(name, results, cutoff):
-    """The face of each frame: as detected, or smoothed as in a file, or as from a camera."""
+    """Return the face of each frame as detected, smoothed as in a file, or smoothed as from a
+    camera."""
     if name == "off":
         return [faces[0] for _, faces in results]
     known = len(results) if name == "file" else 0

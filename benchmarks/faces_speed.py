@@ -1,11 +1,11 @@
-"""Seconds per photograph of every mode of the face detector (beside other detectors:
-``faces_comparison.py``).
+"""Seconds per photograph of every mode of the face detector (``faces_comparison.py`` compares other
+detectors).
 
     python benchmarks/faces_speed.py [--data DATA/faces] [--model faces]
 
-Twenty photographs of the test set, brought to 640x480 (the rest of the frame repeats the border).
-One thread, process time, the median over photographs of the better of two warm runs; other
-processes on the machine may affect it.
+Twenty photographs of the test set are resized to 640x480 (the rest of the frame repeats the
+border). Times are processor seconds of one thread: the median over photographs of the faster of two
+warm runs; other processes on the machine may affect it.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SIZE = (640, 480)
 
 
 def fitted(image):
-    """A photograph in a frame of 640x480, and the annotations moved with it."""
+    """Return a photograph in a frame of 640x480, with its annotations transformed accordingly."""
     pixels = read_image(image.path)
     height, width = pixels.shape[:2]
     scale = min(SIZE[0] / width, SIZE[1] / height)
@@ -56,8 +56,8 @@ def seconds(work, images):
 
 
 def eyes(detections, photographs, faces):
-    """Recall within a tenth of the IED and false detections per photograph, for points (n, 2) that
-    may be any eye."""
+    """Compute the recall within a tenth of the IED and the false detections per photograph, for
+    points (n, 2) that may be either eye."""
     hits, points, false = 0, 0, 0
     for xy, (_, keypoints, ignore), image in zip(detections, photographs, faces, strict=True):
         both = keypoints[:, :2].reshape(-1, 2)

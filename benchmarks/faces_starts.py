@@ -1,12 +1,12 @@
-"""Ablation of refining a face twice, from two starts, on a third of the training photographs, by
+"""Ablation of refining a face twice, from two starts, on a third of the training photographs, with
 cascades trained on the others.
 
 Starts are simulated, from anchors with errors and from the mean shape at the position of the first
-result. Printed are the shares of the faces whose keypoints lie within 5% / 10% of the inter-eye
-distance (IED), the mean error of the chin (cut at 0.15 IED), and the average precision of the
-keypoints when they are ranked by logistic regressions (cross-validated by photograph) on the
-distance of both results, on the yaw, and on both. Photographs and their mirror images are
-evaluated; a sideways offset common to both is the annotators' bias and removed by its median.
+result. Prints the shares of the faces whose keypoints lie within 5% / 10% of the inter-eye distance
+(IED), the mean error of the chin (cut at 0.15 IED), and the average precision of the keypoints when
+they are ranked by logistic regressions (cross-validated by photograph) on the distance of both
+results, on the yaw, and on both. Photographs and their mirror images are evaluated; a sideways
+offset common to both is the annotators' bias, which is removed by subtracting its median.
 
     python benchmarks/faces_starts.py --data DATA/faces/train
 """
@@ -33,11 +33,11 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-EXACT = 0.003  # IED, added to the distance of two answers before its logarithm
+EXACT = 0.003  # IED, added to the distance of the two results before taking the logarithm
 
 
 def refined(runs, regressor):
-    """The runs after all stages."""
+    """Return the runs after all stages."""
     runs = replace(runs, now=runs.now.copy())
     for stage in regressor.stages:
         move_runs(runs, regressor, stage, *describe_runs(runs, regressor, stage.ied, stage.cell))
@@ -45,7 +45,7 @@ def refined(runs, regressor):
 
 
 def errors_of(runs, points, matrix):
-    """Distances (n_runs, n_keypoints) in IED, without the annotators' sideways bias."""
+    """Return distances (n_runs, n_keypoints) in IED, without the annotators' sideways bias."""
     truth = runs.truth @ matrix.T
     ied = abs(truth[:, :1] - truth[:, 1:2])
     off = (points @ matrix.T - truth) / ied
@@ -54,8 +54,8 @@ def errors_of(runs, points, matrix):
 
 
 def average_precision(score, error, tolerance):
-    """As in the evaluation: keypoints between the tolerance and 0.1 IED count neither as hits nor
-    as false positives."""
+    """Evaluate as usual: keypoints between the tolerance and 0.1 IED count neither as hits nor as
+    false positives."""
     counted = (error <= tolerance) | (error > 0.1)
     hit = (error <= tolerance)[counted][np.argsort(-score[counted], kind="stable")]
     return float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].sum() / len(error))
@@ -66,7 +66,7 @@ def main(argv=None):
     parser.add_argument(
         "--data", type=Path, required=True, help="photographs that the model was trained on"
     )
-    parser.add_argument("--model", default="faces", help="for its shapes only")
+    parser.add_argument("--model", default="faces", help="model whose shapes are used")
     parser.add_argument("--starts", type=int, default=3)
     args = parser.parse_args(argv)
     images, finder = read_annotations(args.data), load_model(args.model).instances

@@ -1,9 +1,9 @@
 """Faces in videos: photographs held out from training, moved, rotated and zoomed over the frames of
 a video of 640 x 480.
 
-Each video shows one face. Printed are the share of the frames in which it is reported, the mean
-error of the six detected keypoints in inter-eye distances, and the processor time per frame with
-reading: followed from frame to frame, and searched in every frame.
+Each video shows one face. Prints the share of the frames in which it is reported, the mean error of
+the six detected keypoints in inter-eye distances, and the processor time per frame, including
+reading, for faces tracked from frame to frame and for a search in every frame.
 
     python benchmarks/faces_video.py --data DATA/faces/train
 """
@@ -24,12 +24,14 @@ from common import new_parser
 
 SIZE = (640, 480)
 RATE = 25.0
-NEAR = 0.5  # IED: a reported face whose anchors lie this near on average is the one that is shown
+NEAR = (
+    0.5  # IED: maximum mean distance of the anchors of a reported face from those of the face shown
+)
 
 
 def movement(image, n_frames, rng):
-    """Transforms (2, 3) from the photograph to the frames: a face of 60 to 110 pixels between the
-    eyes sways about the middle."""
+    """Yield transforms (2, 3) from the photograph to the frames: a face of 60 to 110 pixels
+    between the eyes sways about the middle."""
     middle = image.instances[0, :6].mean(axis=0)
     scale = rng.uniform(60, 110) / float(image.reference_length[0])
     speed, phase = rng.uniform(0.5, 1.5, 4), rng.uniform(0, 2 * np.pi, 4)
@@ -41,7 +43,7 @@ def movement(image, n_frames, rng):
 
 
 def frames_of(image, matrices):
-    """The frames of a video."""
+    """Yield the frames of a video."""
     pixels = read_image(image.path)
     for matrix in matrices:
         yield cv2.warpAffine(
@@ -50,7 +52,7 @@ def frames_of(image, matrices):
 
 
 def followed(detector, path):
-    """Faces of each frame, and seconds of processor time per frame; the first frame, which
+    """Return the faces of each frame, and the processor seconds per frame; the first frame, which
     compiles, is not counted."""
     results, start = [], 0.0
     for answer in detect_video(detector, str(path)):
@@ -61,7 +63,7 @@ def followed(detector, path):
 
 
 def searched(detector, path):
-    """The same with a search of every frame."""
+    """Return the same for a search in every frame."""
     capture, results, start = cv2.VideoCapture(str(path)), [], time.process_time()
     while True:
         good, frame = capture.read()
@@ -73,7 +75,7 @@ def searched(detector, path):
 
 
 def errors_of(results, image, matrices):
-    """Mean error of the anchors in each frame, in IED, where the face was reported."""
+    """Return the mean error of the anchors in each frame, in IED, where the face was reported."""
     errors = []
     for faces, matrix in zip(results, matrices, strict=True):
         truth = image.instances[0] @ matrix[:, :2].T + matrix[:, 2]

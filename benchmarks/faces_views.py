@@ -1,10 +1,11 @@
-"""Hard views of faces: heads with yaw and roll, small, in hard light, out of focus, partly
-occluded, several in one image; synthesised from photographs held out from training.
+"""Hard views of faces: heads with yaw or roll, small faces, uneven light, blur, partial occlusion,
+and several faces in one image; synthesised from photographs held out from training.
 
-Printed for each kind: the recall of faces by default, of their six anchors within 10% of the
-inter-eye distance (IED), the mean error of the 68 landmarks of those found over the distance of the
-outer eye corners, false faces, and the median of the processor time per picture; then how often
-faces of a probability are right, and the faces reported in photographs without any.
+Prints for each kind the recall of faces by default and that of their six anchors within 10% of the
+inter-eye distance (IED), the mean error of the 68 landmarks of detected faces divided by the
+distance of the outer eye corners, the number of false faces, and the median processor time per
+image; then the share of correct faces by their probability, and the faces reported in photographs
+without faces.
 
     python benchmarks/faces_views.py --data DATA/faces/train --background DATA/faces/background
     --skip-background 140
@@ -33,12 +34,13 @@ from annealed.vision.images import read_image
 from common import new_parser
 
 SMALLER = "--min-size 12"
-FOUND = 0.2  # IED: mean distance of the anchors
-LIMITS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)  # of probabilities
+FOUND = 0.2  # IED: maximum mean distance of the anchors of a detected face
+LIMITS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)  # bounds of the ranges of probabilities
 
 
 def small(image, ied):
-    """The photograph with its first face at that IED in pixels, unless it is smaller."""
+    """Shrink a photograph so that its first face has the given IED in pixels, unless it is
+    smaller."""
     factor = min(1.0, ied / float(image.reference_length[0]))
     moved = {
         "instances": (image.instances + 0.5) * factor - 0.5,
@@ -48,12 +50,12 @@ def small(image, ied):
 
 
 def shrunk(factor, pixels):
-    """A photograph shrunk by a factor."""
+    """Shrink a photograph by a factor."""
     return cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
 
 
 def kinds_of(images, rigid):
-    """Images by kind."""
+    """Return the images of each kind."""
     some = [image for image in images if len(image.instances) == 1]
     made = {"as they are": images}
     for number, image in enumerate(some):
@@ -78,8 +80,8 @@ def kinds_of(images, rigid):
 
 
 def judge(image, faces):
-    """For each annotated face whether it is detected, its anchors within 10% and the error of its
-    landmarks; for each reported one its probability and whether it is correct."""
+    """Return for each annotated face whether it is detected, its anchors within 10% and the error
+    of its landmarks; for each reported face, its probability and whether it is correct."""
     rows, places = (
         [],
         [np.array([[p.x, p.y] for p in face.keypoints.values()])[:6] for face in faces],
@@ -121,7 +123,9 @@ def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="faces")
-    parser.add_argument("--shapes", default="faces", help="model whose rigid model turns the heads")
+    parser.add_argument(
+        "--shapes", default="faces", help="model whose rigid model is used to rotate the heads"
+    )
     parser.add_argument("--background", type=Path, help="photographs without faces")
     parser.add_argument(
         "--skip-background", type=int, default=0, help="number of photographs to skip"
@@ -130,9 +134,11 @@ def main(argv=None):
     parser.add_argument(
         "--all",
         action="store_true",
-        help="all photographs of the folder, not only the held-out ones",
+        help="use all photographs of the folder, not only the held-out ones",
     )
-    parser.add_argument("--kinds", nargs="*", help="only these kinds, by prefixes of their names")
+    parser.add_argument(
+        "--kinds", nargs="*", help="evaluate only these kinds, given by prefixes of their names"
+    )
     args = parser.parse_args(argv)
     detector, rigid = load_model(args.model), load_model(args.shapes).finder.rigid
     images = [image for image in read_annotations(args.data) if args.all or held_out(image, 0.1)][

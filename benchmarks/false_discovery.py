@@ -4,16 +4,17 @@ intervals after selection.
     python benchmarks/false_discovery.py --out found.jsonl [--runs 0 200] [--designs NAME ...]
     [--methods NAME ...] [--data DIR] [--summary]
 
-Normal columns of variance one: correlation 0.5^|i-j| (ar5), 0.9^|i-j| (ar9) or 0.5 (eq5); 300 or
-1000 rows, 1000 columns, the number of true ones behind the rows. True coefficients have random
-signs and the size at which a t-test of one, all other columns known, has the mean 5.5 (regression,
-noise of variance one); of classes, logarithms of odds, three times that. ``null`` designs have
-none. Designs ``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns of most variance), and
-make numbers from ten of them, of mean 8 if the columns were independent. ``interval_*`` are run by
-the method ``intervals`` alone.
+Designs have 300 or 1000 rows and 1000 normal columns of variance one, with correlation 0.5^|i-j|
+(ar5), 0.9^|i-j| (ar9) or 0.5 (eq5); their names also hold the numbers of rows and of true columns,
+and the task. True coefficients have random signs and the size for which the t statistic of one
+column, with all other columns known, has the mean 5.5 (regression, noise of variance one); for
+classes, the coefficients of the log-odds are three times as large. ``null`` designs have no true
+columns. Designs ``real_NAME`` take the rows of DIR/NAME.npz (its 1000 columns with the largest
+variance) and simulate a numeric target from ten of them, for which the mean would be 8 if the
+columns were independent. ``interval_*`` designs are run only by the method ``intervals``.
 
-One line per design, run and method in the file of results: an interrupted run is resumed. Seconds
-are processor time, one thread.
+The file of results has one line per design, run and method, so that an interrupted benchmark is
+resumed. Times are processor seconds of one thread.
 """
 
 import json
@@ -42,7 +43,7 @@ REAL = ["real_TOX-171", "real_christensen", "real_riboflavin", "real_communities
 
 
 def covariance(kind, p=P):
-    """Covariance of the columns, and the variance of one given all others."""
+    """Return the covariance of the columns, and the variance of one column given all others."""
     S = (
         0.5 * np.eye(p) + 0.5
         if kind == "eq5"
@@ -52,7 +53,7 @@ def covariance(kind, p=P):
 
 
 def draw(design, seed, data=None):
-    """Columns, target, the true columns, and the covariance if known."""
+    """Return columns, target, the true columns, and the covariance if known."""
     rng = np.random.default_rng(seed)
     if design.startswith("real_"):
         with np.load(Path(data) / f"{design[5:]}.npz", allow_pickle=False) as file:
@@ -85,7 +86,7 @@ def draw(design, seed, data=None):
 
 
 def step_up(pvalues, level):
-    """Selection by Benjamini and Hochberg."""
+    """Select by the procedure of Benjamini and Hochberg."""
     order = np.argsort(pvalues, kind="stable")
     good = np.flatnonzero(pvalues[order] * len(pvalues) <= level * np.arange(1, len(pvalues) + 1))
     return order[: good[-1] + 1] if len(good) else order[:0]
@@ -111,7 +112,7 @@ def ours(method, known):
 
 
 def knockpy(X, y, S, seed):
-    """The lasso statistic on the same knockoffs as ours of known covariance."""
+    """Select by the lasso statistic on the same knockoffs of known covariance as ours."""
     from knockpy.knockoff_filter import KnockoffFilter
 
     copies = gaussian_knockoffs(X, np.random.RandomState(seed), S)
@@ -123,7 +124,7 @@ def knockpy(X, y, S, seed):
 
 
 def hidimstat(X, y, S, seed):
-    """The desparsified lasso with the step-up procedure."""
+    """Select by the desparsified lasso with the step-up procedure."""
     from hidimstat import DesparsifiedLasso
 
     lasso = DesparsifiedLasso(random_state=seed)
@@ -142,8 +143,8 @@ METHODS = {
 
 
 def coverage(design, seed):
-    """Covered and all intervals, of the true columns and of the selected ones, and their mean width
-    over 2 * 1.96."""
+    """Return the numbers of covered and of all intervals, for the true columns and for the selected
+    columns, and their mean width divided by 2 * 1.96."""
     X, y, true, _, coef = draw(design, seed)
     estimator = (FSAClassifier if y.dtype.kind == "i" else FSARegressor)(len(true))
     inference = FSAInference(estimator, random_state=seed).fit(X, y)

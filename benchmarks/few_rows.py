@@ -1,13 +1,14 @@
 """Regression with hundreds of rows: errors with exchanges, with shrinkage, and with the default
-choice.
+choice between them.
 
     python benchmarks/few_rows.py choose|measure [--seeds 2]
 
-Simulated data: columns correlated 0.9^|i-j| ("ar"), by one half ("equal"), by fifteen factors, or
-smooth as spectra are; 15 columns matter, or all of a spectrum. Signal-to-noise ratios are those of
-variances. ``measure`` has other numbers of rows and columns, other ratios and draws than
-``choose``, on which the rule was chosen. Errors: root mean square on 2,000 new rows, in percent of
-that of the mean; a regret is the mean logarithm of an error divided by the smaller of both.
+Simulated data: columns with correlation 0.9^|i-j| ("ar") or 0.5 ("equal"), with fifteen common
+factors, or smooth like spectra; 15 columns have an effect, or all columns of a spectrum.
+Signal-to-noise ratios are ratios of variances. ``measure`` has other numbers of rows and columns,
+other ratios and other random draws than ``choose``, on which the rule was chosen. Errors are root
+mean square errors on 2,000 new rows, in percent of the error of the mean; a regret is the mean
+logarithm of an error divided by the smaller of the two.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ GRIDS = {
 
 
 def made(kind: str, n: int, p: int, ratio: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and target; the rows behind ``n`` are new ones."""
+    """Return columns and target; the rows after the first ``n`` are new rows."""
     rng = np.random.default_rng(seed)
     rows = n + N_NEW
     X = rng.standard_normal((rows, p))
@@ -57,7 +58,7 @@ def made(kind: str, n: int, p: int, ratio: float, seed: int) -> tuple[np.ndarray
 def errors_of(
     kind: str, n: int, p: int, ratio: float, k: int, seed: int
 ) -> tuple[float, float, float]:
-    """Errors with exchanges, with shrinkage, and of the default."""
+    """Return the errors with exchanges, with shrinkage, and with the default."""
     X, y = made(kind, n, p, ratio, seed)
     model = FSARegressor(k)
     problem, settings = model.encode(X[:n], y[:n]), model.fit_settings()

@@ -1,5 +1,5 @@
 """Processor seconds of the first calls, each in a fresh interpreter with an empty cache: imports,
-fits, detection; and of whole commands, the first and the second time.
+fits and detection; and of whole commands, run for the first and the second time.
 
 python benchmarks/first_minute.py [--runs 5] [--python OTHER/bin/python] [CASE ...]
 """
@@ -45,7 +45,7 @@ from scipy.signal import lfilter
 e = rng.standard_normal(({0}, 1000)); e[:, 1:] *= np.sqrt(1 - 0.81)
 A = lfilter([1.0], [1.0, -0.9], e, axis=1).astype(np.float32); b = np.where(A[:, 9:100:10].sum(axis=1) > 0, 1, -1)
 """
-CASES = {  # before the clock, the import, the call
+CASES = {  # code before timing, the import, the call
     "import sklearn.feature_selection": ("", "import sklearn.feature_selection", "pass"),
     "import annealed": ("", "import annealed", "pass"),
     "import FSAClassifier": ("", LEARNER.format("FSAClassifier"), "pass"),
@@ -126,7 +126,8 @@ print(json.dumps([imported, *times]))
 
 
 def run(command, folder):
-    """Output of a command in a folder, which also keeps the machine code, on one thread."""
+    """Return the output of a command on one thread, in a folder that also holds the compiled
+    code."""
     threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
     environment = {
         **os.environ,
@@ -141,7 +142,7 @@ def run(command, folder):
 
 
 def seconds_of(command, folder):
-    """Processor seconds of a whole process."""
+    """Return the processor seconds of a whole process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run(command, folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -149,14 +150,16 @@ def seconds_of(command, folder):
 
 
 def measure(python, case):
-    """Seconds of the import, the first and the second call; of a command those of the process, at
-    the first and the second time."""
+    """Return the seconds of the import, of the first and of the second call; for a command, those
+    of the whole process in the first and the second run."""
     with tempfile.TemporaryDirectory() as folder:
         if case in COMMANDS:
             run([python, "-c", FILES], folder)
             command = [python, "-m", "annealed.pipelines.cli", *COMMANDS[case].split()]
             return [0.0, seconds_of(command, folder), seconds_of(command, folder)]
-        early = not CASES[case][0].startswith(FIT)  # a fit's data may load what its import would
+        early = not CASES[case][0].startswith(
+            FIT
+        )  # the data of a fit may load modules that its import would load
         return json.loads(
             run(
                 [python, "-c", PROGRAM.format(early=early), json.dumps(CASES[case])], folder
@@ -167,11 +170,16 @@ def measure(python, case):
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help=f"of: {'; '.join([*COMMANDS, *CASES])}"
+        "cases",
+        nargs="*",
+        metavar="CASE",
+        help=f"cases to time, from: {'; '.join([*COMMANDS, *CASES])}",
     )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument(
-        "--python", default=sys.executable, help="interpreter of another installation, to compare"
+        "--python",
+        default=sys.executable,
+        help="Python interpreter of another installation, for comparison",
     )
     options = parser.parse_args(argv)
     print_head("processor seconds, median", "import", "first call", "second call")

@@ -3,11 +3,12 @@ logistic loss, 1,000 columns.
 
     python benchmarks/foba.py --runs 5
 
-"independent" are normal columns with labels drawn from the logistic model with coefficients of
-random signs, the random designs of the paper's theory; "ar1" are the simulated data of the FSA
-papers (correlation 0.9 ** |i - j|, labels without noise). Both variants see the same rows, warm;
-seconds are medians of processor time. "equal" counts the runs in which both chose the same support,
-"true" those in which that is the true one. Set OMP_NUM_THREADS=1 to time one thread.
+The design "independent" has normal columns and labels drawn from the logistic model with
+coefficients of random signs, as in the paper's theory; "ar1" denotes the simulated data of the FSA
+papers (correlation 0.9 ** |i - j|, labels without noise). Both variants are run on the same rows
+with compiled code; times are medians of processor seconds. "equal" is the number of runs in which
+both choose the same support, "true" the number in which this is the true support. Set
+OMP_NUM_THREADS=1 to time one thread.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROWS = [
 
 
 def draw(design, n, k, seed):
-    """X, labels and the relevant columns."""
+    """Return X, labels and the relevant columns."""
     if design == "ar1":
         data = simulate("classification", n, COLUMNS, k, random_state=seed)
         return data.X, data.y, data.support
@@ -42,7 +43,7 @@ def draw(design, n, k, seed):
 
 
 def compare(design, n, k, runs):
-    """One line of the table."""
+    """Return one row of the table."""
     seconds = {"gradient": [], "objective": []}
     equal = true = 0
     for run in range(runs):
@@ -51,7 +52,7 @@ def compare(design, n, k, runs):
         for criterion, times in seconds.items():
             model = ForwardBackwardClassifier(k, criterion=criterion)
             if run == 0 and criterion == "gradient":
-                model.fit(X, y)  # warm
+                model.fit(X, y)  # compiles
             times += seconds_of(partial(model.fit, X, y), 1)
             chosen[criterion] = model.get_support(indices=True)
         equal += np.array_equal(*chosen.values())

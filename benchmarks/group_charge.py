@@ -1,10 +1,10 @@
 """Rate at which a noise category is selected before relevant columns, and at which a relevant
 category is selected.
 
-1,000 rows, three columns with a coefficient of 0.15, 20 columns and one category without effect,
-k = 3. Targets: numbers, two classes, three classes and counts. The charge for coefficients
-(docs/constraints.md) keeps the first low and leaves the second high;
-``--uncharged`` does without it.
+Each table has 1,000 rows, three columns with a coefficient of 0.15, and 20 columns and one category
+without effect; three columns are selected. Targets: numbers, two classes, three classes and counts.
+The charge for coefficients (docs/constraints.md) keeps the first rate low and the second high;
+``--uncharged`` removes it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ ROWS, EFFECT, LEVEL_EFFECT, NOISE, TRUE = 1000, 0.15, 0.35, 20, 3
 def table(
     seed: int, levels: int, task: str, real: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns, groups and targets; the category is the last group.
+    """Return columns, groups and targets; the category is the last group.
 
-    A ``real`` category has an effect of each level and two columns have one.
+    With ``real``, each level of the category has an effect, and so have two columns.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((ROWS, TRUE + NOISE))
@@ -39,8 +39,8 @@ def table(
 
 
 def target(rng: np.random.Generator, score: np.ndarray, task: str) -> np.ndarray:
-    """Targets of a task with a score whose coefficients have about the same standard error in all
-    tasks."""
+    """Return the targets of a task, from a score whose coefficients have about the same standard
+    error in all tasks."""
     if task == "numbers":
         return score + rng.standard_normal(len(score))
     if task == "counts":
@@ -51,7 +51,7 @@ def target(rng: np.random.Generator, score: np.ndarray, task: str) -> np.ndarray
 
 
 def selected(seed: int, levels: int, task: str, real: bool) -> tuple[bool, int]:
-    """Whether the category is selected, and the number of selected relevant columns."""
+    """Return whether the category is selected, and the number of selected relevant columns."""
     X, groups, y = table(seed, levels, task, real)
     constraints = Constraints(groups=groups)
     model: Any = FSAClassifier(TRUE, constraints=constraints)
@@ -64,10 +64,12 @@ def selected(seed: int, levels: int, task: str, real: bool) -> tuple[bool, int]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print one line for each task and number of levels."""
+    """Print one row for each task and number of levels."""
     parser = new_parser(__doc__)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--uncharged", action="store_true", help="without the charge")
+    parser.add_argument(
+        "--uncharged", action="store_true", help="remove the charge for coefficients"
+    )
     args = parser.parse_args(argv)
     if args.uncharged:
         Loss.charges = lambda self, sizes, *_: np.zeros(len(sizes))  # type: ignore[method-assign]

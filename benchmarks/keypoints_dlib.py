@@ -1,15 +1,15 @@
 """Detectors of rendered objects and of heads of pets, ours and dlib's (HOG detector and shape
-predictor), trained on the same images: PCK at 0.1 of the box's size, false objects, seconds of one
-core.
+predictor), trained on the same images: PCK at 0.1 of the box's size, number of false objects, and
+seconds of one core.
 
     pip install dlib-bin
     OMP_NUM_THREADS=1 python benchmarks/keypoints_dlib.py FOLDER [--kinds mug screw gear dial heads]
         [--train 120] [--test 60] [--test-seed 0] [--data DATA]
 
 Images and models are stored in FOLDER, so that a second run resumes. dlib's oversampling, tree
-depth and regularisation are chosen on a fifth of the training pictures. Where objects have mirror
-pairs both detectors learn from mirrored copies, too. Heads need DATA, with pets/images and
-faces/background; `data/pet_heads.json` says which pictures.
+depth and regularisation are chosen on a fifth of the training images. Where objects have mirror
+pairs, both detectors also learn from mirrored copies. Heads require DATA, with pets/images and
+faces/background; `data/pet_heads.json` lists the photographs.
 """
 
 import json
@@ -32,12 +32,12 @@ from common import new_parser, print_head, print_line
 
 RENDER = Path(__file__).resolve().parents[1] / "examples" / "rendered_objects.py"
 HEADS = Path(__file__).resolve().parent / "data" / "pet_heads.json"
-#: nu, tree depth and oversampling of dlib's shape predictor that are tried.
+#: Values of nu, tree depth and oversampling that are tried for dlib's shape predictor.
 DLIB_SETTINGS = ((0.1, 4, 50), (0.05, 2, 300), (0.1, 3, 100))
 
 
 def copy_heads(data, folder, part):
-    """Write a folder of one part of the annotated heads, like those of rendered objects."""
+    """Write one part of the annotated heads to a folder like those of rendered objects."""
     coco = json.loads(HEADS.read_text(encoding="utf-8"))
     (folder / "background").mkdir(parents=True)
     images = [image for image in coco["images"] if image["split"] == part]
@@ -53,7 +53,7 @@ def copy_heads(data, folder, part):
 
 
 def dlib_parts(image, dlib):
-    """Boxes and points of the objects of an image, as dlib takes them."""
+    """Return the boxes and points of the objects in an image in dlib's format."""
     parts = []
     for points, box in zip(image.instances, image.boxes):
         around = dlib.rectangle(*(round(v) for v in box))
@@ -64,8 +64,8 @@ def dlib_parts(image, dlib):
 
 
 def train_dlib(images, dlib):
-    """dlib's detector and shape predictor, and a function that returns the points of the objects in
-    an image."""
+    """Train dlib's detector and shape predictor; return a function that returns the points of the
+    objects in an image."""
     pixels, parts = [], []
     for image in images:
         picture = read_image(image.path)
@@ -112,7 +112,7 @@ def train_dlib(images, dlib):
 
 
 def train_ours(folder, images, background):
-    """Our detector, and a function that returns the points of the objects in an image."""
+    """Train our detector; return a function that returns the points of the objects in an image."""
     made, clock = folder / "ours.safetensors", time.process_time()
     if not made.exists():
         train_keypoints(

@@ -1,18 +1,17 @@
-"""LassoNet's protocol: 50 columns, and the error of extremely randomised trees on them, beside
-LassoNet itself.
+"""LassoNet's protocol: selection of 50 columns, and the error of extremely randomised trees on
+them, compared with LassoNet itself.
 
-    python benchmarks/lassonet_protocol.py --data DIR [--tables usps warpAR10P] [--methods annealed
-    LassoNet all] [--splits 5]
-                                           [--path-multiplier 1.1]
+    python benchmarks/lassonet_protocol.py --data DIR [--tables usps warpAR10P]
+        [--methods annealed LassoNet all] [--splits 5] [--path-multiplier 1.1]
 
 I. Lemhadri, F. Ruan, L. Abraham, R. Tibshirani, "LassoNet: A neural network with feature sparsity",
-JMLR 22 (2021). DIR holds ``usps/usps_zip.npz`` with a test part of its own, and
-``tables/NAME.npz``, of which a fifth is held out, ``--splits`` times. LassoNet (the package
+JMLR 22 (2021). DIR holds ``usps/usps_zip.npz``, which has its own test part, and
+``tables/NAME.npz``, a fifth of which is held out, ``--splits`` times. LassoNet (the package
 ``lassonet``, with torch) has M = 10 and one hidden layer of a third of the columns, the narrowest
-that its authors try; it follows its path to the first model of at most 50 columns, and takes the 50
-that remained longest. Its penalty grows by ``--path-multiplier`` a step (the package's default of
-1.02 takes five times as many steps as 1.1). Standardised columns; processor seconds of the
-selection alone, one thread.
+that its authors try; it follows its path to the first model of at most 50 columns, and selects the
+50 columns that remained longest. Its penalty grows by ``--path-multiplier`` per step (the package's
+default of 1.02 takes five times as many steps as 1.1). Columns are standardised; times are
+processor seconds of the selection alone on one thread.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ K = 50
 
 
 class Enough(Exception):
-    """The path has come down to K columns."""
+    """Raised when the path has reached K columns."""
 
 
 def annealed(X, y, _):
@@ -52,7 +51,8 @@ def lassonet(X, y, path_multiplier):
         torch_seed=0,
         device="cpu",
     )
-    # models of the path that have a column; of the last one dropped those of greater weight first
+    # number of models on the path that use a column; columns dropped together are ordered by
+    # weight, largest first
     stayed = np.zeros(X.shape[1])
 
     def stop(_, history):
@@ -72,7 +72,7 @@ METHODS = {"annealed": annealed, "LassoNet": lassonet, "all": lambda X, y, _: np
 
 
 def splits(data, name, count):
-    """Standardised training and test parts."""
+    """Yield standardised training and test parts."""
     if name == "usps":
         table = np.load(data / "usps" / "usps_zip.npz")
         parts = [(table["X_train"], table["digit_train"], table["X_test"], table["digit_test"])]

@@ -1,4 +1,4 @@
-"""Bytes of a read of some columns, by the layout of the file."""
+"""Number of bytes read for some columns, by the layout of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annealed.learners.sources.sparse_files import SparseSource
 
 
 def bytes_of_read(source: Any, columns: np.ndarray) -> int:
-    """Bytes of one read of these columns, all rows; of Parquet as they are stored, compressed."""
+    """Return the bytes read for all rows of these columns; for Parquet, as stored, compressed."""
     if isinstance(source, ParquetSource):
         total = 0
         for part in dict.fromkeys(part for part, _ in source._groups):

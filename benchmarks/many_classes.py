@@ -1,15 +1,16 @@
-"""Exactly k columns for many classes: own error, seconds, and other selectors in the same run.
+"""Exactly k columns for many classes: own error and seconds, compared with other selectors in one
+run.
 
 python benchmarks/many_classes.py choose|measure [-k 20 50] [--folds 3] [--data DATA] [--only NAME]
 
-The sets are simulated here, nothing is downloaded. Those of ``choose`` may be used to develop a
-rule; those of ``measure`` come from other generators, or from the same generator with other
+The data sets are simulated here; nothing is downloaded. Those of ``choose`` may be used to develop
+a rule; those of ``measure`` come from other generators, or from the same generator with other
 classes, noise and seeds, and are run once, at the end. DATA adds ``usps`` to ``measure``.
 
 Each selector names k columns on the training rows of a fold. "own" is the error of the fitted
 estimator itself; the columns of every other selector are fitted by multinomial logistic regression
-whose ridge is chosen by folds. Error: 1 - balanced accuracy, in percent, mean over the folds.
-With --out FILE an interrupted run is resumed.
+with a ridge penalty chosen by cross-validation. Error: 1 - balanced accuracy, in percent, mean over
+the folds. With --out FILE an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Table = tuple[np.ndarray, np.ndarray]
 
 
 def moved(picture: np.ndarray, rng: np.random.Generator, spread: float = 1.0) -> np.ndarray:
-    """One picture turned, sheared, scaled and shifted at random."""
+    """Rotate, shear, scale and shift one image at random."""
     angle = rng.normal(0, 0.15 * spread)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     matrix = turn @ np.array([[1, rng.normal(0, 0.1 * spread)], [0, 1]])
@@ -47,7 +48,7 @@ def moved(picture: np.ndarray, rng: np.random.Generator, spread: float = 1.0) ->
 
 
 def shapes(n_classes: int = 30, n: int = 1500, side: int = 16, seed: int = 0) -> Table:
-    """Star-shaped outlines of random Fourier radii, seen under changes of view and light."""
+    """Star-shaped outlines with random Fourier radii, under changes of view and light."""
     rng = np.random.default_rng(seed)
     grid = np.mgrid[:side, :side] - (side - 1) / 2
     radius, angle = np.hypot(*grid), np.arctan2(*grid)
@@ -130,7 +131,8 @@ def letters(n: int = 2600, side: int = 16, seed: int = 0) -> Table:
 def topics(
     n_classes: int = 20, n: int = 2000, n_words: int = 1500, length: int = 60, seed: int = 0
 ) -> Table:
-    """Counts of words, logarithms of 1 + count: a topic raises some words over a common law."""
+    """Counts of words, logarithms of 1 + count: a topic raises the frequency of some words above a
+    common law."""
     rng = np.random.default_rng(seed)
     common = 1 / np.arange(1, n_words + 1) ** 0.9
     law = np.repeat(common[None, :], n_classes, axis=0)
@@ -194,7 +196,7 @@ def of_fsa(k: int, X: np.ndarray, y: np.ndarray) -> FSAClassifier:
 
 
 def of_indicators(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Least squares on one-hot classes, all outputs of one selection."""
+    """Return least squares on one-hot classes, with one selection for all outputs."""
     indicators = LabelBinarizer().fit_transform(y).astype(float)
     return FSARegressor(k).fit(X, indicators).get_support(indices=True)
 
@@ -212,8 +214,8 @@ def of_rfe(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def of_l1(k: int, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The k columns with the largest coefficients at the first penalty, from strong to weak, that
-    has k."""
+    """Return the k columns with the largest coefficients at the first penalty, from strong to weak,
+    with k columns."""
     model = LogisticRegression(
         C=1e-3, l1_ratio=1, solver="saga", warm_start=True, max_iter=60, tol=1e-3
     )
@@ -238,7 +240,7 @@ def error(y: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def rows_of(name: str, table: Table, jobs: list[tuple[int, str]], n_folds: int) -> Iterator[dict]:
-    """One row for each size and selector: errors of the folds, seconds of a selection."""
+    """Yield one row for each size and selector: errors of the folds, seconds of a selection."""
     X, y = table
     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y))
     for k, selector in jobs:
@@ -279,9 +281,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("-k", type=int, nargs="+", default=[20, 50])
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--only", help="only sets with this prefix")
+    parser.add_argument("--only", help="run only data sets with this prefix")
     parser.add_argument("--selectors", nargs="+", choices=list(SELECTORS), default=list(SELECTORS))
-    parser.add_argument("--out", type=Path, help="JSON lines, a row each, added as they come")
+    parser.add_argument("--out", type=Path, help="file of JSON lines to which each row is appended")
     arguments = parser.parse_args(argv)
     tables = dict(SETS[arguments.part])
     if arguments.part == "measure" and arguments.data is not None:

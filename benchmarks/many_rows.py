@@ -3,9 +3,9 @@
 
     python benchmarks/many_rows.py
 
-Normal columns, independent or equally correlated (0.5), of which 30 with random signs act on the
-log-odds. Processor seconds of one thread in one run, error on 10,000 further rows, and the number
-of the 30 columns that are selected.
+Normal columns, independent or equally correlated (0.5); 30 of them, with random signs, act on the
+log-odds. Prints processor seconds of one thread in one run, the error on 10,000 further rows, and
+the number of the 30 columns that are selected.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ N, N_NEW, P, K, STRENGTH = 100_000, 10_000, 1_000, 30, 0.2
 
 
 def draw(common, seed):
-    """Rows to fit and to test on, labels, and the true columns; ``common`` is the standard
+    """Return training and test rows, labels, and the true columns; ``common`` is the standard
     deviation of the common factor."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((N + N_NEW, P), dtype=np.float32)

@@ -1,10 +1,10 @@
-"""Error of a motion ranking on synthetic driving scenes of kinds that no training uses, compared
-with the best candidate; or, with ``--folds``, of the shipped recipe on Hopkins155.
+"""Error of a motion ranking on synthetic driving scenes of kinds that are not used in training,
+compared with the best candidate; or, with ``--folds``, error of the shipped recipe on Hopkins155.
 
     python benchmarks/motion_driving.py [--scenes 40] [--model motion]      some minutes
     python benchmarks/motion_driving.py --folds 2 --data DATA/hopkins155    half an hour
 
-The number of motions is given. Lens, depth and errors of the kinds:
+The number of motions is given. Lens, depth and errors of the kinds are defined in
 annealed.pipelines.motion.driving.
 """
 
@@ -24,7 +24,7 @@ from common import new_parser, print_head, print_line
 
 
 def sets_of(ranker, sequences):
-    """Candidates with features and errors, and the processor time of each sequence."""
+    """Return candidates with features and errors, and the processor time of each sequence."""
     sets, seconds = [], []
     for number, sequence in enumerate(sequences):
         start = time.process_time()
@@ -35,11 +35,11 @@ def sets_of(ranker, sequences):
 
 
 def cross_validated(data, n_partitions):
-    """Rankers trained on nine tenths of the videos and all synthetic scenes, tested on the
-    others."""
+    """Train rankers on nine tenths of the videos and all synthetic scenes, and test them on the
+    other videos."""
     ranker = shipped_settings()
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS]
-    made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(75)]
+    made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(24)]
     extra, _ = sets_of(ranker, made)
     sets, seconds = sets_of(ranker, read_sequences(data))
     videos = np.array([one.video for one in sets])

@@ -1,12 +1,12 @@
-"""Motion segmentation of Hopkins155 with entries removed in runs, as tracks are lost: error against
-the share removed.
+"""Motion segmentation of Hopkins155 with entries removed in runs, as when tracks are lost: error by
+the share of removed entries.
 
 python benchmarks/motion_gaps.py DATA [PARTITIONS]          DATA holds hopkins155; about seven
 minutes of processor time
 
 The number of motions is given. Rankings learn from the complete sequences of nine folds of videos
-and segment the damaged sequences of the tenth. Settings are those of the table in
-experiments/pages/motion_results.md, fixed before.
+and segment the incomplete sequences of the tenth. Settings are those of the table in
+experiments/pages/motion_results.md and were fixed before.
 """
 
 from pathlib import Path
@@ -26,7 +26,7 @@ ROWS = {
 
 
 def without_runs(sequence, share, seed):
-    """The sequence with a share of its entries removed in runs, as tracks are lost.
+    """Return the sequence with a share of its entries removed in runs, as when tracks are lost.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def without_runs(sequence, share, seed):
 
 
 def errors(complete, damaged, family, part, settings, partition):
-    """Error in percent of each damaged sequence when its video was held out."""
+    """Return the error in percent of each incomplete sequence when its video was held out."""
     fold = folds(complete.videos, partition)
     train, test = complete.sets[family], damaged.sets[family]
     values = np.empty(len(fold))
@@ -78,7 +78,7 @@ def errors(complete, damaged, family, part, settings, partition):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("data", type=Path, help="folder that holds hopkins155")
+    parser.add_argument("data", type=Path, help="folder with hopkins155")
     parser.add_argument("partitions", type=int, nargs="?", default=3)
     data, partitions = vars(parser.parse_args(argv)).values()
     sequences = read_sequences(data / "hopkins155")

@@ -4,7 +4,7 @@ and move over a moving background.
     python benchmarks/motion_masks.py [SCENES]
 
 Prints the intersection over union of the moving objects, averaged over the frames of each scene,
-with a given number of motions; and that of the convex hulls of the labelled tracks, a simple
+with a given number of motions, and that of the convex hulls of the labelled tracks as a simple
 baseline.
 """
 
@@ -25,7 +25,7 @@ N_FRAMES = 30
 
 
 def texture(rng, height, width):
-    """A random coloured picture of coarse and fine grain."""
+    """Return a random coloured image of coarse and fine grain."""
     grains = []
     for cell in (6, 18):
         coarse = rng.uniform(0, 255, (height // cell + 2, width // cell + 2, 3)).astype(np.float32)
@@ -34,7 +34,7 @@ def texture(rng, height, width):
 
 
 def scene(seed):
-    """Frames, and masks of the moving objects."""
+    """Yield frames, and masks of the moving objects."""
     rng = np.random.default_rng(seed)
     background, drift = texture(rng, 420, 520), rng.uniform(-1, 1, 2)
     things = []

@@ -1,11 +1,11 @@
-"""Sensitivity of the row of Barbu et al. (2014) in their Table 5: one change of its settings at a
+"""Sensitivity of the row of Barbu et al. (2014) in their Table 5 to its settings, changed one at a
 time.
 
 python benchmarks/motion_paper.py DATA [PARTITIONS]          DATA holds hopkins155; some minutes of
 processor time
 
-The changes are interpretations of the text, and the filter of small motions, which was chosen on
-the benchmark. None is a default.
+The changes are other interpretations of the text, and the filter of small motions, which was chosen
+on the benchmark. None of them is a default.
 """
 
 from dataclasses import replace
@@ -21,8 +21,8 @@ from annealed.vision.tracks.features import PAPER_FEATURES
 from annealed.vision.tracks.io import read_sequences
 from common import new_parser
 
-# Algorithm 2 projects on singular vectors that are not scaled; more thresholds and neighbours make
-# up for the scaled ones.
+# Algorithm 2 projects to unscaled singular vectors; more thresholds and neighbours replace the
+# scaled projections.
 UNSCALED = replace(PAPER_FEATURES, scaled=(False,), n_thresholds=64, neighbours=tuple(range(2, 22)))
 
 
@@ -49,7 +49,7 @@ def report(name, benchmark, settings, partitions):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("data", type=Path, help="folder that holds hopkins155")
+    parser.add_argument("data", type=Path, help="folder with hopkins155")
     parser.add_argument("partitions", type=int, nargs="?", default=10)
     data, partitions = vars(parser.parse_args(argv)).values()
     sequences = read_sequences(data / "hopkins155")

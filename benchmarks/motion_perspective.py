@@ -1,11 +1,11 @@
-"""Error of the shipped motion ranking on 60 synthetic perspective sequences that it did not learn
-from, beside the best candidate.
+"""Error of the shipped motion ranking on 60 synthetic perspective sequences that were not used in
+training, compared with the best candidate.
 
     python benchmarks/motion_perspective.py [SEQUENCES]          some minutes of processor time for
     all 60
 
-The numbers of experiments/pages/motion_results.md, "Strong perspective", and of the card of
-the model; the number of motions is given.
+Prints the numbers of experiments/pages/motion_results.md, "Strong perspective", and of the model
+card; the number of motions is given.
 """
 
 import time
@@ -25,7 +25,7 @@ def main(argv=None):
     started = time.process_time()
     errors = []
     for seed in TEST_SEEDS[:n_sequences]:
-        one = perspective_sequence(seed).shuffled(seed)  # they are sorted by body
+        one = perspective_sequence(seed).shuffled(seed)  # points are sorted by body
         candidates = ranker.candidate_set(Tracks.completed(one.tracks), one.n_motions, one)
         scores = ranker.function.scores(candidates.features)
         errors.append((candidates.known_errors[np.argmax(scores)], candidates.known_errors.min()))

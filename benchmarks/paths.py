@@ -1,11 +1,11 @@
-"""The number of columns chosen by five-fold cross-validation over ten sizes: annealing compared
+"""Choice of the number of columns by five-fold cross-validation over ten sizes: annealing compared
 with abess and the L1 path, in one run.
 
     OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python benchmarks/paths.py [--runs 3]
 
 Data of Barbu et al. (2017), eq. (17), with random supports and signs. abess chooses among the same
-sizes, L1 among ten penalties. Seconds are processor time, the median over the runs; compiled code
-is warm.
+sizes, L1 among ten penalties. Times are medians of processor seconds over the runs, without
+compilation.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
-        "--large-runs", type=int, default=1, help="draws of 10,000 rows: abess takes minutes"
+        "--large-runs",
+        type=int,
+        default=1,
+        help="number of draws with 10,000 rows, for which abess takes minutes",
     )
     args = parser.parse_args(argv)
     print_head("task, N, M, k", "method", "columns found of k", "others", "seconds")

@@ -2,9 +2,9 @@
 
     python benchmarks/photographs_memory.py [--photographs 25000] [--density 0.25]
 
-The columns are those of 5,000 visual words without head boxes (26,000); as many entries are not
-zero as in real photographs. The vocabulary needs little (300 descriptors of each photograph, 0.13
-MB) and is not included. Prints the peak resident memory.
+The columns are those of 5,000 visual words without head boxes (26,000); the share of nonzero
+entries is that of real photographs. The vocabulary needs little memory (300 descriptors, 0.13 MB,
+per photograph) and is not included. Prints the peak resident memory.
 """
 
 import resource
@@ -17,7 +17,7 @@ from common import new_parser
 
 
 class SyntheticFeatures(PetFeatures):
-    """Columns drawn at random, row by row; the first fifty differ between the classes."""
+    """Draw columns at random, row by row; the first fifty differ between the classes."""
 
     def fit(self, X, y=None):
         self.words_ = VisualWords(self.n_words).set_vocabulary(
@@ -37,7 +37,7 @@ class SyntheticFeatures(PetFeatures):
 
 
 def peak() -> float:
-    """Peak resident memory in GiB."""
+    """Return the peak resident memory in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 

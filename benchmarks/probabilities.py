@@ -1,14 +1,14 @@
-"""Log loss of the probabilities of classes on new rows: of `FSAClassifier`, calibrated by held-out
-scores as in `FSAClassifierCV` and `annealed select`, and of logistic regression on the same
-columns.
+"""Log loss of class probabilities on new rows: those of `FSAClassifier`, those calibrated on
+held-out scores as in `FSAClassifierCV` and `annealed select`, and those of logistic regression on
+the same columns.
 
     python benchmarks/probabilities.py --data DIR [--wrong 0.1] [--rows balanced] [--several]
 
-DIR is the folder of public data sets (docs/datasets.md); tables of scikit-learn are added. Two
-classes, or with ``--several`` more than two. 60% of the rows are for training, k = 5, 10 and 20;
-losses are divided by a constant's. ``--wrong``: share of training labels in another class.
-``--rows``: "weighted" by 1 to 10 at random, with "balanced" classes, or "grouped": three noisy
-copies of each training row, which stay together in the folds.
+DIR is the folder of public data sets (docs/datasets.md); tables of scikit-learn are added. Tables
+have two classes or, with ``--several``, more than two. 60% of the rows are used for training, with
+k = 5, 10 and 20; losses are divided by that of a constant. ``--wrong``: share of training labels
+changed to another class. ``--rows``: "weighted" by 1 to 10 at random, with "balanced" classes, or
+"grouped": three noisy copies of each training row, which stay together in the folds.
 """
 
 import warnings
@@ -35,13 +35,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import compute_sample_weight
 
 SIZES = (5, 10, 20)
-MIN_ROWS = 8  # of a class
+MIN_ROWS = 8  # minimum number of rows of a class
 
 Tables = Iterator[tuple[str, np.ndarray, np.ndarray]]
 
 
 def tables_of_several(folder: Path) -> Tables:
-    """Name, columns and codes of the classes of each table."""
+    """Yield the name, columns and class codes of each table."""
     for name in ("khan", "sorlie", "christensen", "lymphoma", "TOX-171", "warpAR10P"):
         with np.load(folder / "tables" / f"{name}.npz") as arrays:
             X, y = arrays["X"].astype(float), arrays["y"]
@@ -53,7 +53,7 @@ def tables_of_several(folder: Path) -> Tables:
 
 
 def tables(folder: Path) -> Tables:
-    """Name, columns and labels (0 and 1) of each table."""
+    """Yield the name, columns and labels (0 and 1) of each table."""
     for name in ("alon", "chowdary", "gravier", "shipp"):
         with np.load(folder / "tables" / f"{name}.npz") as arrays:
             yield name, arrays["X"].astype(float), arrays["y"]
@@ -70,7 +70,8 @@ def tables(folder: Path) -> Tables:
 def trial(
     X: np.ndarray, y: np.ndarray, k: int, seed: int, wrong: float, rows: str
 ) -> list[tuple[float, float]]:
-    """Log loss over a constant's, and balanced error, of the three models."""
+    """Return the log loss divided by that of a constant, and the balanced error, of the three
+    models."""
     rng = np.random.default_rng(seed)
     X, X_new, y, y_new = train_test_split(X, y, train_size=0.6, random_state=seed, stratify=y)
     y = np.where(rng.random(len(y)) < wrong, (y + 1) % (y.max() + 1), y)
@@ -99,7 +100,7 @@ def trial(
     logistic = LogisticRegression(max_iter=500, class_weight=balanced)
     logistic.fit(scaler.transform(X[:, columns]), y, weight)
     share, new_weight = np.bincount(y) / len(y), np.ones(len(y_new))
-    if balanced:  # the probabilities are those of classes of equal size
+    if balanced:  # probabilities assume classes of equal size
         share, new_weight = np.full(len(share), 1 / len(share)), 1.0 / np.bincount(y_new)[y_new]
     constant = np.average(-np.log(share[y_new]), weights=new_weight)
     probabilities = (
@@ -117,7 +118,7 @@ def trial(
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Print a line for each table, and the means."""
+    """Print a row for each table, and the means."""
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=3)

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 
 def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int = 10) -> float:
-    """NDCG@k, gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the queries with a
-    relevant item.
+    """Compute NDCG@k with gain 2^grade - 1 and discount 1 / log2(1 + rank), averaged over the
+    queries with a relevant item.
 
     All arrays have shape (n_items,); equal scores keep the order of the rows.
 
@@ -42,12 +42,12 @@ def mean_ndcg(grade: np.ndarray, score: np.ndarray, qid: np.ndarray, *, k: int =
 
 
 def _best(models, valid):
-    """The model with the highest NDCG@10 on the validation part, the first of equals."""
+    """Return the model with the highest NDCG@10 on the validation part; ties go to the first."""
     return max(models, key=lambda model: mean_ndcg(valid.grade, model.predict(valid.X), valid.qid))
 
 
 def _fsa_rankers(train, valid):
-    """FSARanker with several responses, penalties and sizes."""
+    """Yield FSARanker with several responses, penalties and sizes."""
     responses = ("linear", "piecewise", PiecewiseLinear(4, "quantile"))
     for response, shrinkage in product(responses, (1e-4, 1e-3, 1e-2)):
         path = FSAPath(
@@ -59,13 +59,13 @@ def _fsa_rankers(train, valid):
 
 
 def _ridge_rankers(train, valid):
-    """Ridge regression of the grades with several penalties."""
+    """Yield ridge regression of the grades with several penalties."""
     for alpha in (0.1, 1, 10, 100, 1000):
         yield make_pipeline(StandardScaler(), Ridge(alpha)).fit(train.X, train.grade)
 
 
 def _lightgbm_rankers(train, valid):
-    """LightGBM's ranker with several numbers of leaves."""
+    """Yield LightGBM's ranker with several numbers of leaves."""
     from lightgbm import LGBMRanker, early_stopping, log_evaluation
 
     parts = []
@@ -96,7 +96,7 @@ RANKERS = {"annealed": _fsa_rankers, "ridge": _ridge_rankers, "lightgbm": _light
 
 
 def mq2008(name, data_dir):
-    """Five official folds of MQ2008."""
+    """Evaluate on the five official folds of MQ2008."""
     folds, sizes = [], []
     for train, valid, test in read_mq2008(data_dir):
         model = _best(RANKERS[name](train, valid), valid)
@@ -107,7 +107,7 @@ def mq2008(name, data_dir):
 
 
 def lambdarank(name, data_dir):
-    """LightGBM's ranking example."""
+    """Evaluate on LightGBM's ranking example."""
     train, test = read_lambdarank(data_dir)
     fitted = train.qid <= np.quantile(np.unique(train.qid), 0.8)
     parts = [Queries(*(part[rows] for part in train)) for rows in (fitted, ~fitted)]
@@ -121,7 +121,7 @@ def lambdarank(name, data_dir):
 
 def main(argv=None):
     parser = new_parser(__doc__)
-    parser.add_argument("--data", help="folder of the real data")
+    parser.add_argument("--data", help="folder with the real data")
     parser.add_argument("--method", action="append", choices=[*RANKERS])
     arguments = parser.parse_args(argv)
     for measure, name in product((mq2008, lambdarank), arguments.method or RANKERS):

@@ -1,4 +1,4 @@
-"""Log loss of rare classes on new rows: the default loss compared with the logistic loss on the
+"""Log loss on new rows with rare classes: the default loss compared with the logistic loss on the
 same columns; see docs/losses.md."""
 
 import warnings
@@ -21,8 +21,8 @@ def draw(rng, n, share):
 
 
 def trial(n, share, seed):
-    """Test log losses of both, the constant's, the mean probability over the share, and whether
-    training is worse than a constant."""
+    """Return the test log losses of both losses and of a constant, the ratio of the mean
+    probability to the share, and whether the training loss is worse than that of a constant."""
     rng = np.random.default_rng(seed)
     (X, y), (X_test, y_test) = draw(rng, n, share), draw(rng, 5 * n, share)
     model = FSAClassifier(3).fit(X, y)

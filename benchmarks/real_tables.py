@@ -1,16 +1,18 @@
-"""Real tables with many columns and few rows: error at equal numbers of columns and at each
-method's own, compared with other selectors.
+"""Real tables with many columns and few rows: error at equal numbers of columns and at the number
+chosen by each method, compared with other selectors.
 
-    python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4] [--sizes 20 10
-    50] [--methods ...] [--summary] python benchmarks/real_tables.py --data DIR --null 100
+    python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4]
+        [--sizes 20 10 50] [--methods ...] [--summary]
+    python benchmarks/real_tables.py --data DIR --null 100
 
-DIR holds ``NAME.npz`` with ``X`` and ``y``. Stratified 5 folds, repeated; everything,
-standardisation included, uses only the training part; classes with fewer than five rows are
-dropped. Balanced error in percent; in regression the root mean square error in percent of that of
-the mean. One line per fit in the file of results: an interrupted run is resumed. Selectors without
-a model of their own get a ridge-penalised logistic or linear regression on their columns, its
-strength by cross-validation. ``--null`` permutes the labels, this many times over the tables in
-turn, and counts the columns that "auto" selects.
+DIR holds ``NAME.npz`` with ``X`` and ``y``. Five stratified folds are repeated; every step,
+including standardisation, uses only the training part; classes with fewer than five rows are
+dropped. Prints the balanced error in percent or, for regression, the root mean square error in
+percent of that of the mean. The file of results has one line per fit, so that an interrupted
+benchmark is resumed. Selectors without a model are combined with ridge-penalised logistic or linear
+regression on their columns, with the penalty chosen by cross-validation. ``--null`` permutes the
+labels the given number of times, over the tables in turn, and counts the columns that "auto"
+selects.
 """
 
 import json
@@ -58,7 +60,7 @@ TWO_CLASSES = ["alon", "chowdary", "gravier", "shipp"]
 
 
 def ridge(A, y, several):
-    """Logistic or linear regression with a ridge by cross-validation."""
+    """Return logistic or linear regression with a ridge penalty chosen by cross-validation."""
     if several:
         return LogisticRegressionCV(
             Cs=[0.01, 0.1, 1.0, 10.0], cv=3, scoring="neg_log_loss", max_iter=300
@@ -67,13 +69,13 @@ def ridge(A, y, several):
 
 
 class OnColumns:
-    """A model of some columns."""
+    """A model on some of the columns."""
 
     def __init__(self, columns, model):
         self.columns, self.model = np.asarray(columns), model
 
     def predict(self, X):
-        """Labels or numbers."""
+        """Predict labels or numbers."""
         return self.model.predict(X[:, self.columns])
 
 
@@ -95,7 +97,8 @@ def anova(A, y, k, several):
 
 
 def largest_model(model, most, A, targets, k):
-    """Columns of the largest model of at most k along falling penalties, starting from ``most``."""
+    """Return the columns of the largest model of at most k along decreasing penalties, from
+    ``most``."""
     columns = np.arange(0)
     for a in most * np.geomspace(0.95, 0.03, 40):
         new = np.flatnonzero(model.set_params(alpha=a).fit(A, targets).coef_.any(axis=0))
@@ -106,8 +109,8 @@ def largest_model(model, most, A, targets, k):
 
 
 def l1(A, y, k, several):
-    """The path; at k the largest model of at most k columns, refitted; of several classes on 0/1
-    targets, whole columns at a time."""
+    """Fit the L1 path; at k, refit the largest model of at most k columns; several classes are
+    fitted as 0/1 targets, with whole columns selected together."""
     if not several:
         if k is None:
             model = LassoCV(cv=5, alphas=50, random_state=0).fit(A, y)
@@ -142,8 +145,8 @@ def l1(A, y, k, several):
 
 
 def elastic_net(A, y, k, several):
-    """Half L1, half L2, by cross-validation; at k the largest model of at most k columns, refitted;
-    of classes on 0/1 targets."""
+    """Fit half L1, half L2 penalties by cross-validation; at k, refit the largest model of at most
+    k columns; classes are fitted as 0/1 targets."""
     if k is None:
         model = ElasticNetCV(l1_ratio=0.5, cv=5, alphas=50).fit(A, y)
         return model, int((model.coef_ != 0).sum())
@@ -161,8 +164,8 @@ def elastic_net(A, y, k, several):
 
 
 def rfe(A, y, k, several):
-    """Recursive elimination of a fifth at a time, by a linear SVM or ridge regression on the
-    columns that are left."""
+    """Eliminate a fifth of the columns at a time by a linear SVM or ridge regression on the
+    remaining columns."""
     base = LinearSVC(C=0.01, random_state=0) if several else Ridge(len(y) / 10)
     columns = np.flatnonzero(RFE(base, n_features_to_select=k, step=0.2).fit(A, y).support_)
     return OnColumns(columns, ridge(A[:, columns], y, several)), k
@@ -187,8 +190,8 @@ def abess(A, y, k, several):
 
 
 def mcp(A, y, k, several):
-    """The minimax concave penalty (skglm), numbers or two classes as 0 and 1: the largest model of
-    at most k columns, refitted."""
+    """Fit the minimax concave penalty (skglm) to numbers, or to two classes as 0 and 1; refit the
+    largest model of at most k columns."""
     from skglm import MCPRegression
 
     A, target = np.asfortranarray(A, dtype=float), y - y.mean()
@@ -204,7 +207,7 @@ def mcp(A, y, k, several):
 
 
 def swapped(A, y, k, several):
-    """FSA with exchanges for any number of rows."""
+    """Fit FSA with exchanges for any number of rows."""
     model = (FSAClassifier if several else FSARegressor)(
         k, refinement=Refinement(exchange=True)
     ).fit(A, y)
@@ -212,7 +215,7 @@ def swapped(A, y, k, several):
 
 
 def fastcan(A, y, k, several):
-    """Greedy selection by canonical correlation with the targets, or with one-hot classes."""
+    """Select greedily by canonical correlation with the targets, or with one-hot classes."""
     from fastcan import FastCan
 
     targets = (
@@ -225,7 +228,7 @@ def fastcan(A, y, k, several):
 
 
 def mrmr(A, y, k, several):
-    """Greedy selection by the F statistic divided by the mean absolute correlation with the columns
+    """Select greedily by the F statistic divided by the mean absolute correlation with the columns
     chosen so far."""
     with np.errstate(all="ignore"):
         score = np.nan_to_num((f_classif if several else f_regression)(A, y)[0])
@@ -240,7 +243,7 @@ def mrmr(A, y, k, several):
 
 
 def boosting_gain(A, y, k, several):
-    """The columns with the largest gain in LightGBM's trees."""
+    """Select the columns with the largest gain in LightGBM's trees."""
     model, _ = boosting_all(A, y, k, several)
     columns = np.sort(np.argsort(-model.booster_.feature_importance("gain"), kind="stable")[:k])
     return OnColumns(columns, ridge(A[:, columns], y, several)), k
@@ -298,7 +301,8 @@ def read(data, name):
 
 
 def folds(name, X, y, repeat):
-    """Standardised training and test parts; missing values are the training mean."""
+    """Yield standardised training and test parts; missing values are replaced by the training
+    mean."""
     splitter = (StratifiedKFold if name in CLASSES else KFold)(5, shuffle=True, random_state=repeat)
     for train, test in splitter.split(X, y):
         mean = np.nanmean(X[train], axis=0)
@@ -314,7 +318,8 @@ def error(name, truth, predicted, train):
 
 
 def cells(sizes, methods):
-    """(method, k) in the order in which they are run; k is "own" or "all" where it is not given."""
+    """Return (method, k) in the order in which they are run; k is "own" or "all" where it is not
+    given."""
     result = [(m, k) for k in sizes for m in AT_SIZES]
     result += [(m, "own") for m in OWN_SIZE] + [(m, "all") for m in ALL_COLUMNS]
     return [(m, k) for m, k in result if methods is None or m in methods]
@@ -333,7 +338,7 @@ def run(args):
                 if (name, method, k, repeat) in seen or name not in served:
                     continue
                 if method == "l1" and k == "own" and name in CLASSES and name not in TWO_CLASSES:
-                    continue  # saga takes minutes a table
+                    continue  # saga takes minutes per table
                 X, y = read(args.data, name)
                 fit = (AT_SIZES | ALL_COLUMNS)[method] if k != "own" else OWN_SIZE[method]
                 errors, columns, seconds = [], [], []
@@ -422,7 +427,7 @@ def summary(args):
 
 
 def null(args):
-    """Number of columns that "auto" selects with permuted labels."""
+    """Count the columns that "auto" selects with permuted labels."""
     names, results = args.tables or CLASSES + NUMBERS, {}
     for draw in range(args.null):
         name = names[draw % len(names)]

@@ -1,15 +1,16 @@
-"""A matrix that does not fit into memory: bytes read, time and memory of a fit on a file, beside
-the cost model.
+"""Fits on a matrix that does not fit into memory: bytes read, time and memory, compared with the
+cost model.
 
     python benchmarks/scale.py write FOLDER --layout columns --rows 100000 --columns 50000
     python benchmarks/scale.py fit   FOLDER --layout columns --memory-limit 2GB [--subsample 0.1]
     python benchmarks/scale.py sizes FOLDER --layout columns --memory-limit 2GB
 
-PAMI (18): equicorrelated columns, labels from columns 10, 20, ..., 10 k. ``fit`` prints one line of
-JSON: bytes read by system calls and from the disk (/proc/self/io; the file's pages are dropped
-before each pass), the model (moments + schedule + polishing), the largest anonymous memory
-(RssAnon) and the disk's and the memory's bandwidth, measured on the same machine in the same run.
-``sizes`` compares the choice of k among ten sizes by five folds with one fit of the size chosen.
+Data: equicorrelated columns, eq. (18) of Barbu et al. (2017), with labels from columns 10, 20, ...,
+10 k. ``fit`` prints one line of JSON: bytes read by system calls and from the disk (/proc/self/io;
+the file's pages are dropped before each pass), the model (moments + schedule + polishing), the peak
+of the anonymous memory (RssAnon), and the bandwidths of disk and memory, measured on the same
+machine in the same run. ``sizes`` compares the choice of k among ten sizes by five folds with one
+fit of the chosen size.
 """
 
 import json
@@ -35,7 +36,7 @@ NAMES = {
 
 
 def write(path: Path, layout: str, n: int, m: int, k: int, chunks) -> None:
-    """Column-major by columns; row-major and chunked by rows."""
+    """Write column-major files by columns, and row-major and chunked files by rows."""
     rng = np.random.default_rng(0)
     signal = np.zeros(n)
     relevant = 10 * np.arange(1, k + 1) - 1
@@ -121,12 +122,12 @@ WRITERS = {
 
 
 def files(path: Path) -> list[Path]:
-    """Size of a file, or of all files of a folder."""
+    """Return the size of a file, or of all files in a folder."""
     return [file for file in sorted(path.rglob("*")) if file.is_file()] if path.is_dir() else [path]
 
 
 def forget(file) -> None:
-    """Write out what is pending and drop the file's pages from memory."""
+    """Flush pending writes and drop the file's pages from memory."""
     file.flush()
     os.fsync(file.fileno())
     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -140,7 +141,7 @@ def status(name: str, field: str) -> int:
 
 
 class Memory(threading.Thread):
-    """The largest anonymous memory so far, read ten times a second."""
+    """Maximum of the anonymous memory so far, read ten times per second."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -159,8 +160,8 @@ def forget_pages(path: Path) -> None:
 
 
 def bandwidths(path: Path) -> dict:
-    """Of the disk (the file's first 4 GB, cold, eight MiB at a time) and of the memory (sums of 400
-    MB of float32, the fastest)."""
+    """Measure the bandwidth of the disk (the file's first 4 GB, uncached, eight MiB at a time) and
+    of the memory (sums of 400 MB of float32, the fastest)."""
     forget_pages(path)
     piece, read = bytearray(8 << 20), 0
     start = time.perf_counter()
@@ -249,7 +250,7 @@ def fit(path: Path, k: int, limit: str, subsample: float, cold: bool, seed: int)
 
 
 def compile_first(path: Path, order: str) -> None:
-    """Compile before the clock starts, on a small matrix in the same layout."""
+    """Compile before timing, on a small matrix in the same layout."""
     small = np.random.default_rng(0).standard_normal((600, 400), dtype=np.float32)
     warm = path.with_name("warm.npy")
     np.save(warm, np.asfortranarray(small) if order == "F" else small)
@@ -267,7 +268,7 @@ def forget_between_passes(path: Path) -> None:
 
 
 def sizes(path: Path, k: int, limit: str, cold: bool, seed: int) -> dict:
-    """The choice of k among ten sizes by five folds, compared with one fit of the chosen size."""
+    """Compare the choice of k among ten sizes by five folds with one fit of the chosen size."""
     y, source = np.load(path.with_suffix(".y.npy")), on_disk(path, memory_limit=limit)
     compile_first(path, source.order)
     if cold:
@@ -320,9 +321,7 @@ def main(argv=None):
     parser.add_argument("--memory-limit", default="2GB")
     parser.add_argument("--subsample", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--warm", action="store_true", help="let the system keep the file's pages in memory"
-    )
+    parser.add_argument("--warm", action="store_true", help="leave the file's pages in memory")
     a = parser.parse_args(argv)
     path = a.folder / NAMES[a.layout]
     if a.what == "write":

@@ -1,10 +1,10 @@
 """The same fit in memory and on two Dask workers of the same machine: seconds, processor seconds of
-all processes, tasks.
+all processes, and number of tasks.
 
     python benchmarks/scale_dask.py --rows 25000 50000 100000 --columns 10000
 
-Both find the data in memory: in pages of one file that all processes map, so that the machine holds
-them once. Fits take turns, and the ratio is the median of those of neighbours. Prints one line of
+For both, the data are in memory: in pages of one file that all processes map, so that they are
+stored once. Fits alternate, and the ratio is the median over consecutive pairs. Prints one line of
 JSON for each number of rows.
 """
 
@@ -24,7 +24,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 
 class Counting(SchedulerPlugin):
-    """Counts the tasks that workers finish."""
+    """Counter of the tasks that workers finish."""
 
     name = "counting"
     count = 0
@@ -34,7 +34,8 @@ class Counting(SchedulerPlugin):
 
 
 def write(path: Path, n: int, m: int, k: int) -> np.ndarray:
-    """PAMI (18): equicorrelated columns. Returns labels from columns 10, 20, ..., 10 k."""
+    """Write equicorrelated columns, Barbu et al. (2017), eq. (18). Return labels from columns 10,
+    20, ..., 10 k."""
     rng, relevant = np.random.default_rng(0), 10 * np.arange(1, k + 1) - 1
     X = np.lib.format.open_memmap(path, "w+", np.float32, (n, m))
     for first in range(0, n, 1000):
@@ -49,7 +50,7 @@ def mapped(path: str, rows: slice = slice(None)) -> np.ndarray:
 
 
 def compare(a, n: int, folder: Path, client, cluster) -> dict:
-    """Fits in turn: in memory, then on the workers."""
+    """Fit alternately in memory and on the workers."""
     path, height, relevant = folder / f"{n}.npy", -(-n // a.tiles), 10 * np.arange(1, a.k + 1) - 1
     y = write(path, n, a.columns, a.k)
     values, workers = mapped(str(path)), list(client.run(os.getpid))
@@ -114,7 +115,7 @@ def main(argv=None):
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory-limit")
     parser.add_argument(
-        "--folder", default="/dev/shm", help="where the data lie; they stay in memory"
+        "--folder", default="/dev/shm", help="folder for the data, which remain in memory"
     )
     parser.add_argument(
         "--direct",

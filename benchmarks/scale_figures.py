@@ -1,5 +1,5 @@
-"""The figure of docs/scale.md: bytes and time of fits on files by size, and the overhead of Dask by
-the number of rows.
+"""Figure of docs/scale.md: bytes and time of fits on files by size, and the overhead of Dask by
+number of rows.
 
 python benchmarks/scale.py fit ... >> files.jsonl            (each layout, several sizes)
 python benchmarks/scale_dask.py --rows ... > dask.jsonl

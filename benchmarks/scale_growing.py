@@ -1,13 +1,14 @@
-"""Stability of the selected columns if the first out-of-core steps read a growing sample of the
+"""Stability of the selected columns when the first out-of-core steps read a growing sample of the
 rows.
 
     python benchmarks/scale_growing.py --runs 10
 
-20,000 x 2,000 numbers in a column-major file, a memory limit of a tenth of it, twenty true columns,
-three designs. The first read stays whole and the two steps after it read a quarter and a half of
-the rows; or the first two read a quarter each, with means and scales from the first quarter. Prints
-the number of runs with the same columns as a fit that reads all rows, the share of common columns,
-the share of true columns, and reads of the whole file.
+Data: 20,000 x 2,000 numbers in a column-major file with twenty true columns, in three designs; the
+memory limit is a tenth of the file. Either the first step reads all rows and the two steps after it
+read a quarter and a half of them, or the first two steps read a quarter each, with means and scales
+from the first quarter. Prints the number of runs that select the same columns as a fit that reads
+all rows, the share of common columns, the share of true columns, and the number of reads of the
+whole file.
 """
 
 import tempfile
@@ -30,7 +31,7 @@ SHARES = {
 
 
 class Growing(BlockDesign):
-    """Patches of a design: shares of the rows by number of the step."""
+    """Patches of a design: shares of the rows by step."""
 
     shares: tuple = ()
     step = 0
@@ -77,7 +78,7 @@ class Growing(BlockDesign):
 
 
 def made(design, seed):
-    """Columns, target and true columns."""
+    """Return columns, target and true columns."""
     rng = np.random.default_rng(seed)
     if design == "autoregressive 0.9, noise":
         X = rng.standard_normal((N, M)).astype(np.float32)

@@ -1,10 +1,11 @@
-"""Effect of reading a part of the rows in the early steps on the selected features and on the bytes
-read.
+"""Effect of reading only a part of the rows in the early steps on the selected features and the
+bytes read.
 
     python benchmarks/scale_subsample.py --rows 3000 --runs 6
 
-Simulated data of the papers in a column-major file, a memory limit of a tenth of it; share of the
-true columns selected, runs that select all, and bytes read over the file's size.
+The simulated data of the papers are stored in a column-major file, with a memory limit of a tenth
+of its size. Prints the share of the true columns that are selected, the number of runs that select
+all of them, and the bytes read divided by the file's size.
 """
 
 import tempfile
@@ -19,7 +20,7 @@ from layouts import bytes_of_read
 
 
 class Counting(RawSource):
-    """Counts the requested bytes."""
+    """Counter of the requested bytes."""
 
     bytes_read = 0
 

@@ -3,18 +3,15 @@ docs/score_cards.md.
 
     python benchmarks/score_cards.py --data DIR [--sizes 3 5 10] [--repeats 4] [--figure OUT.png]
 
-Tables of two classes: three of scikit-learn (of digits: odd or even; of diabetes: above the
-median), and from DIR
-communities.npz (above the median) and gravier.npz. Five stratified folds, repeated; thresholds are
-deciles of the
-training rows, the same rules for both, points from -5 to 5. Area under the ROC curve and log loss
-of held-out rows: means
-over the folds. The standard error is that of FasterRisk's area over five folds. Calibration error:
-of ten groups of
-held-out rows of equal size the mean distance of probability and share. Seconds are those of the
-processor, median over
-the folds, from the table to the card: both encode the columns themselves. The first fit, which
-compiles, does not count. The figure: the groups of all tables at five rules.
+Tables with two classes: three of scikit-learn (digits: odd or even; diabetes: above the median),
+and communities.npz (above the median) and gravier.npz from DIR. Five stratified folds, repeated;
+thresholds are deciles of the training rows, the same rules for both, points from -5 to 5. Area
+under the ROC curve and log loss are means over the folds on held-out rows. The standard error is
+that of FasterRisk's area over five folds. The calibration error is the mean difference between
+probability and observed share in ten groups of held-out rows of equal size. Times are medians of
+processor seconds over the folds, from the table to the card, since both methods encode the columns
+themselves; the first fit, which compiles, is not counted. The figure shows the groups of all tables
+at five rules.
 """
 
 from pathlib import Path
@@ -31,7 +28,7 @@ POINTS, N_GROUPS, N_FOLDS = 5, 10, 5
 
 
 def tables(data):
-    """Name, X and y (0 / 1) of each table."""
+    """Yield the name, X and y (0 / 1) of each table."""
     yield "breast cancer", *load_breast_cancer(return_X_y=True)
     X, y = load_digits(return_X_y=True)
     yield "digits", X, y % 2
@@ -49,7 +46,7 @@ def ours(X, y, X_test, k):
 
 
 class OldArray(np.ndarray):
-    """With a method that FasterRisk 0.1.10 calls and NumPy 2.3 has removed."""
+    """Boolean array with a method that FasterRisk 0.1.10 calls and NumPy 2.3 has removed."""
 
     tostring = np.ndarray.tobytes
 
@@ -88,8 +85,8 @@ METHODS = {"annealed": ours, "FasterRisk": fasterrisk}
 
 
 def held_out(X, y, k, repeats):
-    """For each method held-out probabilities and their labels, areas, log losses and seconds, a
-    list of folds each."""
+    """Return for each method the held-out probabilities and their labels, the areas, the log losses
+    and the seconds, as lists over the folds."""
     results = {name: ([], [], [], [], []) for name in METHODS}
     for train, test in RepeatedStratifiedKFold(
         n_splits=N_FOLDS, n_repeats=repeats, random_state=0
@@ -109,7 +106,8 @@ def held_out(X, y, k, repeats):
 
 
 def reliability(p, y):
-    """Mean probability and share of ones of groups of equal size, and the mean distance of both."""
+    """Return the mean probability and the share of ones in groups of equal size, and their mean
+    difference."""
     groups = np.array_split(np.argsort(p, kind="stable"), N_GROUPS)
     predicted, seen = (
         np.array([p[rows].mean() for rows in groups]),

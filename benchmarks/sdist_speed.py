@@ -2,9 +2,9 @@
 
     python benchmarks/sdist_speed.py scaling|lmnn|tables|pets_like [--data DIR] [--out DIR]
 
-scaling: seconds against p and N; lmnn: sDist compared with LMNN on Madelon in one run (metric-learn
-in a separate environment: --lmnn-python); tables: the rows of LMNN in the tables of Ma (thesis);
-pets_like: 31,000 sparse columns and 280 rows, both solvers.
+scaling: seconds against p and N; lmnn: sDist compared with LMNN on Madelon in one run (with
+metric-learn in a separate environment, --lmnn-python); tables: the rows of LMNN in the tables of Ma
+(thesis); pets_like: 31,000 sparse columns and 280 rows, both solvers.
 """
 
 import subprocess
@@ -56,7 +56,8 @@ keep(model.components_, True)
 
 
 class LMNN(ClassifierMixin, BaseEstimator):
-    """Votes of three neighbours in the metric of metric-learn's large margin nearest neighbours.
+    """Classifier by three neighbours in the metric of metric-learn's large margin nearest
+    neighbours.
 
     metric-learn 0.7 needs scikit-learn below 1.6, which this package does not support: it runs in a
     separate environment with the interpreter ``python``. After ``seconds`` of processor time the
@@ -93,12 +94,13 @@ class LMNN(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        """Votes of the three nearest rows."""
+        """Predict by the votes of the three nearest rows."""
         return self._votes.predict(self._scaler.transform(X) @ self.components_.T)
 
 
 def tables(data, out, python, seconds):
-    """The rows of LMNN in the tables of Ma (thesis), as ``annealed reproduce`` would print them."""
+    """Print the rows of LMNN in the tables of Ma (thesis) as ``annealed reproduce`` would print
+    them."""
     rows = sdist_real(3, data, methods=["LMNN"], others={"LMNN": LMNN(python, seconds=seconds)})[
         "rows"
     ]
@@ -109,8 +111,8 @@ def tables(data, out, python, seconds):
 
 
 def scaling(data, out):
-    """Processor seconds of one fit against p at N = 500, and against N at p = 200; slopes of the
-    log-log lines."""
+    """Measure the processor seconds of one fit against p at N = 500, and against N at p = 200, with
+    the slopes of the log-log lines."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
     settings = {**SIMULATED, "seed_interactions": 0, "n_steps": 50}
     SDist(**settings).fit(*simulated_case("xor", 100, 20, 0)[:2])
@@ -179,8 +181,8 @@ def lmnn(data, out, python, seconds):
 
 
 def pets_like(data, out, solvers=("power", "sgd")):
-    """280 rows of 31,000 columns, 17 % dense, 40 of them informative: both solvers for 50 steps,
-    processor seconds of one thread."""
+    """Time both solvers for 50 steps on 280 rows of 31,000 columns, 17 % dense, 40 of them
+    informative, in processor seconds of one thread."""
     rng = np.random.default_rng(0)
     n, p = 400, 31000
     y = rng.integers(0, 2, n)
@@ -206,17 +208,18 @@ def pets_like(data, out, solvers=("power", "sgd")):
 def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("what", choices=["scaling", "lmnn", "tables", "pets_like"])
-    parser.add_argument("--data", help="folder of the real data")
+    parser.add_argument("--data", help="folder with the real data")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument(
         "--lmnn-python",
-        help="lmnn, tables: python of an environment with metric-learn and scikit-learn < 1.6",
+        help="lmnn, tables: Python interpreter of an environment with metric-learn and "
+        "scikit-learn < 1.6",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=60.0,
-        help="lmnn, tables: processor seconds after which it is stopped",
+        help="lmnn, tables: processor seconds after which LMNN is stopped",
     )
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,12 @@
-"""`annealed select` compared with LightGBM's default fit on 100,000 rows of 50 columns, 20 of them
-categories, with gaps.
+"""`annealed select` compared with LightGBM's default fit on 100,000 rows of 50 columns, 20 of which
+are categories, with missing values.
 
     pip install lightgbm
     OMP_NUM_THREADS=1 python benchmarks/select_boosting.py [--rows 100000] [--seed 0]
 
-Both read the same CSV file in a separate process with one thread; ROC AUC on 20,000 other rows. Six
-numbers and four categories matter; the second table has a product and a curve, too.
+Both read the same CSV file in a separate process with one thread; the ROC AUC is that of 20,000
+other rows. Six numeric columns and four categories have an effect; in the second table, so have a
+product and a curve.
 """
 
 import os
@@ -36,7 +37,7 @@ pd.Series(model.predict_proba(test.drop(columns="target"))[:, 1]).to_csv(sys.arg
 
 
 def table(n, seed, bent):
-    """A table and its target."""
+    """Return a table and its target."""
     rng, weights = np.random.default_rng(seed), np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((n, 30)), columns=[f"x{j}" for j in range(30)])
     line = frame.iloc[:, :6].to_numpy() @ weights.normal(0, 0.5, 6)
@@ -55,7 +56,7 @@ def table(n, seed, bent):
 
 
 def run(command):
-    """Processor and other seconds of a command, and the peak of its memory in GiB."""
+    """Return the processor and wall-clock seconds of a command, and its peak memory in GiB."""
     clock = time.perf_counter()
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"}

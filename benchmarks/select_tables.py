@@ -4,9 +4,9 @@ ones.
     python benchmarks/select_tables.py [--only NAME ...] [--decisions]
 
 Each table is written as csv and read as a user's file would be. Prints the selected columns and
-their number, the first score of held-out rows, compared with ridge and gradient boosting on all
-columns; with --decisions every line about columns, too (on stderr). For a table that cannot be used
-the reason is printed.
+their number, and the first score on held-out rows, compared with ridge and gradient boosting on all
+columns; with --decisions, also every line about columns (on stderr). For a table that cannot be
+used, the reason is printed.
 """
 
 import importlib
@@ -35,7 +35,7 @@ MONTHS = np.array([3.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2
 
 
 def made(number):
-    """One of 26 tables: 13 targets, each with two seeds and numbers of rows."""
+    """Return one of 26 tables: 13 targets, each with two seeds and two numbers of rows."""
     rng, n = np.random.default_rng(number), (120, 600)[number // 13]
     X = rng.standard_normal((n, 12))
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(12)])
@@ -69,7 +69,7 @@ def made(number):
 
 
 def tables():
-    """Names, and functions that return a frame and its target."""
+    """Yield names, and functions that return a frame and its target."""
     for name in SKLEARN:
         yield f"scikit-learn {name}", lambda name=name: of_sklearn(name)
     for name in STATSMODELS.split():
@@ -104,7 +104,7 @@ def of_statsmodels(name):
 
 
 def measured(folder, get):
-    """A row of the table, and the lines about columns."""
+    """Return a row of the table, and the lines about columns."""
     frame, target = get()
     path, lines = Path(folder) / "t.csv", []
     frame.to_csv(path, index=False)
@@ -125,9 +125,11 @@ def measured(folder, get):
 def main(arguments=None):
     parser = new_parser(__doc__)
     parser.add_argument(
-        "--only", nargs="+", default=[], help="tables whose names contain one of these"
+        "--only", nargs="+", default=[], help="run only tables whose names contain one of these"
     )
-    parser.add_argument("--decisions", action="store_true", help="the lines about columns, too")
+    parser.add_argument(
+        "--decisions", action="store_true", help="also print the lines about columns"
+    )
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     print_head(

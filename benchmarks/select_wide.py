@@ -1,5 +1,5 @@
 """``annealed select`` on wide tables: 40 rows of normal columns, the first two of which predict the
-class; processor seconds of the whole command, imports included, and the peak memory.
+class. Prints the processor seconds of the whole command, including imports, and the peak memory.
 
     python benchmarks/select_wide.py [--columns 1000 10000 100000] [--json]
 """
@@ -23,7 +23,7 @@ COMMAND = (sys.executable, "-m", "annealed.pipelines.cli", "select")
 
 
 def write_tables(folder: Path, n_columns: int) -> list[Path]:
-    """The same table as CSV and as Parquet."""
+    """Write the same table as CSV and as Parquet; return the paths."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N_ROWS, n_columns)).round(5)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_columns)])
@@ -34,7 +34,7 @@ def write_tables(folder: Path, n_columns: int) -> list[Path]:
 
 
 def measure(path: Path) -> dict[str, Any]:
-    """Processor seconds and MB of one call, and its selection."""
+    """Return the processor seconds and peak MB of one call, and its selection."""
     process = subprocess.Popen(
         [*COMMAND, str(path), "--target", "y", "-k", "2", "--json", "--quiet"],
         stdout=subprocess.PIPE,

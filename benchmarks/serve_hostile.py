@@ -1,11 +1,11 @@
-"""Hostile requests against ``annealed serve``: about a gigabyte by default, run once per release.
+"""Hostile requests to ``annealed serve``: about a gigabyte by default, run once per release.
 
     python benchmarks/serve_hostile.py [--megabytes 1000]
 
-Every kind of request is repeated until the bytes are sent, while an honest request is timed again
-and again. The script prints the answers by kind, the largest memory of the server with its workers
-and the slowest honest answer, and exits with 1 if an answer is a 500 or unexpected, if an honest
-request fails, or if the server has written a traceback.
+Every kind of request is repeated until the bytes are sent, while an honest request is timed
+repeatedly. The script prints the responses by kind, the peak memory of the server with its workers
+and the slowest honest response, and exits with 1 if a response is a 500 or unexpected, if an honest
+request fails, or if the server has logged a traceback.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ MIB = 2**20
 
 
 def form(name, content, *more):
-    """The body and type of a form with one file and other fields."""
+    """Return the body and content type of a form with one file and other fields."""
     parts = [b'Content-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s']
     parts = [parts[0] % (name, content), *more]
     body = b"".join(b"--x\r\n" + part + b"\r\n" for part in parts) + b"--x--\r\n"
@@ -48,7 +48,7 @@ def field(name, value):
 
 
 def bomb():
-    """An archive whose array claims 400 MB of zeros."""
+    """Return an archive whose array expands to 400 MB of zeros."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         head = io.BytesIO()
@@ -60,7 +60,7 @@ def bomb():
 
 
 def kinds(rng):
-    """Name: method, path, body, content type and the statuses that are right."""
+    """Return for each name the method, path, body, content type and the expected statuses."""
     label = "PUT", "/api/label/0"
     objects = b'{"objects": [{"keypoints": {"head": [%s, 1, 2]}}]}'
     target = field(b"target", b"y")
@@ -96,7 +96,7 @@ def kinds(rng):
 
 
 def ask(address, method, path, body, kind, timeout=600):
-    """The status of a request; 0 if the server closed the connection."""
+    """Return the status of a request; 0 if the server closed the connection."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     with socket.create_connection(address, timeout) as connection:
         with contextlib.suppress(ConnectionError):
@@ -107,7 +107,7 @@ def ask(address, method, path, body, kind, timeout=600):
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Start a server, send the requests and print the answers."""
+    """Start a server, send the requests and print the responses."""
     parser = new_parser(__doc__)
     parser.add_argument("--megabytes", type=int, default=1000)
     megabytes = parser.parse_args(argv).megabytes

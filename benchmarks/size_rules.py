@@ -1,11 +1,13 @@
 """Numbers of columns that `annealed select -k auto` chooses by each rule, over random seeds of the
-folds, and their scores on rows used to choose neither columns nor number.
+folds, and their scores on rows that were not used to choose columns or their number.
 
     python benchmarks/size_rules.py FOLDER --seeds 4      # .csv (column target) and .npz tables
+    python benchmarks/size_rules.py FOLDER --only alon    # some of them, by name
     python benchmarks/size_rules.py --noise 6             # tables of noise, six of each kind
 
-The tables of scikit-learn are always among them. All rules use the same paths; for the score of a
-fold each chooses the number by the other folds.
+The tables of scikit-learn are included. "factor" is the geometric mean of the ratio of the largest
+to the smallest number. All rules use the same paths; for the score of a fold, each rule chooses the
+number from the other folds.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ RULES = ("explained", "best", "one_se")
 
 
 def outcome(v: Validation, rule: str) -> tuple[int, float, float]:
-    """Number of columns, and score and share of a constant's loss on the held-out rows; if no model
-    beats the constant, all rules select none."""
+    """Return the number of columns, and the score and the loss on the held-out rows as a share of a
+    constant's; if no model is better than the constant, all rules select no columns."""
 
     def chosen(losses: np.ndarray) -> int:
         return 1 + choose_size(losses[:, 1:], rule, losses[:, 0]) if v.size else 0
@@ -48,7 +50,7 @@ def outcome(v: Validation, rule: str) -> tuple[int, float, float]:
 
 
 def noise(n_tables: int) -> None:
-    """Print the percentage of tables without signal of which a column is selected."""
+    """Print the percentage of tables without signal in which a column is selected."""
     kinds, n_all, n_selected = ("numbers", "halves", "quarter", "three classes"), 0, 0
     print_head("target", "rows", "columns", "tables with a selected column, %")
     for kind, rows, columns in itertools.product(kinds, (60, 100, 300), (5, 13, 60)):
@@ -71,12 +73,13 @@ def noise(n_tables: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print a line for each table and rule."""
+    """Print a row for each table and rule."""
     from sklearn import datasets
 
     parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--noise", type=int, default=0)
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")
@@ -102,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             ),
             *given,
         ]:
+            if args.only is not None and path.stem not in args.only:
+                continue
             target = "target" if path.suffix == ".csv" else None
             table = path.stem
             runs = [
@@ -114,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     np.array(
                         [
                             np.mean(k),
-                            np.exp(np.ptp(np.log(np.maximum(k, 1)))),
+                            np.ptp(np.log(np.maximum(k, 1))),
                             score.mean(),
                             loss.mean(),
                         ]
@@ -129,9 +134,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 )
     for rule, values in totals.items():
         k, spread, score, loss = np.mean(values, axis=0)
-        print_line(
-            "mean", rule, f"{k:.1f}, most over fewest {spread:.2f}", f"{score:.3f}", f"{loss:.3f}"
-        )
+        columns = f"{k:.1f}, factor {np.exp(spread):.2f}"
+        print_line("mean", rule, columns, f"{score:.3f}", f"{loss:.3f}")
 
 
 if __name__ == "__main__":

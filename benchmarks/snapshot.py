@@ -1,11 +1,11 @@
-"""Bitwise snapshot of small fits of every kind, to check that a code change leaves them equal.
+"""Bitwise snapshot of small fits of every kind, to verify that a code change does not alter them.
 
     python benchmarks/snapshot.py before.json
     python benchmarks/snapshot.py after.json
     python benchmarks/snapshot.py after.json --compare before.json      # reads both, fits nothing
 
 A file holds, for each fit, whether units have several columns (``grouped``), the support, and the
-coefficients as hexadecimal numbers. The comparison names the fits that differ and by how much.
+coefficients as hexadecimal numbers. The comparison lists the fits that differ, and by how much.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ Fit = tuple[str, bool, Callable[[], Any]]
 
 
 def tables(seed: int = 0) -> dict[str, Any]:
-    """Correlated columns as every container, and targets of every kind."""
+    """Return correlated columns in every container, and targets of every kind."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((150, 40)) + 0.7 * rng.standard_normal((150, 1))
     signal = X[:, :5].sum(axis=1) - X[:, 5:8].sum(axis=1)
@@ -93,7 +93,7 @@ def tables(seed: int = 0) -> dict[str, Any]:
 
 
 def fsa_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
-    """Fits of the FSA estimators: losses, designs, refinements, constraints, weights."""
+    """Yield fits of the FSA estimators: losses, designs, refinements, constraints, weights."""
     X, w = t["X"], t["weight"]
     for target, losses in (
         ("number", ["squared", "huber", "quantile"]),
@@ -254,7 +254,7 @@ def fsa_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
 
 
 def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
-    """The other selectors, estimators built on FSA, and `annealed select`."""
+    """Yield fits of the other selectors, of estimators built on FSA, and of `annealed select`."""
     X, groups = t["X"], GROUPS.groups
     for target in ("number", "two", "three"):
         kind, y = "Regressor" if target == "number" else "Classifier", t[target]
@@ -363,7 +363,7 @@ def other_fits(t: dict[str, Any], folder: Path) -> Iterator[Fit]:
 
 
 def selected(path: Path, size: Any) -> Any:
-    """Output of `annealed select` for a file."""
+    """Return the output of `annealed select` for a file."""
     chosen = select_file(path, Request(target="target", k=str(size)))
     columns = chosen.columns
     return {
@@ -374,7 +374,7 @@ def selected(path: Path, size: Any) -> Any:
 
 
 def numbers_of(model: Any) -> dict[str, Any]:
-    """Support and numbers of the result of a fit."""
+    """Return the support and the numbers of the result of a fit."""
     if isinstance(model, FSAPath):
         return {
             f"{k} {name}": value
@@ -390,7 +390,7 @@ def numbers_of(model: Any) -> dict[str, Any]:
 
 
 def written(value: np.ndarray) -> list[Any]:
-    """Numbers as exact text; other values unchanged."""
+    """Return numbers as exact text, and other values unchanged."""
     flat = np.ravel(value)
     return [float(v).hex() for v in flat] if flat.dtype.kind == "f" else flat.tolist()
 
@@ -403,9 +403,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--compare",
         type=Path,
         metavar="FILE",
-        help="an earlier file: name the fits that differ from it",
+        help="earlier file; list the fits that differ from it",
     )
-    parser.add_argument("--only", default="", metavar="TEXT", help="fits whose names hold a text")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="run only fits whose names contain TEXT"
+    )
     parser.add_argument("--seconds", action="store_true", help="print the seconds of each fit")
     args = parser.parse_args(argv)
     if args.compare:
@@ -436,7 +438,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Name the fits that differ, those without groups first."""
+    """List the fits that differ, those without groups first."""
     different = [
         name
         for name in before
@@ -453,7 +455,8 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 
 def difference(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> str:
-    """The support if it differs, else the largest relative difference of the numbers."""
+    """Return the support if it differs, otherwise the largest relative difference of the
+    numbers."""
     changed = [key for key in before if before[key] != after.get(key)]
     supports = [key for key in changed if "support_" in key or key == "error"]
     if (

@@ -2,11 +2,12 @@
 
     python benchmarks/sparse_stream.py --rows 100000 --columns 100000
 
-A hundred ones per row. Each of twenty true columns is nonzero in a quarter of the rows, the others
-anywhere. Both read files that were written before, annealing those of `write_csr`. Vowpal Wabbit
-makes three passes, with the penalty of five that is best on a tenth of the rows; its seconds are
-those of one run, and of all. Prints wall seconds, the peak memory of a process, nonzero columns,
-the number of true ones among them, and the error on 20,000 other rows. Needs vowpalwabbit.
+Each row has a hundred ones. Each of twenty true columns is nonzero in a quarter of the rows; the
+other ones are placed at random. Both methods read files that were written before, annealing those
+of `write_csr`. Vowpal Wabbit makes three passes, with the best of five penalties on a tenth of the
+rows; its seconds are given for one run and for all. Prints wall-clock seconds, the peak memory of a
+process, the number of nonzero columns and of true columns among them, and the error on 20,000 other
+rows. Requires vowpalwabbit.
 """
 
 import re
@@ -25,12 +26,12 @@ from common import new_parser, print_head, print_line
 from scale import status
 
 N_TEST, K, NON_ZERO = 20_000, 20, 100
-LARGEST: list[int] = []  # bytes of memory of each run of Vowpal Wabbit
+LARGEST: list[int] = []  # peak memory of each run of Vowpal Wabbit, in bytes
 PENALTIES = (0, 1e-7, 1e-6, 1e-5, 1e-4)
 
 
 def made(n: int, m: int) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
-    """Ones, labels and the true columns."""
+    """Return the ones, labels and the true columns."""
     rng = np.random.default_rng(0)
     true = np.sort(rng.choice(m, K, replace=False))
     nonzero = rng.random((n, K)) < 0.25
@@ -57,7 +58,7 @@ def write_text(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
 
 
 def vowpal_wabbit(*options: object) -> float:
-    """Seconds of a run in a separate process, which prints its peak memory."""
+    """Return the seconds of a run in a separate process, which prints its peak memory."""
     code = (
         "import re, sys; from vowpalwabbit import Workspace; "
         "Workspace(' '.join(sys.argv[1:])).finish();"
@@ -75,7 +76,7 @@ def vowpal_wabbit(*options: object) -> float:
 
 
 def annealed(here: Path, memory_limit: str) -> tuple[FSAClassifier, float, int]:
-    """A fit, its seconds, and the peak memory of its process."""
+    """Return a fit, its seconds, and the peak memory of its process."""
     y = np.load(here / "y.npy")
     FSAClassifier(2).fit(on_disk(here / "X.csr")[:1000], y[:1000])  # compiles
     start = time.perf_counter()
@@ -87,7 +88,7 @@ def main(argv=None):
     parser = new_parser(__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=100_000)
-    parser.add_argument("--memory-limit", default="50MB", help="of annealing")
+    parser.add_argument("--memory-limit", default="50MB", help="memory limit of annealing")
     a = parser.parse_args(argv)
     print_head("method", "seconds", "memory", "columns", f"true ones of {K}", "test error")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,13 +1,13 @@
-"""`TabularSelector` in five-fold cross-validation, beside an L1 selection of encoded columns,
-gradient boosting, and explainable boosting (package interpret, if it is installed).
+"""`TabularSelector` in five-fold cross-validation, compared with an L1 selection of encoded
+columns, gradient boosting, and explainable boosting (package interpret, if it is installed).
 
     OMP_NUM_THREADS=1 python benchmarks/tabular_selector.py [--data DIR] [--only NAME ...]
 
-Six frames: of scikit-learn, of DIR/tables (`communities.npz`), and simulated ones with text, dates
-and missing cells. Prints accuracy or R², the number of columns of the frame that the models use,
-averaged over the folds, and processor seconds of the five fits. The others receive dates as year,
-month, day and seconds; text is one-hot encoded for L1. A score is nan if L1 selects no column in a
-fold.
+Six data frames: from scikit-learn, from DIR/tables (`communities.npz`), and simulated frames with
+text, dates and missing cells. Prints accuracy or R², the number of columns of the frame that the
+models use, averaged over the folds, and the processor seconds of the five fits. The other methods
+receive dates as year, month, day and seconds; text is one-hot encoded for L1. A score is nan if L1
+selects no column in a fold.
 """
 
 import os
@@ -34,7 +34,7 @@ Frame = tuple[pd.DataFrame, str]
 
 
 def communities(data: Path) -> Frame:
-    """Numbers of communities; the target is numeric."""
+    """Return the numeric columns of communities, with a numeric target."""
     with np.load(data / "tables" / "communities.npz") as file:
         X, y = file["X"], file["y"]
     return pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]).assign(y=y), "y"
@@ -51,7 +51,7 @@ FRAMES: dict[str, Callable[[Path], Frame]] = {
 
 
 def without_dates(X: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the parts of its dates as numbers, and text as categories."""
+    """Return the frame with the parts of its dates as numbers, and text as categories."""
     X = X.copy()
     for name in X.columns:
         if not pd.api.types.is_numeric_dtype(X[name]):
@@ -67,7 +67,7 @@ def without_dates(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def methods(classes: bool, n_columns: int) -> dict[str, Any]:
-    """Estimators by name."""
+    """Return the estimators by name."""
     task: Any = "classification" if classes else "regression"
     encoder = make_column_transformer(
         (
@@ -105,7 +105,7 @@ def methods(classes: bool, n_columns: int) -> dict[str, Any]:
 
 
 def n_used(model: Any, X: pd.DataFrame) -> int:
-    """Number of columns of the frame that a fitted model uses."""
+    """Count the columns of the frame that a fitted model uses."""
     if isinstance(model, TabularSelector):
         return len(model.get_feature_names_out())
     if not hasattr(model, "steps"):
@@ -118,7 +118,7 @@ def n_used(model: Any, X: pd.DataFrame) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print one line for each frame and method."""
+    """Print one row for each frame and method."""
     parser = new_parser(__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("ANNEALED_DATA"))
     parser.add_argument("--only", nargs="*", default=list(FRAMES))

@@ -33,6 +33,7 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/**",
     "models/weights/*.md",
+    "experiments/README.md",
     "experiments/pages/*",
     "experiments/notebook/*",
     "CHANGELOG.md",

@@ -17,6 +17,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
             "docs/reference",
             "docs/keypoints",
             "docs/motion",
+            "docs/moving_camera",
             "docs/pets",
             "docs/sensors",
             "docs/scale",
@@ -90,7 +91,7 @@ NAVIGATION: dict[str, dict[str | None, list[str]]] = {
     },
     "docs/background": {
         "Papers": ["docs/papers", "docs/references"],
-        "Experiments": ["experiments/notebook/index"],
+        "Experiments": ["experiments/README", "experiments/notebook/index"],
     },
     "experiments/notebook/index": {
         None: [

@@ -1,7 +1,7 @@
 """Which pixels distinguish 7 from 9? A sparse metric, the two classes along it, and the pixels it
 uses.
 
-The pictures are those of Ma (thesis), Figures 4.2 and 4.3.
+The images correspond to Figures 4.2 and 4.3 of Ma (thesis).
 
 python examples/digits.py FOLDER                        scikit-learn's digits of 8 x 8 pixels
 python examples/digits.py FOLDER USPS                   USPS digits of 16 x 16 pixels: a folder with
@@ -33,8 +33,7 @@ else:
     )
 side = round(X.shape[1] ** 0.5)
 
-# Seven against nine. The scale of a pixel says how much it matters, so columns are not
-# standardised.
+# Seven against nine. The scale of a pixel is informative, so columns are not standardised.
 rows, test = np.isin(y, [7, 9]), np.isin(y_test, [7, 9])
 # One nonlinear metric: products of two pixels may be added, as in Ma (thesis).
 settings = {"standardize": False, "random_state": 0}
@@ -48,12 +47,12 @@ print(
 )
 
 draw_component(folder / "digits_component.png", first_component(model.transform(X[rows])), y[rows])
-weight = np.zeros(X.shape[1])  # of a pixel: the diagonal of W over the columns that it is part of
+weight = np.zeros(X.shape[1])  # diagonal of W, summed over the columns that contain a pixel
 for column, value in zip(model.columns_, np.diag(model.W_)):
     weight[list(column)] += value
 strengths = np.sqrt(weight)
 examples = [X[y == digit][0].reshape(side, side) for digit in (7, 9)]
-# The stronger a chosen pixel, the redder; the others stay grey.
+# The larger the weight of a selected pixel, the redder it is; the others are grey.
 figure = Figure(figsize=(4.8, 2.7), layout="constrained")
 strengths = strengths.reshape(side, side, 1)
 red = colormaps["Reds"](0.25 + 0.75 * strengths[..., 0] / strengths.max())[..., :3]

@@ -6,10 +6,10 @@ keypoint file.
     annealed keypoints train --data pictures/train --out mug.safetensors
     annealed keypoints evaluate --data pictures/test --model mug.safetensors
 
-A mug is a mesh of a cylinder and a curved tube, a screw one of a head, a threaded shank and a tip,
-a gear a toothed disc with a hole and a keyway; they are seen from varying directions in varying
-light. A dial is a disc with a scale and a needle, a chair a frame of thin rods. Three kinds of
-background are used for training, three others for the test. OUT/background has a third as many
+A mug is a mesh of a cylinder and a curved tube; a screw is a mesh of a head, a threaded shank and a
+tip; a gear is a toothed disc with a hole and a keyway. They are rendered from varying directions in
+varying light. A dial is a disc with a scale and a needle, a chair a frame of thin rods. Three kinds
+of background are used for training, three others for testing. OUT/background has a third as many
 images without an object.
 """
 
@@ -44,13 +44,13 @@ SKELETONS = {
 
 
 def clouds(rng, xy):
-    """Smooth noise at a random scale."""
+    """Return smooth noise at a random scale."""
     coarse = rng.uniform(0, 1, (rng.integers(3, 12), rng.integers(3, 14), 1))
     return cv2.resize(coarse, SIZE, interpolation=cv2.INTER_CUBIC)[..., None]
 
 
 def stripes(rng, xy):
-    """Waves in one direction."""
+    """Return waves in one direction."""
     return 0.5 + 0.5 * np.sin(xy @ rng.normal(0, 0.2, 2) + rng.uniform(0, 6))[..., None]
 
 
@@ -66,7 +66,7 @@ def blobs(rng, xy):
 
 
 def polygons(rng, xy):
-    """Random quadrangles."""
+    """Return random quadrangles."""
     picture = np.full((*SIZE[::-1], 1), 0.5)
     for _ in range(20):
         corners = rng.uniform(0, SIZE, 2) + rng.normal(0, 35, (4, 2))
@@ -75,13 +75,13 @@ def polygons(rng, xy):
 
 
 def checks(rng, xy):
-    """A chequered cloth."""
+    """Return a chequered cloth."""
     turned = xy @ np.linalg.qr(rng.normal(size=(2, 2)))[0] / rng.uniform(8, 30)
     return (np.floor(turned).sum(axis=-1) % 2)[..., None] * rng.uniform(0.3, 0.9)
 
 
 def scratches(rng, xy):
-    """Lines on a gradient."""
+    """Return lines on a gradient."""
     picture = np.ascontiguousarray((xy @ rng.normal(0, 1 / 300, 2))[..., None] % 1)
     for a, b in rng.uniform(0, SIZE, (25, 2, 2)).astype(int).tolist():
         cv2.line(picture, a, b, float(rng.uniform(0, 1)), int(rng.integers(1, 4)), cv2.LINE_AA)
@@ -92,7 +92,7 @@ TEXTURES = {False: (clouds, stripes, blobs), True: (polygons, checks, scratches)
 
 
 def background(rng, test):
-    """A coloured texture, (H, W, 3) from 0 to 255."""
+    """Return a coloured texture, (H, W, 3), with values from 0 to 255."""
     xy = np.stack(np.meshgrid(np.arange(SIZE[0]), np.arange(SIZE[1])), axis=-1).astype(float)
     a, b = rng.uniform(20, 235, (2, 3))
     share = TEXTURES[test][rng.integers(3)](rng, xy)
@@ -102,7 +102,7 @@ def background(rng, test):
 
 
 def sheet(surface, n_u, n_v):
-    """Quadrangles (n, 4, 3) of a surface of two parameters from 0 to 1."""
+    """Return quadrangles (n, 4, 3) of a surface with two parameters from 0 to 1."""
     u, v = np.meshgrid(np.linspace(0, 1, n_u), np.linspace(0, 1, n_v), indexing="ij")
     grid = np.stack(surface(u, v), axis=-1)
     return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(
@@ -111,7 +111,7 @@ def sheet(surface, n_u, n_v):
 
 
 def mug_mesh(height, handle, thick):
-    """Quadrangles of a mug of radius 1, y down, and its points; the handle lies at +x."""
+    """Return quadrangles of a mug of radius 1, y down, and its points; the handle lies at +x."""
     wall = sheet(
         lambda u, v: (np.cos(2 * np.pi * u), height * (2 * v - 1), np.sin(2 * np.pi * u)), 40, 6
     )
@@ -135,7 +135,7 @@ def mug_mesh(height, handle, thick):
 
 
 def draw_mug(picture, rng, centre, size):
-    """Draw a mug into a picture; its points (5, 2)."""
+    """Draw a mug into an image; return its points (5, 2)."""
     quads, points = mug_mesh(rng.uniform(0.9, 1.3), rng.uniform(0.45, 0.7), rng.uniform(0.1, 0.17))
     turn = turning(rng.uniform(-0.6, 0.6), rng.uniform(0.15, 0.6), rng.normal(0, 0.12))
     draw_mesh(picture, rng, quads @ turn.T, centre, size / 3)
@@ -143,7 +143,7 @@ def draw_mug(picture, rng, centre, size):
 
 
 def screw_mesh(length, thick, head):
-    """Quadrangles of a screw with a head of radius 1, y down, and the points on its axis."""
+    """Return quadrangles of a screw with a head of radius 1, y down, and the points on its axis."""
     ends = np.array([-length, head - length, length - 0.5, length])
     side = sheet(
         lambda u, v: (np.cos(2 * np.pi * u), ends[0] + head * v, np.sin(2 * np.pi * u)), 30, 3
@@ -175,7 +175,7 @@ def screw_mesh(length, thick, head):
 
 
 def draw_screw(picture, rng, centre, size):
-    """Draw a screw into a picture; its points (6, 2)."""
+    """Draw a screw into an image; return its points (6, 2)."""
     quads, axis = screw_mesh(rng.uniform(1.6, 2.3), rng.uniform(0.35, 0.5), rng.uniform(0.4, 0.7))
     turn, scale = turning(rng.uniform(-3, 3), rng.uniform(-0.5, 0.5), rng.normal(0, 0.15)), size / 4
     draw_mesh(picture, rng, quads @ turn.T, centre, scale)
@@ -187,7 +187,7 @@ def draw_screw(picture, rng, centre, size):
 
 
 def draw_gear(picture, rng, centre, size):
-    """Draw a gear into a picture; its points (6, 2)."""
+    """Draw a gear into an image; return its points (6, 2)."""
     n_teeth, depth, hole, thick = (
         rng.integers(9, 17),
         rng.uniform(0.12, 0.2),
@@ -232,7 +232,7 @@ def draw_gear(picture, rng, centre, size):
 
 
 def turning(yaw, pitch, roll):
-    """Rotation matrix (3, 3) of a view."""
+    """Return the rotation matrix (3, 3) of a view."""
     (sy, sp, sr), (cy, cp, cr) = np.sin([yaw, pitch, roll]), np.cos([yaw, pitch, roll])
     return (
         np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
@@ -242,7 +242,7 @@ def turning(yaw, pitch, roll):
 
 
 def draw_mesh(picture, rng, quads, centre, scale):
-    """Draw quadrangles (n, 4, 3) into a picture, from back to front, in random light and colour."""
+    """Draw quadrangles (n, 4, 3) into an image, from back to front, in random light and colour."""
     normal = np.cross(quads[:, 1] - quads[:, 0], quads[:, 3] - quads[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
     light = rng.normal(size=3) + [0, -1, -1.5]
@@ -254,7 +254,7 @@ def draw_mesh(picture, rng, quads, centre, scale):
 
 
 def draw_dial(picture, rng, centre, size):
-    """Draw a dial into a picture; its points (4, 2)."""
+    """Draw a dial into an image; return its points (4, 2)."""
     radius, roll, squeeze = size / 2, rng.normal(0, 0.12), rng.uniform(0.8, 1)
     look = np.array([[np.cos(roll), -np.sin(roll)], [np.sin(roll), np.cos(roll)]]) @ np.diag(
         [squeeze, 1]
@@ -297,7 +297,7 @@ def draw_dial(picture, rng, centre, size):
 
 
 def draw_chair(picture, rng, centre, size):
-    """Draw a chair of rods into a picture; its points (10, 2)."""
+    """Draw a chair of rods into an image; return its points (10, 2)."""
     wide, deep, high, back = rng.uniform([0.4, 0.4, 0.45, 0.5], [0.55, 0.55, 0.6, 0.75])
     seat = np.array([[-wide, 0, -deep], [wide, 0, -deep], [wide, 0, deep], [-wide, 0, deep]])
     points = np.concatenate([seat, seat + [0, high, 0], seat[2:] - [0, back, -0.1]])
@@ -311,7 +311,7 @@ def draw_chair(picture, rng, centre, size):
 
 
 def cover(picture, rng, points, test):
-    """Cover a part of an object with points (n, 2) by a rectangle of another texture."""
+    """Cover a part of an object with points (n, 2) with a rectangle of another texture."""
     low, side = points.min(axis=0), np.ptp(points, axis=0)
     corner = low + rng.uniform(-0.2, 0.7, 2) * side
     left, top = corner.astype(int).clip(0)
@@ -320,7 +320,8 @@ def cover(picture, rng, points, test):
 
 
 def render(kind, rng, test, covered=0.0):
-    """A picture (H, W, 3), uint8, with one or two objects, and their points (n, n_points, 2)."""
+    """Return an image (H, W, 3), uint8, of one or two objects, and their points (n, n_points,
+    2)."""
     picture, annotations = background(rng, test), []
     for k in range(1 + (rng.random() < 0.2)):
         size = rng.uniform(60, 105)
@@ -339,7 +340,7 @@ def render(kind, rng, test, covered=0.0):
 
 
 def finish(picture, rng):
-    """Effects of a camera: blur, noise, exposure."""
+    """Apply the effects of a camera: blur, noise, exposure."""
     picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.1)) * rng.uniform(
         0.7, 1.15
     ) + rng.normal(0, 3, picture.shape)
@@ -347,7 +348,7 @@ def finish(picture, rng):
 
 
 def main() -> None:
-    """Write the pictures and annotations.json."""
+    """Write the images and annotations.json."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -356,7 +357,7 @@ def main() -> None:
     parser.add_argument("number", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--test", action="store_true", help="other seeds and textures than those of training"
+        "--test", action="store_true", help="use seeds and textures other than those of training"
     )
     parser.add_argument(
         "--covered", type=float, default=0.0, help="share of partly covered objects"

@@ -1,10 +1,11 @@
-"""Render a video of textured bodies that move, with the truth: a hand-held camera indoors, or a
+"""Render a video of moving textured bodies with ground truth: a hand-held camera indoors, or a
 camera that drives along a street.
 
     python examples/rendered_videos.py driving street.avi --truth street.npz
     annealed motion segment street.avi --overlay coloured.avi
 
-TRUTH holds ``labels`` (frames, H, W): 0 where the still scene is seen, else the number of the body.
+TRUTH holds ``labels`` (frames, H, W): 0 where the static scene is visible, otherwise the number of
+the body.
 """
 
 import argparse
@@ -15,11 +16,11 @@ import numpy as np
 
 SIZE = (640, 360)
 FOCAL = 460.0
-NEAREST = 0.7  # minimum distance from the camera in metres of drawn objects
+NEAREST = 0.7  # minimum distance of drawn objects from the camera, in metres
 
 
 def texture(rng, shape=(192, 192)):
-    """A random texture of several scales with some shapes, (H, W, 3), uint8."""
+    """Return a random texture of several scales with some shapes, (H, W, 3), uint8."""
     colour, total = rng.uniform(70, 190) + rng.normal(0, 25, 3), np.zeros((*shape, 3))
     for cell, strength in ((48, 45), (16, 30), (6, 25)):
         coarse = rng.normal(
@@ -35,7 +36,7 @@ def texture(rng, shape=(192, 192)):
 
 
 def plane(origin, first, second, n, m):
-    """A rectangle as n x m quadrangles, (n * m, 4, 3)."""
+    """Return a rectangle as n x m quadrangles, (n * m, 4, 3)."""
     u, v = np.meshgrid(np.arange(n + 1) / n, np.arange(m + 1) / m, indexing="ij")
     grid = np.asarray(origin) + u[..., None] * first + v[..., None] * second
     return np.stack([grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]], axis=2).reshape(
@@ -44,7 +45,7 @@ def plane(origin, first, second, n, m):
 
 
 def box(centre, size):
-    """The six sides of a box, (6, 4, 3)."""
+    """Return the six sides of a box, (6, 4, 3)."""
     x, y, z = np.diag(size)
     low = np.asarray(centre) - np.asarray(size) / 2
     pairs = (
@@ -59,12 +60,12 @@ def box(centre, size):
 
 
 def turned(yaw, pitch=0.0, roll=0.0):
-    """Rotation matrix (3, 3)."""
+    """Return a rotation matrix (3, 3)."""
     return cv2.Rodrigues(np.array([0, yaw, 0.0]))[0] @ cv2.Rodrigues(np.array([pitch, 0, roll]))[0]
 
 
 def smooth(rng, n_frames, size):
-    """A random walk without corners, (n_frames, 3)."""
+    """Return a smooth random walk, (n_frames, 3)."""
     steps = cv2.GaussianBlur(rng.normal(0, size, (n_frames + 40, 3)), (1, 0), 4.0)[
         20 : 20 + n_frames
     ]
@@ -72,7 +73,8 @@ def smooth(rng, n_frames, size):
 
 
 def indoors(rng, n_frames):
-    """Quadrangles of the still scene, bodies, and poses of these and of the camera."""
+    """Return the quadrangles of the static scene, the bodies, and the poses of bodies and
+    camera."""
     x, y, z = 7.0 * np.eye(3)
     still = [
         plane([-3.5, -2, 7], x, 4 / 7 * y, 4, 2),
@@ -98,7 +100,7 @@ def indoors(rng, n_frames):
 
 
 def street(rng, n_frames):
-    """The same of a street: the camera moves ahead 0.45 m a frame."""
+    """Return the same for a street, along which the camera moves 0.45 m per frame."""
     still = [plane([-7, 1.5, 0.5], [14, 0, 0], [0, 0, 100], 5, 40)]
     for side in (-1, 1):
         z = 4.0
@@ -128,7 +130,42 @@ def street(rng, n_frames):
     return still, bodies, poses, camera
 
 
-SCENES = {"indoors": indoors, "driving": street}
+def avenue(rng, n_frames):
+    """Return the same for an avenue, along which the camera moves 0.38 m per frame and turns slowly
+    to the right, with facades on the right, trees and parked cars on the left."""
+    still = [plane([-40, 1.4, 0.5], [80, 0, 0], [0, 0, 110], 12, 44)]
+    z = 6.0
+    while z < 110:
+        width, height = rng.uniform(6, 14), rng.uniform(5, 14)
+        still.append(plane([9.0 + 0.05 * z, 1.4, z], [0, 0, width], [0, -height, 0], 3, 3))
+        still.append(plane([9.0 + 0.05 * z, 1.4, z], [9, 0, 0], [0, -height, 0], 2, 3))
+        still.append(box([-6.5 + rng.uniform(-0.5, 0.5), 0.75, z + 2], [1.7, 1.3, 4.2]))
+        still.append(box([-8.5, -0.6, z + rng.uniform(4, 6)], [0.5, 4.0, 0.5]))
+        still.append(box([-8.5, -3.6, z + 5], [3.0, 2.4, 3.0]))
+        z += width + rng.uniform(0, 2)
+    still.append(plane([-90, 1.4, 120], [180, 0, 0], [0, -25, 0], 8, 2))
+    bodies = [
+        box([0, 0, 0], [1.9, 2.0, 4.6]),
+        box([0, 0, 0], [1.8, 1.4, 4.2]),
+        box([0, 0, 0], [0.7, 1.8, 1.7]),
+    ]
+    paths = (
+        ([0.3, 0.4, 10], [0.03, 0, 0.5]),
+        ([-2.4, 0.7, 40], [0.01, 0, -0.3]),
+        ([3.6, 0.5, 13], [0.02, 0, 0.24]),
+    )
+    t = np.arange(n_frames)[:, None]
+    poses = [
+        [(turned(0.003 * i), place) for i, place in enumerate(np.array(start) + t * speed)]
+        for start, speed in paths
+    ]
+    tilt = smooth(rng, n_frames, 0.002) + 0.004 * t * [1.0, 0.0, 0.0]
+    headings = 0.002 * t[:, 0] ** 2 * 0.38
+    places = np.column_stack([headings, 0.0 * headings, 0.38 * t[:, 0]])
+    return still, bodies, poses, [(turned(*angles), at) for angles, at in zip(tilt, places)]
+
+
+SCENES = {"indoors": indoors, "driving": street, "avenue": avenue}
 
 
 def draw(frame, labels, corners, picture, label):
@@ -141,7 +178,7 @@ def draw(frame, labels, corners, picture, label):
     if (high <= low).any():
         return
     shrink = 1.0 / max(1.0, np.sqrt(picture.size / 3 / max(cv2.contourArea(pixels), 1.0)))
-    if shrink < 0.7:  # as a camera averages what falls into one of its pixels
+    if shrink < 0.7:  # a camera averages over each of its pixels
         size = [max(2, round(shrink * side)) for side in picture.shape[1::-1]]
         picture = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
     height, width = picture.shape[:2]
@@ -159,7 +196,8 @@ def draw(frame, labels, corners, picture, label):
 
 
 def render(kind, seed=0, n_frames=40):
-    """Frames (n_frames, H, W, 3), RGB, uint8, and the body that each pixel shows, 0 for none."""
+    """Return frames (n_frames, H, W, 3), RGB, uint8, and the body that each pixel shows, 0 for
+    none."""
     rng = np.random.default_rng(seed)
     still, bodies, poses, camera = SCENES[kind](rng, n_frames)
     quads = [(0, quad, texture(rng)) for part in still for quad in part]

@@ -3,8 +3,8 @@
     python examples/train_cats_and_dogs.py FOLDER           # Kaggle's "Dogs vs. Cats"
     python examples/train_cats_and_dogs.py FOLDER 1000      # 1,000 words, for a few photographs
 
-FOLDER is any folder that ``annealed pets train`` takes: also the Oxford-IIIT tree, or one subfolder
-per class. Writes cats_and_dogs.safetensors and evidence.png.
+FOLDER is any folder that ``annealed pets train`` accepts, such as the Oxford-IIIT tree, or one
+subfolder per class. Writes cats_and_dogs.safetensors and evidence.png.
 """
 
 import sys
@@ -25,7 +25,7 @@ def main(folder: str, words: str = "5000") -> None:
         train, test = ([f for f in files if f.split == split] for split in ("train", "test"))
     else:
         train, test = [f for i, f in enumerate(files) if i % 5], files[::5]
-    # Kaggle's have no head boxes: 26,000 columns, else 31,000
+    # Kaggle's photographs have no head boxes: 26,000 columns instead of 31,000
     features.heads = any(f.head for f in train)
 
     model = ImageClassifier(features, ClassifierSettings(n_features_to_select=500))

@@ -3,8 +3,9 @@
     python examples/train_faces.py FOLDER BACKGROUND         # FOLDER: afw/, helen/trainset/, ...
     python examples/train_faces.py FOLDER BACKGROUND 2 60    # two rounds, 60 photographs: minutes
 
-FOLDER is any folder that ``annealed faces train`` takes; photographs in folders "testset", or every
-fifth, are held out. BACKGROUND has photographs without faces. Writes faces.safetensors.
+FOLDER is any folder that ``annealed faces train`` accepts; photographs in folders "testset", or
+else every fifth photograph, are held out. BACKGROUND holds photographs without faces. Writes
+faces.safetensors.
 """
 
 import sys

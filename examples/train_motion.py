@@ -1,9 +1,9 @@
-"""Learn to rank motion segmentations on the official Hopkins155 tree, and measure it on held-out
-videos.
+"""Learn to rank motion segmentations on the official Hopkins155 tree, and evaluate the ranking on
+held-out videos.
 
     python examples/train_motion.py /path/to/Hopkins155
 
-Folders NAME with NAME_truth.mat; it takes some minutes.
+The tree has folders NAME with NAME_truth.mat; training takes some minutes.
 """
 
 import sys

@@ -47,12 +47,12 @@ def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
 
 @contextmanager
 def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None]:
-    """Context of a computation on ``n_values`` values, such as a fit.
+    """Context manager for a computation on ``n_values`` values, such as a fit.
 
-    The size determines whether compiled code is used, and does not change while features are
-    dropped. Compiled loops use ``n_threads`` threads (None means the limit outside the context);
-    BLAS uses one. More BLAS threads would make rounding depend on their number, and they spin while
-    waiting, so that a fit takes ten times as long if other processes use the cores
+    The number determines whether compiled code is used, and does not change while features are
+    dropped. Compiled loops use ``n_threads`` threads (None means the limit outside the context),
+    and BLAS uses one. With more BLAS threads, rounding would depend on their number; they also spin
+    while waiting, so that a fit takes ten times as long if other processes use the cores
     (benchmarks/busy_cores.py).
     """
     with (
@@ -64,7 +64,8 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
 
 
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
-    """Context in which loops run in plain NumPy where possible, regardless of the problem size.
+    """Context manager that runs loops in plain NumPy where possible, regardless of the problem
+    size.
 
     Parameters
     ----------
@@ -87,15 +88,16 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
 def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
     """Deprecated name of :func:`numpy_backend`."""
     warnings.warn(
-        "plain_forms is numpy_backend; the old name ends with 0.4", FutureWarning, stacklevel=2
+        "plain_forms was renamed to numpy_backend; the old name will be removed in 0.4",
+        FutureWarning,
+        stacklevel=2,
     )
     return numpy_backend(wanted)
 
 
 def is_small(n_values: float) -> bool:
-    """Whether plain NumPy is fast enough, by the size of the current problem or else by
-    ``n_values``.
-    """
+    """Return whether plain NumPy is fast enough for the size of the current problem or else for
+    ``n_values``."""
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
@@ -105,12 +107,13 @@ _VALUES_PER_ROW = 125
 
 
 def values_of_rows(n_rows: float) -> float:
-    """Size of a problem of ``n_rows`` rows that are processed one at a time."""
+    """Return the size of a problem with ``n_rows`` rows that are processed one at a time."""
     return _VALUES_PER_ROW * n_rows
 
 
 def n_values(X: Matrix) -> int:
-    """Number of stored values: all entries of an array, the non-zeros of a sparse matrix."""
+    """Return the number of stored values: all entries of an array, or the non-zeros of a sparse
+    matrix."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 
@@ -118,7 +121,7 @@ def n_values(X: Matrix) -> int:
 
 
 class Kernel:
-    """Function that numba compiles on its first call; other compiled functions can call it."""
+    """Function that numba compiles on the first call; other compiled functions can call it."""
 
     def __init__(
         self, function: Callable, plain: Callable | None, by_size: bool, options: dict[str, Any]
@@ -147,7 +150,7 @@ class Kernel:
 
     @property
     def dispatcher(self) -> Any:
-        """numba's dispatcher of this function, created on first use."""
+        """Dispatcher of numba for this function, created on first use."""
         with _lock:
             if self._dispatcher is None:
                 self._dispatcher = _dispatcher_of(self.function, self._options)
@@ -173,10 +176,10 @@ def jit(
     function : callable
         Function of arrays and numbers.
     plain : callable, True or None, default None
-        The same computation in NumPy, for small problems; True means the function itself.
+        Function with the same result in NumPy, for small problems; True means the function itself.
     by_size : bool, default True
-        Whether the sizes of the arguments determine the form outside :func:`problem_size`; with
-        False the loop is always compiled there, as for loops over parts of an image.
+        Whether the sizes of the arguments determine the form outside :func:`problem_size`; if
+        False, the loop is always compiled there, as for loops over parts of an image.
     **options
         Options of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
@@ -191,9 +194,8 @@ def jit(
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """Writable view of an array that kernels only read. numba would compile a second variant for
-    read-only arrays.
-    """
+    """Return a writable view of an array that kernels only read, since numba would compile a second
+    variant for read-only arrays."""
     if array.flags.writeable:
         return array
     interface = array.__array_interface__
@@ -242,10 +244,10 @@ def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any
 
 
 def _private_folder() -> str:
-    """Temporary folder that only this user can write to, or "" if there is none.
+    """Return a temporary folder that only this user can write to, or "" if there is none.
 
     Machine code is loaded from it, so a folder that another user owns or can write to is not used,
-    nor is the working folder, Python's last resort.
+    and neither is the working folder, which Python uses as a last resort.
     """
     user = os.getuid() if hasattr(os, "getuid") else None
     folder = Path(tempfile.gettempdir(), f"annealed-numba-{'user' if user is None else user}")
@@ -264,7 +266,7 @@ def _private_folder() -> str:
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
-    """Context in which every loop is compiled (``annealed warmup``; not thread-safe)."""
+    """Context manager in which every loop is compiled (``annealed warmup``; not thread-safe)."""
     global SMALL
     before, SMALL = SMALL, -1
     try:
@@ -274,13 +276,13 @@ def compiled_only() -> Iterator[None]:
 
 
 def seconds_compiling() -> float:
-    """Seconds that this process has spent on compilation."""
+    """Return the number of seconds that this process has spent on compilation."""
     return _watch.spent
 
 
 class _CompilationReporter:
-    """Report of compilation on stderr once it has taken a second. On a terminal the line names the
-    function and is cleared afterwards.
+    """Reporter of compilation on stderr, once it has taken a second. On a terminal, the line names
+    the function and is cleared afterwards.
     """
 
     reported = line_shown = False
@@ -331,8 +333,8 @@ _watch = _CompilationReporter()
 
 
 class _Interrupts:
-    """Deferral of Ctrl-C during compilation, where LLVM's callbacks swallow a KeyboardInterrupt and
-    fail later.
+    """Deferral of Ctrl-C during compilation, when callbacks of LLVM suppress a KeyboardInterrupt
+    and fail later.
 
     The signal is raised again for the previous handler when compilation ends or fails. Only the
     main thread handles signals, so compilation in other threads is ignored.
@@ -365,7 +367,8 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Maximum number of threads: NUMBA_NUM_THREADS, or the processors available to this process."""
+    """Return the maximum number of threads: NUMBA_NUM_THREADS, or the number of processors
+    available to this process."""
     requested = os.environ.get("NUMBA_NUM_THREADS", "")
     if requested.isdigit() and int(requested) > 0:
         return int(requested)
@@ -373,21 +376,20 @@ def all_threads() -> int:
 
 
 def thread_limit() -> int:
-    """Number of threads that compiled loops currently use."""
+    """Return the number of threads that compiled loops currently use."""
     return _limit.get() or all_threads()
 
 
 class _Blas:
     """Limit of the BLAS libraries to one thread. The setting applies to the whole process: of
-    nested or concurrent computations, the first one sets it and the last one restores it.
-    """
+    nested or concurrent computations, the first one sets it and the last one restores it."""
 
     active = 0
     limiter: Any = None
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """Context in which BLAS uses one thread."""
+        """Context manager that limits BLAS to one thread."""
         with _lock:
             self.active += 1
             if self.active == 1:
@@ -406,7 +408,7 @@ _blas = _Blas()
 
 @functools.cache
 def _libraries() -> Any:
-    """Loaded BLAS libraries of NumPy and SciPy."""
+    """Return the loaded BLAS libraries of NumPy and SciPy."""
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -416,8 +418,8 @@ def _libraries() -> Any:
 def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
     """Call ``kernel(first, last, *args)`` on ranges that partition 0..n, one per thread.
 
-    These are Python threads, not a parallel region of the compiler, so the process can fork after
-    any fit.
+    The threads are Python threads, not a parallel region of the compiler, so the process can fork
+    after any fit.
 
     Parameters
     ----------
@@ -426,7 +428,7 @@ def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
     n : int
         Number of items, such as chunks or columns.
     *args
-        Further arguments of ``kernel``.
+        Additional arguments of ``kernel``.
     """
     parts = min(thread_limit(), n)
     if parts <= 1:

@@ -29,7 +29,7 @@ def plot_schedule(
     Parameters
     ----------
     n_features, k : int
-        Number of features at the start, M, and at the end.
+        Number of features at the start (M) and at the end.
     mu : float or sequence of float, default (30, 100, 300)
         Speeds of the schedule; one curve is drawn for each.
     n_steps : int, default 500
@@ -77,7 +77,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         shows the coefficients during annealing against the step, which requires
         ``FSAPath(..., trajectory=True)``. For features with several coefficients the norm is shown.
     n_labels : int, default 10
-        Number of features to label: those that remain longest get a colour and a name, all others
+        Number of features to label. Those that remain longest have a colour and a name; all others
         are grey.
     ax : matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
@@ -372,8 +372,8 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        Axes of the plot. The width of an edge shows the transitions per sample within atoms, the
-        size of a node the inclusion probability.
+        Axes of the plot. The width of an edge shows the transitions per sample within atoms, and
+        the size of a node shows the inclusion probability.
     """
     check_is_fitted(model, "transition_counts_")
     ax = _axes(ax)
@@ -420,7 +420,7 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     model : SparseFourierClassifier or SparseFourierRegressor
         Model fitted by chains.
     output : int, default 0
-        Index of the output, for several classes.
+        Index of the output, if there are several classes.
     axes : array of 2 matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
 
@@ -432,7 +432,7 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     Raises
     ------
     ValueError
-        If the model has no chains.
+        If the model was fitted without chains.
     """
     check_is_fitted(model, "traces_")
     if model.solver == "annealed":
@@ -476,7 +476,8 @@ def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
 
 
 def _signed(model: Any) -> np.ndarray:
-    """Standardised coefficient (or norm of several) of each feature; NaN if not selected."""
+    """Return the standardised coefficient (or the norm of several) of each feature; NaN if not
+    selected."""
     values = np.where(model.support_, model.feature_importances_, np.nan)
     coef = getattr(model, "coef_", None)
     if coef is not None and (coef.ndim == 1 or len(coef) == 1):
@@ -485,9 +486,8 @@ def _signed(model: Any) -> np.ndarray:
 
 
 def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (n_steps, n_features), NaN after a feature is dropped, and the number of steps
-    that each feature remained.
-    """
+    """Return coefficients (n_steps, n_features), NaN after a feature is dropped, and the number of
+    steps that each feature remained."""
     n_features = path.n_features_in_
     values = np.full((len(path.trajectory_), n_features), np.nan)
     for step, (kept, coef) in enumerate(path.trajectory_):

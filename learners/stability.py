@@ -20,7 +20,7 @@ from .types import ArrayLike, Matrix, Seed
 
 
 def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
-    """Agreement of two selections beyond chance (Cohen's kappa).
+    """Compute the agreement of two selections beyond chance (Cohen's kappa).
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
     Returns
     -------
     float
-        Kappa: 1 for equal selections (also if both select everything or nothing), about 0 for
+        Kappa: 1 for equal selections (also if both select everything or nothing), and about 0 for
         independent selections.
 
     References
@@ -55,14 +55,14 @@ class SelectionStability:
     Parameters
     ----------
     kappa : float
-        Mean agreement beyond chance over all pairs of repeats, Ma (thesis), eq. (3.34): 1 for equal
-        selections.
+        Mean agreement beyond chance over all pairs of repeats (Ma (thesis), eq. (3.34)); 1 if all
+        selections are identical.
     frequency : ndarray of shape (n_features,)
         Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)
         Selection of each repeat.
     names : sequence of str or None, default None
-        Names of the features, for the plot; of the columns if X was a data frame.
+        Names of the features, for the plot; column names if X was a data frame.
     """
 
     kappa: float
@@ -90,7 +90,7 @@ class SelectionStability:
         Raises
         ------
         ValueError
-            If there is not one name per feature.
+            If the number of names is not the number of features.
         """
         names = self.names if names is None else names
         if names is not None and len(names) != len(self.frequency):
@@ -134,17 +134,17 @@ def selection_stability(
     n_repeats : int, default 20
         Number of fits; at least 2.
     resample : {"half", "bootstrap", "permute"}, default "half"
-        What changes between fits: random halves of the rows in complementary pairs [2]_, stratified
-        by class; bootstrap samples; or the order of the rows alone, to which only online learners
-        respond (other selectors have a kappa of 1). Each fit gets a new ``random_state`` if the
-        estimator has one.
+        Variation between fits: random halves of the rows in complementary pairs [2]_, stratified by
+        class; bootstrap samples; or only the order of the rows, which affects online learners alone
+        (other selectors have a kappa of 1). Each fit has a new ``random_state`` if the estimator
+        has this parameter.
     n_features : int or None, default None
         Number of largest absolute coefficients to compare instead of the selection, which makes the
         kappas of estimators with different sparsity comparable.
     sample_weight : array of shape (n_samples,) or None, default None
         Weights of the rows in each fit.
     offset : array of shape (n_samples,) or None, default None
-        Offset of the scores in each fit, of the FSA estimators.
+        Offset of the scores in each fit, for the FSA estimators.
     random_state : int, RandomState or None, default None
         Random seed of the resampling.
     n_jobs : int or None, default None
@@ -197,9 +197,8 @@ def selection_stability(
 
 
 def mean_kappa(supports: np.ndarray) -> float:
-    """Mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma (thesis),
-    eq. (3.34).
-    """
+    """Compute the mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma
+    (thesis), eq. (3.34)."""
     n = len(supports)
     return float(
         np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)])
@@ -207,7 +206,7 @@ def mean_kappa(supports: np.ndarray) -> float:
 
 
 def _resampled(y: np.ndarray, resample: str, seeds: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows of each fit; halves in complementary pairs."""
+    """Return the rows of each fit; halves are in complementary pairs."""
     n = len(y)
     classes, counts = np.unique(y, return_counts=True)
     strata, halves = [np.flatnonzero(y == c) for c in classes], -(-counts // 2)
@@ -243,7 +242,7 @@ def _support(
 
 
 def selected(estimator: Any, n_features_in: int, n_features: int | None = None) -> np.ndarray:
-    """Support of a fitted selector.
+    """Return the support of a fitted selector.
 
     Parameters
     ----------

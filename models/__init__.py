@@ -8,8 +8,8 @@ from typing import Any
 import lazy_loader
 
 _FORMER = {  # names until 0.2
-    "Face": "annealed.models.Face is Instance; the old name ends with 0.4",
-    "OneEuroFilter": "OneEuroFilter is not used by the package any more; it ends with 0.4",
+    "Face": "annealed.models.Face was renamed to Instance; the old name will be removed in 0.4",
+    "OneEuroFilter": "OneEuroFilter is no longer used by the package; it will be removed in 0.4",
 }
 _lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

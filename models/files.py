@@ -1,4 +1,4 @@
-"""The file format of trained models: safetensors arrays with a JSON header. Loading runs no code.
+"""File format of trained models: safetensors arrays with a JSON header. Loading executes no code.
 Models shipped with the package are loaded by name.
 
 The metadata of the safetensors file has one entry, ``annealed``: a JSON object with ``format``
@@ -46,11 +46,11 @@ KINDS = {
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Write a file under a temporary name beside ``path`` and rename it on success; remove it on
+    """Write a file under a temporary name beside ``path``; rename it on success and remove it on
     failure.
 
-    Yields the temporary name, with the suffix of ``path``. Raises a ValueError that names ``path``
-    if the file cannot be written.
+    The temporary name has the suffix of ``path``. A ValueError that names ``path`` is raised if the
+    file cannot be written.
     """
     path = Path(path)
     try:
@@ -70,7 +70,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a ValueError unless a file can be written, before hours of work begin."""
+    """Raise a ValueError unless a file can be written, for use before long work."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(
@@ -81,7 +81,7 @@ def check_writable(path: Path) -> None:
 
 
 def make_folder(path: Path | None) -> None:
-    """Create a folder and its parents if missing; None does nothing."""
+    """Create a folder and its parents if missing; do nothing for None."""
     try:
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
@@ -90,8 +90,8 @@ def make_folder(path: Path | None) -> None:
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the text files of a report, given by name, into a folder, created if missing; other
-    values become JSON."""
+    """Write the files of a report, given by name, to a folder, which is created if missing; values
+    other than text are written as JSON."""
     make_folder(folder)
     for name, content in texts.items():
         text = (
@@ -106,7 +106,7 @@ def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
 def write_model(
     path: str | Path, kind: str, arrays: dict[str, np.ndarray], header: dict[str, Any]
 ) -> None:
-    """Write a model file; an existing one is replaced atomically.
+    """Write a model file; an existing file is replaced atomically.
 
     The header holds JSON values, without NaN or infinity; the kind is checked on reading.
     """
@@ -123,19 +123,19 @@ def write_model(
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
-    """Read the header of a model file without its arrays; errors as in :func:`read_model`."""
+    """Read the header of a model file without its arrays; errors are as in :func:`read_model`."""
     return _read(Path(path), arrays=False)[1]
 
 
 def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read the arrays and the header of a model file of some kind.
 
-    Raises a ValueError that names the file if it is missing, damaged, not a model, of another kind
-    or of a newer version.
+    A ValueError that names the file is raised if it is missing, damaged, not a model, of another
+    kind or of a newer version.
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
-        raise ValueError(f"{path}: holds a model of the kind {header['kind']!r}, expected {kind!r}")
+        raise ValueError(f"{path}: holds a model of kind {header['kind']!r}; expected {kind!r}")
     return arrays, header
 
 
@@ -160,8 +160,8 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if version > VERSION:
         raise ValueError(
             short(
-                f"{path}: format version {version}, this annealed reads up to version {VERSION}: "
-                "install a newer"
+                f"{path}: format version {version}, but this annealed reads up to {VERSION}: "
+                "install a newer version"
             )
         )
     _check_values(path, header)
@@ -201,7 +201,7 @@ def _check_values(path: Path, header: dict[str, Any]) -> None:
 
 
 def _digest(path: Path, recorded: str) -> str:
-    """SHA-256 of a file with its own digest zeroed."""
+    """Compute the SHA-256 of a file with its own digest zeroed."""
     with path.open("rb") as file:
         start = file.read(8)
         digest = hashlib.sha256(start)
@@ -217,7 +217,7 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn any error from assembling the parts of a damaged file into one line that names the
+    """Context manager that converts errors from assembling a damaged file to one line naming the
     file."""
     try:
         yield
@@ -233,8 +233,8 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 class ModelFile:
-    """Base class of models in files: it defines the ``KIND`` and the conversion to and from arrays
-    and a header."""
+    """Base class of models in files, which defines the ``KIND`` and the conversion to and from
+    arrays and a header."""
 
     KIND: ClassVar[str]
 
@@ -244,12 +244,12 @@ class ModelFile:
         Parameters
         ----------
         path : path
-            Model file; an existing one is replaced.
+            Model file; an existing file is replaced.
 
         Raises
         ------
         ValueError
-            If the model is not trained, or the file cannot be written or could not be read again.
+            If the model is not trained, or the file cannot be written or could not be read back.
         """
         write_model(path, self.KIND, *self._to_file(Path(path)))
 
@@ -265,7 +265,7 @@ class ModelFile:
         Returns
         -------
         model
-            A model of this class.
+            Model of this class.
 
         Raises
         ------
@@ -277,7 +277,7 @@ class ModelFile:
             return cls._from_file(Path(path), arrays, header)
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return the arrays and the header; errors name the file."""
+        """Return the arrays and the header. Error messages name the file."""
         raise NotImplementedError
 
     @classmethod
@@ -291,11 +291,11 @@ def check_settings(
     defaults: Mapping[str, Any],
     limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, Any]:
-    """Return a JSON object of a header as settings, lists as tuples, each validated against an
-    example value.
+    """Convert a JSON object of a header to settings, with lists as tuples, each validated against
+    an example value.
 
-    An example is a bool, int, float, str, or a tuple of these; ``limits`` are the minimum and the
-    maximum of some settings or of their entries; other numbers lie between -1e6 and 1e6.
+    An example is a bool, int, float, str, or a tuple of these. ``limits`` holds the minimum and
+    maximum of some settings or of their entries; other numbers must lie between -1e6 and 1e6.
     """
     if not isinstance(record, dict) or record.keys() != defaults.keys():
         raise ValueError(f"settings {record}: expected {', '.join(defaults)}")
@@ -313,10 +313,8 @@ def check_settings(
             wanted = type(example[0] if several else example)
             right = type(entry) is wanted or (wanted is float and type(entry) is int)
             if not right or (wanted in (int, float) and not low <= entry <= high):
-                raise ValueError(
-                    f"{name}={value!r}: expected {wanted.__name__}, numbers from {low:g} to "
-                    f"{high:g}"
-                )
+                bounds = f" from {low:g} to {high:g}" if wanted in (int, float) else ""
+                raise ValueError(f"{name}={value!r}: expected {wanted.__name__}{bounds}")
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
     }
@@ -331,8 +329,8 @@ def check_array(
     low: float = -_LARGEST,
     high: float = _LARGEST,
 ) -> np.ndarray:
-    """Return an array of a model file, validated: present, of that type and shape (None: any
-    length), and in range."""
+    """Return an array of a model file, after checking that it is present, of the given type and
+    shape (None means any length), and in range."""
     if name not in arrays:
         raise ValueError(f"{path}: damaged (array {name!r} is missing)")
     array = arrays[name]
@@ -410,7 +408,7 @@ def load_model(name_or_path: str | Path) -> Any:
     Raises
     ------
     ValueError
-        If there is no such model, or the file is damaged.
+        If the model does not exist, or the file is damaged.
     """
     path = resolve_model(name_or_path)
     kind = read_header(path)["kind"]

@@ -1,4 +1,4 @@
-"""One-line messages, and values in the types of JSON."""
+"""One-line messages, and conversion of values to JSON types."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ MAX_MESSAGE = 300  # characters of an error line
 
 
 def short(message: object) -> str:
-    """Return a message as one line of at most ``MAX_MESSAGE`` characters; the middle of a longer
-    one is omitted."""
+    """Return a message as one line of at most ``MAX_MESSAGE`` characters; the middle of longer
+    messages is omitted."""
     line = " ".join(str(message).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 105]} ... {line[-100:]}"
 
@@ -26,7 +26,7 @@ def first_of(words: Sequence[str], n_shown: int) -> str:
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
-    """Return a question about a similar known name in parentheses, or an empty text.
+    """Return a question that suggests a similar known name, in parentheses, or an empty string.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 
 @contextmanager
 def naming_extra(what: str, extra: str) -> Iterator[None]:
-    """Report which extra installs a package whose import fails in this context."""
+    """Context manager that names the extra to install if the import of a package fails."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -51,7 +51,7 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value in the types of JSON: arrays become lists; NaN and infinity, which JSON lacks,
+    """Convert a value to JSON types: arrays become lists; NaN and infinity, which JSON lacks,
     become None."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}

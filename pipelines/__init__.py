@@ -1,1 +1,1 @@
-"""Programs for users: the command line, training, evaluation protocols, data set readers."""
+"""Programs for users: the command line, training, evaluation protocols, and data set readers."""

@@ -1,4 +1,4 @@
-"""Shared parts of all commands: options, one-line errors, progress on stderr, tables and JSON."""
+"""Parts shared by all commands: options, one-line errors, progress on stderr, tables and JSON."""
 
 import functools
 import json
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -51,7 +51,7 @@ _METAVARS = {"str": "TEXT", "path": "PATH", "int": "INTEGER", "float": "NUMBER"}
 
 
 class PanelCommand(TyperCommand):
-    """A command whose help groups the options by their ``rich_help_panel``, in plain text."""
+    """Command whose help groups the options by their ``rich_help_panel``, in plain text."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section of the help for each panel."""
@@ -69,7 +69,7 @@ class PanelCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments of the usage line, required ones without braces."""
+        """Return the arguments of the usage line, with braces around optional ones only."""
         return [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
@@ -83,7 +83,7 @@ def _plain_type(names: str) -> str:
 
 
 def new_app(help: str) -> typer.Typer:
-    """Return a group of commands with the project's settings."""
+    """Return a group of commands with the settings of the project."""
     return typer.Typer(
         help=help,
         no_args_is_help=True,
@@ -110,12 +110,12 @@ def root_options(
         ),
     ] = False,
 ) -> None:
-    """Define the options of ``annealed`` itself, given before the name of a command."""
+    """Define the options of ``annealed`` itself, which precede the name of a command."""
 
 
 def print_error(message: object) -> None:
-    """Print one line on stderr: line breaks become spaces, and a long message is cut in the
-    middle."""
+    """Print one line on stderr: line breaks become spaces, and the middle of a long message is
+    omitted."""
     typer.echo("annealed: " + short(message), err=True)
 
 
@@ -124,24 +124,25 @@ def command_of(app: typer.Typer, name: str | None = None) -> Callable:
     return lambda function: app.command(name, cls=PanelCommand)(one_line_errors(function))
 
 
-def with_options(of: type, **defaults: Any) -> Callable:
-    """Decorate a command whose first parameter is a dataclass: its fields become options.
+def with_options(of: Callable, **defaults: Any) -> Callable:
+    """Decorate a command whose first parameter is a dataclass, or another function with these
+    arguments: its fields, or its parameters, become options.
 
-    Fields carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata; an option
-    whose default is () is repeatable. ``defaults`` replace those of the fields.
+    They carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata of a field; an
+    option whose default is () is repeatable. ``defaults`` replace the declared ones.
     """
     hints, options = get_type_hints(of, include_extras=True), []
-    for entry in fields(of):
-        hint, default = hints[entry.name], defaults.get(entry.name, entry.default)
-        if entry.metadata:  # of a lower layer
-            settings = dict(entry.metadata)
+    metadata = {entry.name: entry.metadata for entry in fields(of)} if isinstance(of, type) else {}
+    for name, declared in signature(of).parameters.items():
+        hint, default = hints[name], defaults.get(name, declared.default)
+        if metadata.get(name):  # of a lower layer
+            settings = dict(metadata[name])
             hint = Annotated[hint, typer.Option(*settings.pop("flags"), **settings)]
         if default == ():
             hint, default = Annotated[list[str] | None, *hint.__metadata__], None
         if hasattr(hint, "__metadata__"):
-            default = Parameter.empty if default is MISSING else default
             options.append(
-                Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
             )
 
     def decorate(command: Callable) -> Callable:
@@ -153,7 +154,8 @@ def with_options(of: type, **defaults: Any) -> Callable:
                 for name, v in values.items()
                 if v is not None
             }
-            command(of(**values), **given)
+            request = of(**values) if isinstance(of, type) else functools.partial(of, **values)
+            command(request, **given)
 
         _, *others = signature(command, eval_str=True).parameters.values()
         others = [p.replace(kind=p.KEYWORD_ONLY) for p in others]
@@ -165,11 +167,11 @@ def with_options(of: type, **defaults: Any) -> Callable:
 
 
 def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command: invalid input, missing files and missing packages end it with a one-line
-    message and exit code 2.
+    """Decorate a command so that invalid input, missing files and missing packages end it with a
+    one-line message and exit code 2.
 
-    With ``--json`` the message is also printed on stdout, as an object with ``error``. Warnings of
-    this package are printed as one line each; those of other libraries are suppressed.
+    With ``--json``, the message is also printed on stdout, as an object with the key ``error``.
+    Warnings of this package are printed as one line each; those of other libraries are suppressed.
     """
 
     @functools.wraps(command)
@@ -196,8 +198,8 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_extra(error: Exception) -> str:
-    """Return the message of an error; for a missing package, it names the extra that installs
-    it."""
+    """Return the message of an error; for a missing package, the message names the extra that
+    installs it."""
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
     return (
@@ -228,12 +230,13 @@ def end(n_inputs: int, n_failed: int) -> None:
 
 def print_json(record: Any) -> None:
     """Print one JSON document (see :func:`plain`) on one line of stdout, in ASCII, since file names
-    may hold bytes that are not text."""
+    may contain bytes that are not text."""
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table on the terminal: numbers right-aligned, cells formatted by :func:`text`."""
+    """Print a table on the terminal, with numbers right-aligned and cells formatted by
+    :func:`text`."""
     from rich.console import Console
     from rich.table import Table
 
@@ -272,7 +275,7 @@ def text(value: Any) -> str:
 def markdown_table(
     columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text
 ) -> str:
-    """Return a table in Markdown, cells formatted by :func:`text`."""
+    """Return a table in Markdown, with cells formatted by :func:`text`."""
     head = list(columns)
     return "".join(
         "| " + " | ".join(map(cell, line)) + " |\n" for line in (head, ["---"] * len(head), *rows)
@@ -313,7 +316,7 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
 
 
 def number_or_auto(option: str, text: str) -> int | None:
-    """Parse the value of an option as a positive integer, or None for "auto"; otherwise raise a
+    """Parse the value of an option as a positive integer, or as None for "auto"; otherwise, raise a
     ValueError."""
     if text == "auto":
         return None
@@ -328,10 +331,9 @@ def number_or_auto(option: str, text: str) -> int | None:
 
 def load_model_of(kind: str, name: str) -> Any:
     """Load a model by the name of a shipped model or by its path, and check its kind."""
-    from ..models import load_model, resolve_model
-    from ..models.files import read_header
+    from ..models import load_model
 
-    path = resolve_model(name)
-    if read_header(path)["kind"] != kind:
+    model = load_model(name)
+    if kind != model.KIND:
         raise ValueError(f"model {name!r}: not {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
-    return load_model(path)
+    return model

@@ -1,11 +1,13 @@
-"""The name of :mod:`annealed.pipelines.keypoints` until 0.2: the old import paths still work."""
+"""Former name of :mod:`annealed.pipelines.keypoints`, used until version 0.2; its import paths
+still work."""
 
 import warnings
 
 from . import keypoints
 
 warnings.warn(
-    "annealed.pipelines.faces is annealed.pipelines.keypoints; the old name ends with 0.4",
+    "annealed.pipelines.faces was renamed to annealed.pipelines.keypoints; the old name will be "
+    "removed in 0.4",
     FutureWarning,
     stacklevel=2,
 )

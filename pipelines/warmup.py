@@ -1,50 +1,44 @@
-"""Compilation of each part of the package by running it once (``annealed warmup``)."""
+"""Compilation of each part of the package by running the part once (``annealed warmup``)."""
 
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 
+from .. import learners, models
 from ..learners.compilation import compiled_only
+from . import keypoints
 
 
 def warm_faces() -> None:
     """Run detection in all modes, with and without assembly of faces."""
-    from ..models import load_model
     from ..models.keypoints.instances.assembly import Assembly
     from ..models.keypoints.windows.window_models import Mode
-    from .keypoints.detect import sample_photograph
 
-    detector = load_model("faces")
+    detector, photograph = models.load_model("faces"), keypoints.sample_photograph()
     for mode in (None, *Mode):
         for assembly in Assembly:
-            detector.detect(sample_photograph(), mode=mode, assembly=assembly)
+            detector.detect(photograph, mode=mode, assembly=assembly)
 
 
 def warm_motion() -> None:
     """Segment two synthetic motions."""
-    from ..models import load_model
-
     rng = np.random.RandomState(0)
     shape, frames = rng.standard_normal((60, 2)) * 50, np.arange(20)[:, None, None]
     drift = np.where((np.arange(60) < 30)[:, None], [2.0, 1.0], [-1.0, 3.0])
     tracks = shape + frames * drift + 0.1 * rng.standard_normal((20, 60, 2))
-    load_model("motion").segment(tracks.astype(float))
+    models.load_model("motion").segment(tracks.astype(float))
 
 
 def warm_pets() -> None:
     """Classify one photograph."""
-    from ..models import load_model
     from ..vision import Photograph
-    from .keypoints.detect import sample_photograph
 
-    load_model("pets").predict_proba([Photograph(sample_photograph())])
+    models.load_model("pets").predict_proba([Photograph(keypoints.sample_photograph())])
 
 
 def warm_learners() -> None:
     """Fit tables in single and double precision, row-major and column-major."""
-    import annealed.learners as learners
-
     rng = np.random.RandomState(0)
     X = rng.standard_normal((600, 60))
     f = X[:, 0] - X[:, 1]
@@ -61,14 +55,14 @@ def warm_learners() -> None:
                 learners.FSAClassifier(5).fit(Z, y)
                 learners.FSARegressor(5).fit(Z, f)
         for learner in (
-            learners.FOBOSClassifier,
-            learners.RDAClassifier,
-            learners.TruncatedGradientClassifier,
+            learners.FOBOSClassifier(max_iter=1, random_state=0),
+            learners.RDAClassifier(max_iter=1, random_state=0),
+            learners.TruncatedGradientClassifier(max_iter=1, random_state=0),
+            learners.StabilizedTruncatedSGDClassifier(5, max_iter=2, random_state=0),
+            learners.LogitBoostClassifier(3, response="linear"),
+            learners.LogitBoostClassifier(3, response="constant"),
         ):
-            learner(max_iter=1, random_state=0).fit(X, y)
-        learners.StabilizedTruncatedSGDClassifier(5, max_iter=2, random_state=0).fit(X, y)
-        for response in ("linear", "constant"):
-            learners.LogitBoostClassifier(3, response=response).fit(X, y)
+            learner.fit(X, y)
         learners.MinimaxSparseClassifier(2, n_features_to_select=4, solver="smoothing").fit(
             X[:100], y[:100]
         )

@@ -25,7 +25,8 @@ _lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def __getattr__(name: str) -> Any:
     if name == "pixel_of":  # its name until 0.2
         warnings.warn(
-            "annealed.vision.pixel_of is nearest_pixel; the old name ends with 0.4",
+            "annealed.vision.pixel_of was renamed to nearest_pixel; the old name will be removed "
+            "in 0.4",
             FutureWarning,
             stacklevel=2,
         )

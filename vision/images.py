@@ -1,4 +1,4 @@
-"""Image files and arrays to ``uint8`` RGB."""
+"""Conversion of image files and arrays to ``uint8`` RGB."""
 
 import os
 import warnings
@@ -41,8 +41,8 @@ _STRIP_ROWS = 256
 
 
 def _open(name: str) -> Image.Image:
-    """Open an image file; Pillow's rarer formats are loaded only if none of the common ones
-    fits."""
+    """Open an image file; the less common formats of Pillow are loaded only if none of the common
+    ones matches."""
     for load in (Image.preinit, Image.init):
         load()
         with suppress(UnidentifiedImageError):
@@ -53,13 +53,14 @@ def _open(name: str) -> Image.Image:
 def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     """Read an image file as RGB, upright.
 
-    The EXIF orientation is applied; transparent pixels are blended over white; grey values of more
-    than 8 bits are scaled by their full range (65535 for 16 bits), floats in [0, 1] by 255.
+    The EXIF orientation is applied, and transparent pixels are blended over white. Grey values of
+    more than 8 bits are scaled by their full range (65535 for 16 bits), and floats in [0, 1] by
+    255.
 
     Parameters
     ----------
     path : str or path
-        A file in any format that Pillow reads.
+        Image file in any format that Pillow reads.
 
     Returns
     -------
@@ -68,8 +69,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ValueError
-        If the file is missing, empty, damaged or not an image (one line that starts with the file's
-        name).
+        If the file is missing, empty, damaged or not an image; the message is one line that starts
+        with the file name.
     """
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
@@ -89,8 +90,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
 
 def _n_frames(image: Image.Image) -> int:
-    """Number of frames or pages of a file; 1 if the further frames are previews or cannot be
-    counted."""
+    """Return the number of frames or pages of a file; 1 if the additional frames are previews or
+    cannot be counted."""
     if image.format not in ("GIF", "WEBP", "PNG", "AVIF", "TIFF"):
         return 1
     try:
@@ -102,21 +103,21 @@ def _n_frames(image: Image.Image) -> int:
 
 
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Width and height of an upright image file in pixels, without decoding it; errors as in
-    :func:`read_image`."""
+    """Return width and height of an upright image file in pixels, without decoding it; errors are
+    as in :func:`read_image`."""
     with _opened(path) as image:
         width, height = image.size
         return (height, width) if image.getexif().get(_ORIENTATION, 1) >= 5 else (width, height)
 
 
 class _Unsupported(Exception):
-    """The file is intact, but not supported."""
+    """Raised for a file that is intact but not supported."""
 
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
-    """Open an image file; any error inside becomes a one-line ValueError that starts with the
-    file's name."""
+    """Context manager that opens an image file; any error inside becomes a one-line ValueError that
+    starts with the file name."""
     name = os.fspath(path)
     try:
         if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
@@ -148,9 +149,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
 
 def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
     mode = image.mode
-    if mode.startswith("I;16"):
-        return as_rgb(np.asarray(image).astype(np.uint16))
-    if mode == "I":  # Pillow's mode for 16-bit grey in some formats
+    if mode == "I" or mode.startswith("I;16"):  # "I" is 16-bit grey in some formats
         return as_rgb(np.clip(np.asarray(image), 0, 65535).astype(np.uint16))
     if mode == "F":
         return as_rgb(np.asarray(image))
@@ -177,12 +176,12 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     Returns
     -------
     (H, W, 3) uint8 ndarray
-        C-contiguous; the array itself where it already has this form.
+        C-contiguous image; the array itself if it already has this form.
 
     Raises
     ------
     ValueError
-        If the shape or type is another one, the image is empty, or a float lies outside [0, 1].
+        If the shape or type is not supported, the image is empty, or a float lies outside [0, 1].
 
     Examples
     --------

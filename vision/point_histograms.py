@@ -34,18 +34,18 @@ _FLOOR = 4.0
 
 @dataclass(frozen=True)
 class Frame:
-    """An upright image of a shape: ``unit`` pixels are one unit of the shape.
+    """Upright image of a shape, in which ``unit`` pixels are one unit of the shape.
 
-    Pixel (0, 0) lies at ``origin`` (x + iy, shape coordinates).
+    Pixel (0, 0) lies at ``origin`` (x + iy in shape coordinates).
 
     Attributes
     ----------
     pixels : ndarray of shape (h, w), uint8
         Grey values.
     origin : complex
-        Shape coordinates of the first pixel's centre.
+        Shape coordinates of the centre of the first pixel.
     unit : float
-        Pixels per unit of the shape.
+        Number of pixels per unit of the shape.
     """
 
     pixels: np.ndarray
@@ -67,17 +67,17 @@ def cut_frame(
     levels : list of Level
         Levels of the pyramid, from large to small.
     scale_rotation, translation : complex
-        The similarity transform ``image = scale_rotation * shape + translation`` from the shape to
+        Similarity transform ``image = scale_rotation * shape + translation`` from the shape to
         image pixels.
     box : tuple of float
-        x0, y0, x1, y1 in shape coordinates.
+        Box x0, y0, x1, y1 in shape coordinates.
     unit : float
-        Pixels of the result per unit of the shape.
+        Number of pixels of the result per unit of the shape.
 
     Returns
     -------
     Frame
-        Grey crop; outside the image the border pixels are repeated.
+        Grey crop; outside the image, border pixels are repeated.
     """
     # The smallest level with at least as many pixels as the result, or else the largest level.
     fine = [level for level in levels if level.scale * abs(scale_rotation) >= 0.999 * unit]
@@ -112,7 +112,8 @@ def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, 128), float32
-        Cells row by row, 8 directions each; points outside the frame take the values of its border.
+        Histograms of the cells, row by row, with 8 directions each; points outside the frame take
+        the values of its border.
     """
     at = (points - frame.origin) * frame.unit
     return _histograms(
@@ -201,8 +202,8 @@ def _histograms(
 
 @jit
 def _cell_sums(pixels: np.ndarray, cell: int) -> np.ndarray:
-    """Sums of the gradient's share in each direction: entry (y, x, k) is the cell that starts at
-    pixel (y, x)."""
+    """Compute sums of the gradient in each direction: entry (y, x, k) belongs to the cell that
+    starts at pixel (y, x)."""
     height, width = pixels.shape
     rows = np.zeros((height, width, DIRECTIONS), np.float32)
     diagonal = np.float32(np.sqrt(2.0))

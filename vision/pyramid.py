@@ -14,7 +14,7 @@ LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The pixel that contains a point: coordinates (..., 2) rounded, halves upwards.
+    """Return the pixel that contains a point: coordinates (..., 2) rounded, halves upwards.
 
     Parameters
     ----------
@@ -31,14 +31,15 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a pyramid.
+    """Level of a pyramid.
 
     Attributes
     ----------
     image : (h, w, 3) uint8 ndarray
-        The resampled image.
+        Resampled image.
     scale : float
-        Pixels of the level per pixel of the image (1 is the image itself, 0.5 half its size).
+        Number of pixels of the level per pixel of the image (1 is the image itself, 0.5 half of its
+        size).
     """
 
     image: npt.NDArray[np.uint8]
@@ -76,8 +77,8 @@ class Level:
 
 
 class _Octaves:
-    """Levels of one image, computed on request; the first level of every octave and the last
-    other level are cached."""
+    """Levels of one image, computed on request. The first level of every octave and the last other
+    level are cached."""
 
     def __init__(self, image: npt.NDArray[np.uint8], scales_per_octave: int):
         self.scales_per_octave = scales_per_octave
@@ -85,7 +86,7 @@ class _Octaves:
         self.last: tuple[int, npt.NDArray[np.uint8]] | None = None
 
     def level(self, k: int) -> npt.NDArray[np.uint8]:
-        """Level of scale ``2 ** (-k / scales_per_octave)``."""
+        """Return the level of scale ``2 ** (-k / scales_per_octave)``."""
         octave = max(k // self.scales_per_octave, 0)
         while len(self.bases) <= octave:
             self.bases.append(_shrink(self.bases[-1], 0.5))
@@ -106,7 +107,7 @@ class _Octaves:
 
 
 class _LargeLevel(Level):
-    """A level whose image is computed on access."""
+    """Level whose image is computed on access."""
 
     def __init__(self, octaves: _Octaves, k: int, scale: float):
         for name, value in (("_octaves", octaves), ("_k", k), ("scale", scale)):
@@ -125,24 +126,24 @@ def gaussian_pyramid(
     min_scale: float = 0.0,
     max_scale: float = 1.0,
 ) -> list[Level]:
-    """Compute the levels of scale ``2 ** (-k / scales_per_octave)`` for whole k, large to small.
+    """Compute the levels of scale ``2 ** (-k / scales_per_octave)`` for integer k, large to small.
 
-    Every octave starts from the one before it, halved. Within an octave a level of scale s (0.5 <=
-    s < 1 of the octave's first level) is that image, blurred by a Gaussian of standard deviation
-    ``0.5 * sqrt(1 / s**2 - 1)`` pixels (so that a pixel blur of 0.5 stays 0.5 on the level) and
-    sampled bilinearly. Levels larger than the image are interpolated bilinearly.
+    Every octave starts from the previous one at half the size. Within an octave, a level of scale s
+    (0.5 <= s < 1 of the first level) is the first level, blurred by a Gaussian of standard
+    deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels (so that a pixel blur of 0.5 stays 0.5 on the
+    level) and sampled bilinearly. Levels larger than the image are interpolated bilinearly.
 
     Parameters
     ----------
     image : (H, W, 3) uint8 ndarray
         RGB image.
     scales_per_octave : int, default 4
-        Number of levels per octave (halving of the size).
+        Number of levels per octave (a factor of two in size).
     min_size : int, default 12
-        Levels whose shorter side has fewer pixels are omitted.
+        Minimum number of pixels of the shorter side; smaller levels are omitted.
     min_scale, max_scale : float
-        Only levels with ``min_scale <= scale <= max_scale`` are computed (to a relative tolerance
-        of 1e-9).
+        Range of scales: only levels with ``min_scale <= scale <= max_scale`` are computed (to a
+        relative tolerance of 1e-9).
 
     Returns
     -------
@@ -196,7 +197,7 @@ def shrink(level: Level, scale: float) -> Level:
     level : Level
         Level of a pyramid.
     scale : float
-        Pixels of the new level per pixel of the given one, below 1.
+        Number of pixels of the new level per pixel of the given level, below 1.
 
     Returns
     -------

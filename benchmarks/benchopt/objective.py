@@ -13,7 +13,8 @@ class Objective(BaseObjective):
     sampling_strategy = "run_once"
 
     def set_data(self, X: np.ndarray, y: np.ndarray, true: np.ndarray) -> None:
-        """X (n, m), y (n,) of -1 and +1, and the numbers (k,) of the columns that made y."""
+        """Set X (n, m), y (n,) of -1 and +1, and the indices (k,) of the columns that determine
+        y."""
         self.X, self.y, self.true = X, y, true
 
     def get_objective(self) -> dict[str, object]:
@@ -23,8 +24,8 @@ class Objective(BaseObjective):
         return {"coef": np.zeros(self.X.shape[1]), "intercept": 0.0}
 
     def evaluate_result(self, coef: np.ndarray, intercept: float) -> dict[str, float]:
-        """Mean logistic loss; share of the true columns that are selected; number of nonzero
-        coefficients: more than k is not a solution."""
+        """Return the mean logistic loss, the share of the true columns that are selected, and the
+        number of nonzero coefficients; more than k of them are not a valid solution."""
         margin = self.y * (self.X @ coef + intercept)
         chosen = np.flatnonzero(coef)
         loss = float(np.logaddexp(0, -margin).mean()) if len(chosen) <= len(self.true) else np.inf

@@ -3,8 +3,8 @@ Path and number of columns
 ==========================
 
 One annealing run passes through every number of columns, so a whole path costs little more than one
-fit. Three of 200 columns act here. The coefficients of the path show them, and cross-validation
-finds their number.
+fit. Three of 200 columns have an effect here. The coefficients along the path show which, and
+cross-validation determines their number.
 """
 
 import numpy as np

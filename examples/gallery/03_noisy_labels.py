@@ -2,9 +2,9 @@
 Wrong labels
 ============
 
-A share of the labels is drawn at random. The default loss is the likelihood of labels of which a
-few may be wrong; the Lorenz loss ignores rows that are far on the wrong side. Which of ten true
-columns are found among 300?
+A share of the labels is drawn at random. The default loss is a likelihood under which a few labels
+may be wrong; the Lorenz loss ignores rows that are far on the wrong side. How many of ten true
+columns are selected from 300?
 """
 
 import numpy as np

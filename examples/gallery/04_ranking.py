@@ -2,8 +2,8 @@
 Learning to rank
 ================
 
-Twenty items of each of 40 queries have grades from 0 to 3. ``FSARanker`` selects columns that put
-items of one query in order; what all items of a query have in common does not matter.
+Twenty items of each of 40 queries have grades from 0 to 3. ``FSARanker`` selects columns that order
+the items within a query; an offset common to all items of a query has no effect.
 """
 
 import numpy as np

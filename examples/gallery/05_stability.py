@@ -2,8 +2,8 @@
 Is the choice stable?
 =====================
 
-Fits on random halves of the rows show how often each column is selected. Columns 0 to 4 act, the
-last ones weakly; column 5 is column 0 with an error, and is not selected.
+Fits on random halves of the rows show how often each column is selected. Columns 0 to 4 have an
+effect, the last two a weak one; column 5 is a noisy copy of column 0, and is not selected.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 More data than memory
 =====================
 
-``on_disk`` reads a file in blocks and keeps to a memory limit. Annealing drops columns quickly:
-after a few steps what remains fits into memory, so a fit reads the file only a few times.
+``on_disk`` reads a file in blocks within a memory limit. Annealing drops columns quickly: after a
+few steps, the remaining columns fit into memory, so a fit reads the file only a few times.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ y = X[:, 100] - X[:, 200] + X[:, 300] / 2 + 0.1 * rng.standard_normal(4000)
 
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "X.npy"
-    np.save(file, np.asfortranarray(X))  # by columns: what has been dropped is not read again
+    np.save(file, np.asfortranarray(X))  # by columns: dropped columns are not read again
     print(f"{file.stat().st_size / 1e6:.0f} MB on disk")
     limited = FSARegressor(3).fit(on_disk(file, memory_limit="4MB"), y)
 whole = FSARegressor(3).fit(X, y)

@@ -2,8 +2,8 @@
 A sparse metric
 ===============
 
-Two classes form a pattern of XOR in two of 20 columns: no single column is informative. ``SDist``
-finds the product of the two, and its learnt subspace separates the classes.
+Two classes form an XOR pattern in two of 20 columns: no single column is informative. ``SDist``
+selects the product of the two, and its learnt subspace separates the classes.
 """
 
 import numpy as np

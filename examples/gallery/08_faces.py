@@ -1,9 +1,9 @@
 """
-Keypoints, and the features that find them
-==========================================
+Keypoints, and the features that detect them
+============================================
 
-The shipped detectors on a photograph (NASA, public domain), and the first features of the
-classifier of eyes, drawn on the window that it accepted. Each is a difference of sums of grey
+Detections of the shipped detectors in a photograph (NASA, public domain), and the first features of
+the eye classifier, drawn on the window that it accepted. Each is a difference of sums of grey
 values, or an entry of an orientation histogram.
 """
 
@@ -31,7 +31,7 @@ for name in detector.keypoints:
 left.set(xlim=(120, 330), ylim=(230, 20), title="all nine keypoints")
 left.legend(fontsize=7, loc="lower left")
 
-# Orange: cells of the first Haar features, by falling importance; blue: blocks of orientation
+# Orange: cells of the first Haar features, by decreasing importance; blue: blocks of orientation
 # histograms.
 eye = next(d for d in result if d.keypoint == "left_eye")
 half = eye.size / 2

@@ -2,8 +2,8 @@
 Which points move together?
 ===========================
 
-Tracks of synthetic scenes with a moving camera: truth above, the result of the shipped ranker
-below. Twenty-five frames are few: one of the two scenes is segmented wrongly.
+Tracks of synthetic scenes with a moving camera: the ground truth above, the result of the shipped
+ranker below. Twenty-five frames are few, and one of the two scenes is segmented wrongly.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 
 
 def draw(ax, tracks, labels):
-    """Paths of the points, a dot where each was last seen."""
+    """Draw the paths of the points, with a dot where each was last visible."""
     for motion in np.unique(labels):
         for track in tracks[:, labels == motion].transpose(1, 2, 0):
             ax.plot(*track, color=f"C{motion}", linewidth=0.8)

@@ -1,9 +1,10 @@
 """
-Fourier atoms: columns that act together
-========================================
+Fourier atoms: columns with a joint effect
+==========================================
 
-The target is a wave in the sum of two columns, and another in a third: no line and no single curve
-sees the first. Atoms are cos and sin of sparse frequencies; annealing keeps a few of thousands.
+The target is the sum of a wave in the sum of two columns and a wave in a third column: the first
+cannot be represented by linear effects or by curves of single columns. Atoms are cosines and sines
+of sparse frequencies; annealing keeps a few of thousands.
 """
 
 import numpy as np

@@ -2,8 +2,9 @@
 Activities from few sensors
 ===========================
 
-A simulated home with 40 binary sensors, ten of which see what the inhabitant does. A conditional
-random field on ten sensors labels every minute of a day. The home comes with annealed-experiments.
+A simulated home has 40 binary sensors, ten of which respond to the inhabitant's activities. A
+conditional random field on ten sensors labels every minute of a day. The home comes with
+annealed-experiments.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """
-Sparse learners of streams
-==========================
+Sparse learning from streams
+============================
 
-A wide, sparse matrix is read row by row. The stabilised truncated gradient follows a decreasing
-number of columns. Forty of 2,000 act.
+A wide, sparse matrix is read row by row. The stabilised truncated gradient uses a decreasing number
+of columns. Forty of 2,000 columns have an effect.
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Survival times
 ==============
 
-Cox's partial likelihood as the loss: which columns lengthen or shorten the time to an event, when
-some rows are censored?
+With Cox's partial likelihood as the loss, which columns lengthen or shorten the time to an event
+when some rows are censored?
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 Columns of a data frame
 =======================
 
-A table with numbers, text, dates and missing cells. Cross-validation chooses the number of columns;
-the plots show its scores and the effect of each selected column.
+The table has numbers, text, dates and missing cells. Cross-validation chooses the number of
+columns; the plots show its scores and the effect of each selected column.
 """
 
 import numpy as np

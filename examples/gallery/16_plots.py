@@ -2,8 +2,8 @@
 Plots of fitted models
 ======================
 
-Each plot takes and returns the axes of matplotlib, and has the names of the columns. Above: the
-loss during annealing, the coefficients, and the inclusion probabilities of sparse Fourier features.
+Each plot function takes and returns Matplotlib axes, and labels columns by name. Above: the loss
+during annealing, the coefficients, and the inclusion probabilities of sparse Fourier features.
 Below: the graph of their interacting columns, and the traces of their chains.
 """
 

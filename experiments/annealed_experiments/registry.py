@@ -141,6 +141,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "online-rejection": ("online", "rejection", "Ma (thesis), Figure 3.2"),
     "online-sparsity": ("online", "sparsity", "Ma (thesis), Figure 3.3"),
     "online-error": ("online", "error", "Ma (thesis), Figure 3.4"),
+    "sensors-features": ("sensors", "by_sensors", "Liu et al. (2014), Figure 2"),
     "motion-table": ("motion", "cumulative", "Barbu et al. (2014), Figure 9"),
     "faces-curves": ("faces", "learners", "Barbu et al. (2014), Figure 5; (2017), Figure 7"),
     "faces-modes": ("faces", "modes", "Barbu et al. (2014), Figure 7"),

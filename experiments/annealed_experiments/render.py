@@ -3,26 +3,25 @@ CHECKOUT``).
 
 A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
 ``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE`` writes,
-in the form given by the view. For the README, which has no comments, the numbers are listed in
+in the form given by the view; the name ``incomplete`` is the list of files whose runs are not
+fully described. For the README, which has no comments, the numbers are listed in
 ``experiments/results/PAGE_numbers.toml``.
 """
 
 import json
-import platform
 import re
 import shlex
 import tomllib
 from collections.abc import Callable
-from datetime import date
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from annealed.models.files import replacing
-from annealed.pipelines.common.provenance import source_of_code
 from annealed.pipelines.console import markdown_table
+
+from .provenance import incomplete, run_of, write
 
 Record = dict[str, Any]  # name, settings and rows of a table
 
@@ -266,6 +265,8 @@ def render_page(page: Path, results: Path) -> str:
     """
 
     def record(name: str) -> Record:
+        if name == "incomplete":
+            return {"rows": incomplete(results)}
         file = results / f"{name}.json"
         if not file.is_file():
             raise ValueError(
@@ -319,6 +320,8 @@ def numbers_beside(page: Path, results: Path) -> dict[str, str]:
     """Numbers of a page without comments: text with ``{}`` for the number -> its source in comment
     syntax.
     """
+    if page.parent == results.parent:  # the README of the experiments has comments
+        return {}
     file = results / f"{page.stem.lower()}_numbers.toml"
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
@@ -327,7 +330,7 @@ def pages_of(checkout: Path) -> list[Path]:
     """The pages written by :func:`render`."""
     folders = ("docs/**", "experiments/pages", "experiments/notebook", "models/weights")
     pages = {page for folder in folders for page in checkout.glob(f"{folder}/*.md")}
-    return sorted({*pages, *checkout.glob("README.md")})
+    return sorted({*pages, *checkout.glob("README.md"), *checkout.glob("experiments/README.md")})
 
 
 def render(checkout: Path) -> list[Path]:
@@ -347,7 +350,8 @@ def render(checkout: Path) -> list[Path]:
     for page in pages_of(checkout):
         text = render_page(page, results)
         if text != page.read_text(encoding="utf-8"):
-            page.write_text(text, encoding="utf-8")
+            with replacing(page) as temporary:
+                temporary.write_text(text, encoding="utf-8")
             changed.append(page)
     return changed
 
@@ -357,7 +361,8 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
     results, created if missing.
 
     Rows of the same design and method are replaced, others are kept. For each row the file records
-    the run that ``made`` it: command, date, commit, versions, processor and settings.
+    the run that ``made`` it: command, date, commit, versions, processor, seeds, fingerprint of the
+    code and settings.
     """
     rows, made = {}, []
     if file.is_file():
@@ -366,39 +371,27 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
             same = old["name"] == record["name"] and old["settings"].get("noisy") == record[
                 "settings"
             ].get("noisy")
-            rows, made = {_facts(row): row for row in old["rows"]}, old["made"]
+            rows, made = {row_key(row): row for row in old["rows"]}, old["made"]
         except (ValueError, TypeError, KeyError):
             same = False
         if not same:
             raise ValueError(f"{file}: expected results of {record['name']} with the same labels")
-    rows |= {_facts(row): row | {"made": len(made)} for row in record["rows"]}
-    parts = {"made": [*made, run_of(command, record["settings"])], "rows": list(rows.values())}
-    text = "".join(f' "{key}": {json.dumps(record[key])},\n' for key in ("name", "settings"))
-    text += ",\n".join(
-        f' "{key}": [\n  ' + ",\n  ".join(map(json.dumps, part)) + "\n ]"
-        for key, part in parts.items()
+    rows |= {row_key(row): row | {"made": len(made)} for row in record["rows"]}
+    write(
+        file,
+        {
+            "name": record["name"],
+            "settings": record["settings"],
+            "made": [*made, run_of(command, record["settings"])],
+            "rows": list(rows.values()),
+        },
     )
-    with replacing(file) as temporary:
-        temporary.write_text("{\n" + text + "\n}\n", encoding="utf-8")
 
 
-def _facts(row: dict[str, Any]) -> tuple:
+def row_key(row: dict[str, Any]) -> tuple:
     """The key that identifies a row."""
     names = (
         "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method "
         "parameter value"
     )
     return tuple(row.get(name) for name in f"{names} pool category motions home features".split())
-
-
-def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """The description of a run in a file of results."""
-    info = Path("/proc/cpuinfo")
-    names = (
-        re.findall(r"^model name\s*: (.+)", info.read_text(), re.MULTILINE) if info.exists() else []
-    )
-    versions = {"python": platform.python_version()} | {
-        name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")
-    }
-    made = {"command": command, "date": str(date.today()), **source_of_code(), "versions": versions}
-    return made | {"processor": names[0] if names else platform.processor(), "settings": settings}

@@ -74,6 +74,12 @@ def test_sensitivity_on_madelon_is_drawn(data_dir, tmp_path, monkeypatch):
     assert (tmp_path / "sdist-sensitivity.png").stat().st_size > 5_000
 
 
+def test_sensors_are_drawn_by_their_number(tmp_path, monkeypatch):
+    monkeypatch.setattr("annealed_experiments.tables.sensors.N_FEATURES", (8, 16))
+    monkeypatch.setattr("annealed_experiments.tables.sensors.N_DAYS", 2)
+    assert draw("sensors-features", tmp_path, runs=1)[0].stat().st_size > 5000
+
+
 def test_unknown_figures_and_options_are_named(tmp_path):
     with pytest.raises(
         ValueError, match=f"'fsa-wide' has no figure; expected one of {', '.join(FIGURES)}"

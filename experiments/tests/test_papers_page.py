@@ -3,10 +3,12 @@ reproduce --list``."""
 
 import re
 from importlib import import_module
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from annealed import learners
 from annealed_experiments.registry import FIGURES, TABLES, entries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,6 +137,17 @@ def test_the_list_names_what_the_page_names(paper):
         item for item in found if item[0] == paper and not found[item] & built.get(item, set())
     }
     assert not unknown, f"in the list and not on the page: {sorted(unknown)}"
+
+
+def test_calls_on_the_page_name_parameters_that_exist():
+    text = (ROOT / "docs" / "papers.md").read_text()
+    calls = re.findall(r"\b([A-Z]\w+)\(([^()]*)\)", text)
+    named = [(name, re.findall(r"(\w+)=", arguments)) for name, arguments in calls]
+    named = [(name, parameters) for name, parameters in named if hasattr(learners, name)]
+    assert len(named) >= 7
+    for name, parameters in named:
+        unknown = set(parameters) - set(signature(getattr(learners, name)).parameters)
+        assert not unknown, f"{name} has no parameter {unknown}"
 
 
 def test_every_table_and_figure_stands_on_a_page():

@@ -1,1 +1,2 @@
-"""Code shared by all estimators: validation of parameters and encoding of targets."""
+"""Code shared by all estimators: parameter validation, target encoding, fitted sums of responses,
+and progress bars."""

@@ -15,21 +15,21 @@ class AdditiveModel:
 
     The shapes determine the kind of response: linear if there are no knots; linear between
     ``n_knots`` knots and constant outside; or constant in each of ``n_knots - 1`` bins if there is
-    one response fewer than knots. Windows of images are scored by compiled loops instead
-    (`annealed.vision.windows.kernels.accumulate`): the same sum in float32, with a rejection
-    threshold after each term.
+    one response fewer than knots. Image windows are scored by compiled loops instead
+    (`annealed.vision.windows.kernels.accumulate`), which compute the same sum in float32 with a
+    rejection threshold after each term.
 
     Parameters
     ----------
     selected : (k,) int ndarray
         Columns of X.
     knots : (k, n_knots) float ndarray
-        Ascending positions of the knots; ``n_knots`` is 0 for linear responses.
+        Positions of the knots in ascending order; ``n_knots`` is 0 for linear responses.
     responses : (k, r, n_outputs) float ndarray
         Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r =
         ``n_knots - 1``).
     missing_responses : (k, n_outputs) float ndarray or None, default None
-        Response to a missing value (NaN); with None the response to NaN is NaN.
+        Response to a missing value (NaN); None makes the response to NaN equal to NaN.
     intercept : (n_outputs,) float ndarray or float, default 0.0
 
     Raises
@@ -180,7 +180,7 @@ class AdditiveModel:
         )
 
     def _response(self, j: int, x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        """Responses (n, n_outputs) of the j-th selected column to values (n,)."""
+        """Compute the responses (n, n_outputs) of the j-th selected column to values (n,)."""
         knots, table = self.knots[j], self.responses[j]
         if not len(knots):
             result = x[:, None] * table[0]
@@ -202,15 +202,15 @@ def _dense(values: Any) -> npt.NDArray[np.floating]:
 def class_probabilities(
     scores: npt.NDArray[np.floating], slope: float = 1.0, flip: float = 0.0
 ) -> npt.NDArray[np.floating]:
-    """Probabilities (n_samples, n_classes) of observed labels.
+    """Convert scores to the probabilities (n_samples, n_classes) of observed labels.
 
     Parameters
     ----------
     scores : (n_samples,) or (n_samples, n_classes) ndarray
-        One of two classes, or of each class.
+        Score of the second of two classes, or one score per class.
     slope, flip : float
-        Softmax(slope scores); of two classes flip + (1 - 2 flip) / (1 + exp(-slope score)), where a
-        fraction ``flip`` of the labels is on the wrong side.
+        Parameters of softmax(slope scores), or, for two classes, of flip + (1 - 2 flip) / (1 +
+        exp(-slope score)), where ``flip`` is the fraction of flipped labels.
     """
     if scores.ndim == 2:
         return softmax(slope * scores, axis=1)

@@ -1,4 +1,4 @@
-"""Columns specified by a user: by index, by name, or as a mask."""
+"""Columns specified by index, by name, or as a mask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # a prediction from a file needs no scikit-learn
 def included_and_excluded(
     include: Any, exclude: Any, n_features: int, names: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Masks of the required and the excluded columns.
+    """Return masks of the required and the excluded columns.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def included_and_excluded(
     Raises
     ------
     ValueError
-        If a column is unknown or both included and excluded, or if all columns are excluded.
+        If a column is unknown, a column is both included and excluded, or all columns are excluded.
     """
     included, excluded = (
         column_mask("include", include, n_features, names),
@@ -48,7 +48,7 @@ def included_and_excluded(
 def column_mask(
     parameter: str, which: Any, n_features: int, names: np.ndarray | None
 ) -> np.ndarray:
-    """Mask of columns given by index, by name or as a mask."""
+    """Return a mask of columns given by index, by name or as a mask."""
     mask = np.zeros(n_features, bool)
     if which is None:
         return mask
@@ -66,7 +66,7 @@ def column_mask(
 
 
 def column_position(parameter: str, column: Any, n_features: int, names: np.ndarray | None) -> int:
-    """Index of one column, given by index or by name."""
+    """Return the index of one column, given by index or by name."""
     if isinstance(column, str):
         matches: np.ndarray = np.flatnonzero([] if names is None else names == column)
         if not len(matches):
@@ -82,7 +82,8 @@ def column_position(parameter: str, column: Any, n_features: int, names: np.ndar
 
 
 def feature_names(estimator: BaseEstimator) -> np.ndarray:
-    """Names (n_features_in_,) of the training columns; x0, x1, ... for unnamed columns."""
+    """Return the names (n_features_in_,) of the training columns; unnamed columns are called x0,
+    x1, ..."""
     names = getattr(estimator, "feature_names_in_", None)
     return (
         np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)

@@ -1,4 +1,4 @@
-"""Parts of scikit-learn's interface that several estimators share."""
+"""Parts of the scikit-learn interface that several estimators share."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from ..sklearn_bases import SelectorMixin
 
 
 class SupportMixin(SelectorMixin):
-    """Selector whose fit sets ``support_``."""
+    """Selector whose ``fit`` method sets ``support_``."""
 
     support_: np.ndarray
 
@@ -32,9 +32,11 @@ class SparseInputMixin:
 
 
 class AvailableWhere:
-    """Method that exists only if a check passes; otherwise access raises the check's error.
+    """Method that is available only if a check passes; otherwise, access raises the error of the
+    check.
 
-    Unlike with :func:`sklearn.utils.metaestimators.available_if`, the error states the reason.
+    Unlike :func:`sklearn.utils.metaestimators.available_if`, it raises an error that states the
+    reason.
     """
 
     def __init__(self, check: Callable[[Any], object], method: Callable[..., Any]) -> None:
@@ -49,5 +51,5 @@ class AvailableWhere:
 
 
 def available_where(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator for a method; see :class:`AvailableWhere`."""
+    """Decorate a method; see :class:`AvailableWhere`."""
     return functools.partial(AvailableWhere, check)

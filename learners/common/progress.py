@@ -13,7 +13,7 @@ SECONDS = 60.0
 
 class _Lines:
     """Progress as lines, for outputs that are not terminals: one per minute, the first after
-    ``wait`` seconds; none unless ``shown``."""
+    ``wait`` seconds, and none unless ``shown``."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class _Lines:
         self.close()
 
     def close(self) -> None:
-        """Lines need no cleanup."""
+        """Do nothing, since lines need no cleanup."""
 
     def update(self, n: int = 1) -> None:
         self._done += n
@@ -64,11 +64,11 @@ class _Lines:
             )
 
     def describe(self, text: str) -> None:
-        """Set the text beside a bar; lines ignore it."""
+        """Ignore the text that a bar would show."""
 
 
 class _Bar(_Lines):
-    """A rich progress bar, removed by :meth:`close` unless ``leave``."""
+    """Progress bar of rich, removed by :meth:`close` unless ``leave`` is set."""
 
     def __init__(
         self, iterable: Iterable | None, title: str | None, total: int | None, leave: bool
@@ -116,11 +116,11 @@ def progress_bar(
     leave: bool = True,
     wait: float = SECONDS,
 ) -> Any:
-    """Progress bar on stderr over an iterable, or advanced by ``update`` in a ``with`` block;
-    silent unless ``shown``.
+    """Show a progress bar on stderr, for an iterable or advanced by ``update`` in a ``with`` block;
+    nothing is shown unless ``shown``.
 
-    ``leave`` keeps the bar when the work is done. ``wait`` is the number of seconds before the
-    first line when no bar can be shown.
+    ``leave`` keeps the bar after the work is done. ``wait`` is the number of seconds before the
+    first line if no bar can be shown.
     """
     shown = shown and sys.stderr is not None
     if shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":

@@ -1,5 +1,5 @@
-"""Encoding of targets: classes for the losses and back, scaled targets, and groups of columns as
-integers."""
+"""Encoding of targets: classes as targets of the losses and back, scaled targets, and groups of
+columns as integers."""
 
 import warnings
 from typing import Any
@@ -27,7 +27,7 @@ _MIN_ROWS_OF_CLASS = 10
 
 
 def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Classes in ascending order, and the index of each row's class.
+    """Return the classes in ascending order, and the index of each row's class.
 
     Raises
     ------
@@ -54,13 +54,13 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.ndarray:
-    """Index of the class of each row of a batch; the first batch sets ``classes_``.
+    """Return the index of each row's class in a batch; the first batch sets ``classes_``.
 
     Raises
     ------
     ValueError
-        If the first batch has no ``classes``, different ones are given later, or y holds labels
-        that are not among them.
+        If ``classes`` is missing in the first batch or differs in a later one, or y contains a
+        label that is not in ``classes``.
     """
     check_classification_targets(y)
     if not hasattr(estimator, "classes_"):
@@ -84,7 +84,7 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
 def check_two_classes(
     y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight"
 ) -> None:
-    """Raise if all rows of positive weight have the same class.
+    """Raise an error if all rows of positive weight have the same class.
 
     Raises
     ------
@@ -104,9 +104,9 @@ def encode_classes(
     """Encode classes as targets, and extend the loss to several classes.
 
     Two classes are encoded as -1 and +1 in one column. With more classes, ``"auto"`` and the
-    logistic loss become the multinomial loss, any other margin loss is applied to the differences
-    between the classes' scores (:class:`VapnikLoss`), and any other custom loss of single samples
-    gets one score per class (one-vs-rest).
+    logistic loss become the multinomial loss, any other margin loss is applied to differences
+    between the scores of classes (:class:`VapnikLoss`), and any other custom pointwise loss uses
+    one score per class (one-vs-rest).
 
     Parameters
     ----------
@@ -116,15 +116,15 @@ def encode_classes(
         Loss; ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for
         more.
     weight : ndarray of shape (n_samples,) or None, default None
-        Weights of the rows: the assumed fraction of flipped labels depends on the weighted fraction
-        of the rarest class, unless ``loss`` is an object.
+        Weights of the rows. Unless ``loss`` is an object, the assumed fraction of flipped labels
+        depends on the weighted fraction of the rarest class.
 
     Returns
     -------
     classes : ndarray of shape (n_classes,)
         Classes in ascending order.
     targets : ndarray of shape (n_samples, 1 or n_classes)
-        One-hot columns for the losses of several classes, else -1 and +1.
+        One-hot columns for losses of several classes, otherwise -1 and +1.
     loss : Loss
     """
     classes, codes = class_codes(y)
@@ -149,7 +149,8 @@ def encode_classes(
 def weighted_classes(
     class_weight: ClassWeight, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Row weights times those of their classes; "balanced" counts weights, not rows.
+    """Multiply row weights by the weights of their classes; "balanced" counts weights instead of
+    rows.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def weighted_classes(
 
 
 class SparseClassifierMixin(ClassifierMixin):
-    """Label encoding and predictions of a classifier that implements ``_scores(X)``."""
+    """Label encoding and predictions for a classifier that implements ``_scores(X)``."""
 
     classes_: np.ndarray
     class_weight: Any = None
@@ -236,11 +237,11 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities, or scores squashed to (0, 1) for losses that are not logistic.
+        """Predict probabilities, or scores mapped to (0, 1) for losses that are not logistic.
 
-        With the loss of flipped labels they are those of the labels as observed, flip + (1 - 2
-        flip) / (1 + exp(-score)): by default from 0.02 to 0.98. Estimators that cross-validate
-        replace them with calibrated ones.
+        With the loss for flipped labels, they are the probabilities of the observed labels, flip +
+        (1 - 2 flip) / (1 + exp(-score)), which by default range from 0.02 to 0.98. Estimators that
+        cross-validate replace them with calibrated ones.
 
         Parameters
         ----------
@@ -273,15 +274,15 @@ def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -
 
 
 def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, q) of mean 0 and variance 1 per output under weights that sum to one, their means
-    and their scales.
+    """Scale targets (n, q) to mean 0 and variance 1 per output, under weights that sum to one; also
+    return the means and scales.
 
     Without scaling, the output with the largest unit would dominate a shared support.
 
     Raises
     ------
     ValueError
-        If numbers are so large that their squares overflow, or so small that they underflow.
+        If the squares of the numbers overflow or underflow.
     """
     targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     mean = weight @ targets
@@ -307,8 +308,8 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
 def scaled_targets(
     y: np.ndarray, weight: np.ndarray, how: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, q) scaled as required by the ``target_scaling`` of a loss, with the shift and the
-    scale.
+    """Scale targets (n, q) as the ``target_scaling`` of a loss requires; also return the shift and
+    the scale.
 
     Raises
     ------
@@ -330,12 +331,12 @@ def scaled_targets(
 
 
 def group_codes(groups: ArrayLike | None, n_features: int) -> np.ndarray | None:
-    """Groups of columns as integers 0, 1, ... in the order of their first column.
+    """Convert group labels of columns to integers 0, 1, ... in the order of their first column.
 
     Raises
     ------
     ValueError
-        If there is not one label per feature.
+        If the number of labels is not the number of features.
     """
     if groups is None:
         return None

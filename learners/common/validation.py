@@ -30,7 +30,7 @@ def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Reject lazy frames and masked arrays, and also dates if ``numbers`` are expected.
+    """Reject lazy frames and masked arrays, and, if ``numbers`` are expected, also dates.
 
     Raises
     ------
@@ -79,12 +79,13 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
 
 
 def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **options: Any) -> Any:
-    """X, or X and y, checked by :func:`check_container` and scikit-learn's ``validate_data``.
+    """Return X, or X and y, checked by :func:`check_container` and scikit-learn's
+    ``validate_data``.
 
     Raises
     ------
     ValueError, TypeError
-        If ``validate_data`` or :func:`check_container` raises one.
+        If :func:`check_container` or ``validate_data`` rejects the data.
     """
     check_container("X", X)
     if not isinstance(y, str):
@@ -103,7 +104,7 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Number of threads for ``n_jobs``, as in scikit-learn: -1 uses all."""
+    """Return the number of threads for ``n_jobs``, as in scikit-learn: -1 uses all cores."""
     if n_jobs is None:
         return 1
     limit = all_threads()
@@ -111,13 +112,13 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def resolve_n_features(k: int | float, n_features: int, what: str = "features") -> int:
-    """Number of features that ``n_features_to_select=k`` selects from ``n_features``; k is an
-    integer or a fraction in (0, 1].
+    """Return the number of features selected by ``n_features_to_select=k``, an integer or a
+    fraction in (0, 1], from ``n_features``.
 
     Raises
     ------
     ValueError
-        If ``k`` is neither of these.
+        If ``k`` is neither an integer nor a valid fraction.
     """
     if not is_size(k):
         raise ValueError(
@@ -142,7 +143,7 @@ def check_finite(
     Raises
     ------
     ValueError
-        If the matrix holds NaN or infinity.
+        If the matrix contains NaN or infinity.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def check_squares(X: Matrix) -> None:
     Raises
     ------
     ValueError
-        If the squares of a column do; the message names the first such column.
+        If the squares of a column overflow or underflow; the message names the first such column.
 
     Examples
     --------
@@ -193,7 +194,7 @@ def check_squares(X: Matrix) -> None:
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
-    """Raise unless ``value`` is an integer from ``low`` to ``high``."""
+    """Raise an error unless ``value`` is an integer from ``low`` to ``high``."""
     expected = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
     _require(
         _is_whole(value) and value >= low and (high is None or value <= high),
@@ -212,7 +213,8 @@ def check_real(
     above: bool = False,
     below: bool = False,
 ) -> None:
-    """Raise unless ``low <= value <= high``; ``above`` and ``below`` make the limits strict."""
+    """Raise an error unless ``low <= value <= high``; ``above`` and ``below`` exclude the
+    limits."""
     expected = f"a number {'>' if above else '>='} {low:g}"
     if high < sys.float_info.max:
         expected += f" and {'<' if below else '<='} {high:g}"
@@ -225,7 +227,7 @@ def check_real(
 
 
 def check_jobs(n_jobs: object) -> None:
-    """Raise unless ``n_jobs`` is a non-zero integer or None."""
+    """Raise an error unless ``n_jobs`` is a non-zero integer or None."""
     _require(
         n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0),
         "n_jobs",
@@ -235,7 +237,8 @@ def check_jobs(n_jobs: object) -> None:
 
 
 def is_size(value: Any) -> bool:
-    """Whether ``value`` is a number of features: an integer >= 1 or a fraction in (0, 1]."""
+    """Return whether ``value`` is a valid number of features: an integer >= 1 or a fraction in (0,
+    1]."""
     return value >= 1 if _is_whole(value) else _is_number(value) and 0 < value <= 1
 
 
@@ -248,7 +251,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_choice(name: str, value: Any, allowed: tuple) -> None:
-    """Raise unless ``value`` is in ``allowed``."""
+    """Raise an error unless ``value`` is in ``allowed``."""
     if not _is_one_of(value, allowed):
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
 
@@ -265,7 +268,7 @@ def check_parameters(
     unless: tuple = (),
     **options: bool,
 ) -> None:
-    """Check parameters of an estimator by :func:`check_integer`, :func:`check_real` or
+    """Check parameters of an estimator with :func:`check_integer`, :func:`check_real` or
     :func:`check_choice`, except for values in ``unless``."""
     for name in names:
         value = getattr(estimator, name)
@@ -301,12 +304,12 @@ def _require(good: bool, name: str, value: Any, expected: str) -> None:
 
 
 def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:
-    """Offsets (n_samples, n_outputs) of the scores as float64.
+    """Return the offsets (n_samples, n_outputs) of the scores as float64.
 
     Raises
     ------
     ValueError
-        If the shape is wrong, or there is NaN or infinity.
+        If the shape is wrong, or an offset is NaN or infinite.
     """
     values = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
     if values.shape not in ((n_samples, n_outputs), (n_samples,) if n_outputs == 1 else ()):
@@ -318,12 +321,12 @@ def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarra
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Row weights (n_samples,) as float64; None means ones, a number is repeated.
+    """Return the row weights (n_samples,) as float64; None means ones, and a number is repeated.
 
     Raises
     ------
     ValueError
-        If the shape is wrong, weights are negative or not finite, or all weights are zero.
+        If the shape is wrong, a weight is negative or not finite, or all weights are zero.
     """
     if sample_weight is None:
         return np.ones(n_samples)

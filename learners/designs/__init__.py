@@ -1,2 +1,2 @@
-"""Designs, the solvers' interface to the data: scores, gradients and column subsets, in memory, on
-disk, on Dask and on torch."""
+"""Designs give solvers scores, gradients and column subsets of data in memory, on disk, on Dask or
+on torch devices."""

@@ -30,7 +30,7 @@ _LOST_DIGITS = 1e10
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """1 / standard deviation, or 0 for columns that are constant up to rounding.
+    """Compute 1 / standard deviation of each column, or 0 if it is constant up to rounding.
 
     Parameters
     ----------
@@ -56,7 +56,8 @@ def inverse_scale(
 
 
 def rounding_of(dtype: npt.DTypeLike) -> float:
-    """Ratio of variance to second moment up to which values of this precision count as constant.
+    """Return the ratio of variance to second moment up to which columns of this precision count as
+    constant.
 
     float32 data are usually rounded once, by half a unit in the last place; float64 data come from
     several computations.
@@ -67,7 +68,7 @@ def rounding_of(dtype: npt.DTypeLike) -> float:
 def check_underflow(
     mean: np.ndarray, square: np.ndarray, dtype: npt.DTypeLike = np.float64
 ) -> None:
-    """Raise for non-zero columns whose squares underflow: their scale is unknown.
+    """Raise an error if the squares of non-zero values underflow, which leaves the scale unknown.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def check_underflow(
     Raises
     ------
     ValueError
-        If there is such a column; the message names the first one.
+        If the squares of a column underflow; the message names the first such column.
     """
     small = (square < 100 * np.finfo(dtype).tiny) & (mean != 0)
     if small.any():
@@ -92,7 +93,7 @@ def check_underflow(
 
 
 def warn_if_constant(inv: np.ndarray) -> None:
-    """Warn if all selectable features are constant, by their inverse scales."""
+    """Warn if the inverse scales show that all selectable features are constant."""
     if len(inv) and not np.any(inv > 0):
         warnings.warn(
             "no column of X that may be selected varies: the selection is arbitrary, and the "
@@ -102,7 +103,8 @@ def warn_if_constant(inv: np.ndarray) -> None:
 
 
 def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) -> None:
-    """Warn if a column's mean is so large that scores, which multiply raw values, lose digits."""
+    """Warn if the mean of a column is so large that scores computed from raw values lose
+    precision."""
     ratio = np.abs(mean[:, 0]) * inv
     if len(ratio) and ratio.max() > _LOST_DIGITS:
         worst = int(ratio.argmax())
@@ -114,19 +116,18 @@ def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) 
 
 
 class NotFiniteError(ValueError):
-    """Raised if the first read of the data detects NaN or infinity."""
+    """Raised if the first pass over the data encounters NaN or infinity."""
 
 
 def moments(
     total: np.ndarray, square: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means and inverse scales from the first two of :func:`first_sums`, for weights that sum to
-    one.
+    """Compute means and inverse scales from the first two rows of :func:`first_sums`.
 
     Parameters
     ----------
     total, square : ndarray of shape (m,)
-        Sums of w d and w d^2.
+        Sums of w d and of w d^2, with weights w that sum to one.
     shift : ndarray of shape (m,)
         Offset subtracted from the data.
 
@@ -156,8 +157,8 @@ def moments(
 
 
 def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`moments` of a dense matrix (n, m), about its first row, so that a large offset costs
-    no precision."""
+    """Compute the :func:`moments` of a dense matrix (n, m) relative to its first row, so that a
+    large offset costs no precision."""
     shift = X[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
         centred = X - shift
@@ -170,8 +171,8 @@ class Design:
     Attributes
     ----------
     n_samples, n_features, width, n_knots : int
-        Numbers of rows, of features, of columns per feature, and of columns that form the response
-        curve.
+        Number of rows, number of features, number of columns per feature, and number of those
+        columns that form the response curve.
     mean : ndarray of shape (n_features, width)
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature; 0 for constant ones.
@@ -223,8 +224,8 @@ class Design:
         raise NotImplementedError
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Weighted second moments of the standardised columns times ``direction``, both shaped like
-        coef; of one output."""
+        """Multiply the weighted covariance of the standardised columns by ``direction``, which has
+        the shape of ``coef`` with one output."""
         return self.gradient(self.scores(direction) * sample_weight[:, None])
 
     def keep(self, kept: np.ndarray) -> Self:
@@ -233,13 +234,12 @@ class Design:
         Parameters
         ----------
         kept : ndarray of int
-            Ascending positions among the features of this design.
+            Positions of the remaining features in this design, in ascending order.
 
         Returns
         -------
         Design
-            Design without the features outside ``kept``; the standardisation of the rest does not
-            change.
+            Design with the features in ``kept`` alone; their standardisation is unchanged.
         """
         new = copy(self)
         new.n_features = len(kept)
@@ -259,13 +259,13 @@ class Design:
         self.inv = inv
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Whether each feature has NaN in the rows of a mask (n_samples,); False for linear
-        responses."""
+        """Return whether each feature has NaN in the rows of a mask (n_samples,); always False for
+        linear responses."""
         return np.zeros(self.n_features, bool)
 
     def matrix(self) -> np.ndarray:
-        """The standardised columns (n_samples, n_features * width), in the data's precision; for
-        small designs."""
+        """Return the standardised columns (n_samples, n_features * width) in the precision of the
+        data; suitable for small designs."""
         raise NotImplementedError
 
     def scores_and_gradient(
@@ -276,7 +276,7 @@ class Design:
         y: np.ndarray,
         sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Gradient of the loss at ``scores(coef) + intercept``, in one read of the data if
+        """Compute the gradient of the loss at ``scores(coef) + intercept``, in one pass if
         possible.
 
         Parameters
@@ -286,7 +286,7 @@ class Design:
         intercept : ndarray of shape (n_outputs,)
             Intercept, added to the scores.
         loss : Loss
-            Loss of pairs, or pointwise loss.
+            Pairwise or pointwise loss.
         y : ndarray of shape (n_samples, n_outputs)
             Targets encoded for the loss.
         sample_weight : ndarray of shape (n_samples,)
@@ -328,12 +328,13 @@ class Design:
         return raw, intercept - np.einsum("mw,mwq->q", self.mean, raw)
 
     def _standardised(self, product: np.ndarray, residual: np.ndarray) -> np.ndarray:
-        """Gradient in standardised coordinates from the raw columns' product with the residual."""
+        """Convert the product of the raw columns and the residual to a gradient in standardised
+        coordinates."""
         return (product - self.mean[:, :, None] * residual.sum(axis=0)) * self.inv[:, None, None]
 
 
 class FirstReadDesign(Design):
-    """Design whose first read of the data computes both the moments and the first gradient."""
+    """Design whose first pass over the data computes both the moments and the first gradient."""
 
     per_feature = ()
     _moments: tuple[np.ndarray, np.ndarray] | None = None
@@ -358,6 +359,6 @@ class FirstReadDesign(Design):
         self._moments = self.mean, inv
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
-        """Compute the moments; return the gradient of ``residual`` (n_samples, n_outputs), shaped
-        like coef."""
+        """Compute the moments, and return the gradient for ``residual`` (n_samples, n_outputs),
+        shaped like coef."""
         raise NotImplementedError

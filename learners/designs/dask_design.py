@@ -1,10 +1,10 @@
-"""A design on Dask arrays: tiles of rows and columns that stay on the workers.
+"""Design for Dask arrays, split into tiles of rows and columns that stay on the workers.
 
 Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is processed separately;
 scores are summed over the tiles of a row, gradients over those of a column, in a fixed order, so
-that neither lost workers nor the completion order of tasks changes the result. Whenever a third of
-the columns is left, they are joined into tiles of the old size and persisted, until they fit into
-the memory of the client.
+that neither lost workers nor the completion order of tasks changes the result. Whenever only a
+third of the stored columns remains, those columns are joined into tiles of the previous size and
+persisted, until they fit into the memory of the client.
 """
 
 from collections.abc import Sequence
@@ -41,14 +41,14 @@ LEFT = 10
 class DaskDesign(OutOfCoreDesign):
     """Linear or piecewise-linear responses to the columns of a Dask array, chunked in any way.
 
-    Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step makes one
-    task per tile where tiles hold whole rows, two otherwise and two for each row of tiles, and one
-    for every sixteen partial sums.
+    Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step creates
+    one task per tile if tiles hold whole rows; otherwise two per tile and two per row of tiles. One
+    more task is created for every sixteen partial sums.
 
     Parameters
     ----------
     X : DaskMatrix
-        All columns; its ``memory_limit`` and ``subsample`` hold.
+        Matrix of all columns; its ``memory_limit`` and ``subsample`` apply.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear or None, default None
@@ -59,17 +59,17 @@ class DaskDesign(OutOfCoreDesign):
     Attributes
     ----------
     tiles : list of list of Delayed
-        Values or codes, by rows and columns of tiles.
+        Values or codes, as a grid of tiles.
     parts : list of slice
-        Columns of each column of tiles, positions in this design.
+        Features of this design that each column of tiles holds.
     remaining : list of (ndarray or None)
-        Which of its stored columns remain in a column of tiles; None for all. A copy is made when
-        few are left, as in memory.
+        For each column of tiles, the stored columns that remain; None for all. They are copied once
+        few are left, as for data in memory.
     stored : int
-        Number of columns stored in the tiles; 0 for the original tiles, which the first cut
-        replaces.
+        Number of columns stored in the tiles; 0 for the original tiles, which are replaced when
+        columns are first dropped.
     rows : list of slice
-        Rows of each row of tiles.
+        Range of rows that each row of tiles holds.
 
     References
     ----------
@@ -160,7 +160,7 @@ class DaskDesign(OutOfCoreDesign):
         return self._standardised(product, residual)
 
     def _states(self, values: np.ndarray | None = None) -> list[Any]:
-        """For each column of tiles its coding, its coefficients and its remaining columns."""
+        """Return the coding, the coefficients and the remaining columns of each column of tiles."""
         states = []
         for part, remaining in zip(self.parts, self.remaining):
             state = self.coding[part], None if values is None else values[part], remaining
@@ -200,8 +200,8 @@ class DaskDesign(OutOfCoreDesign):
         return np.concatenate(dask.compute(*sums))
 
     def _rows_of(self, y: np.ndarray, sample_weight: np.ndarray) -> Sequence[Any]:
-        """Targets and weights by rows of tiles, sent to the workers once; next to the tiles if
-        these hold whole rows."""
+        """Send targets and weights to the workers once, split by rows of tiles; if tiles hold whole
+        rows, they are stored next to them."""
         if (
             self._targets is None
             or self._targets[0] is not y
@@ -273,8 +273,8 @@ class DaskDesign(OutOfCoreDesign):
         )[0]
 
     def _narrow(self, kept: np.ndarray, compact: bool = False) -> None:
-        """Drop columns; if few are left, join neighbouring tiles, none larger than the largest
-        before."""
+        """Drop columns; if few are left, join neighbouring tiles without exceeding the size of the
+        largest tile so far."""
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}

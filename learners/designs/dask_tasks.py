@@ -21,29 +21,28 @@ SMALL_BYTES = 1 << 20  # larger objects are sent to the workers once, not with e
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
-    """A delayed call for a worker."""
+    """Return a delayed call that runs on a worker."""
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
 def shared(value: Any, n_bytes: int) -> Any:
-    """An argument of several tasks: embedded in each if small, so that a task depends only on its
-    tile and runs where it is stored."""
+    """Prepare an argument of several tasks. A small one is embedded in each task, so that a task
+    depends only on its tile and runs where that is stored."""
     return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
 
 
 @dataclass
 class Coding:
-    """Coding of values as standardised responses: column moments and, for piecewise-linear
-    responses, knots.
+    """Standardisation of a tile: column moments and, for piecewise-linear responses, knots.
 
     Parameters
     ----------
     mean, inv : ndarray or None
-        None before the first read.
+        Means and inverse scales of the columns; None before the first pass.
     knots : ndarray of shape (m, B + 1) or None
-        None for linear responses.
+        Knots of each column; None for linear responses.
     even, missing : bool
-        Whether the knots are equidistant; whether the data hold NaN.
+        Whether the knots are equidistant, and whether the data contain NaN.
     dtype : dtype
     """
 
@@ -63,12 +62,12 @@ class Coding:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Number of bytes of the arrays."""
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
     def tile(self, values: np.ndarray, n_rows: int, remaining: np.ndarray | None = None) -> Design:
-        """The design of a tile's columns ``remaining`` (all by default): of raw values, or of codes
-        where these are 3-D."""
+        """Return a design on the columns ``remaining`` of a tile (all by default), from raw values
+        or from codes (3-D)."""
         if self.knots is None:
             return DenseDesign(
                 np.asarray(values), None, moments=(self.mean, self.inv), columns=remaining
@@ -85,7 +84,7 @@ class Coding:
         )
 
     def encoded(self, values: np.ndarray) -> np.ndarray:
-        """Values or codes in stored form."""
+        """Return the values of linear responses, or the codes of piecewise-linear ones."""
         if self.knots is None or values.ndim == 3:
             return np.asarray(values)
         codes = np.zeros((-(-len(values) // ROWS), values.shape[1], ROWS), np.uint8)
@@ -104,7 +103,7 @@ At: TypeAlias = tuple[
 
 
 def ranges(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Minimum and maximum of each column, and whether there is NaN."""
+    """Compute minimum and maximum of each column, and whether there is NaN."""
     low = np.full(values.shape[1], np.inf, values.dtype)
     high = -low
     add_ranges(values, weight, low, high)
@@ -123,8 +122,8 @@ def widest(*parts: tuple[np.ndarray, np.ndarray, bool]) -> tuple[np.ndarray, np.
 def first_read(
     values: np.ndarray, columns: Coding, weight: np.ndarray, residual: np.ndarray
 ) -> Any:
-    """Sums for the moments about the tile's first row and for the gradient, or histograms of codes
-    (1 + n_outputs, m, 256)."""
+    """Compute the sums for the moments, relative to the first row of the tile, and for the
+    gradient; or histograms of codes (1 + n_outputs, m, 256)."""
     if columns.knots is None:
         values = np.asarray(values)
         shift = values[0].copy()
@@ -142,7 +141,7 @@ def first_read(
 
 
 def add_first_reads(*parts: Any) -> Any:
-    """Add the sums of several tiles, about the first row of the first tile."""
+    """Add the sums of several tiles, converted to the first row of the first tile."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
     shift, weight, rest, total, square, product = parts[0]
@@ -157,28 +156,29 @@ def add_first_reads(*parts: Any) -> Any:
 
 
 def scores(values: np.ndarray, state: State, n_rows: int) -> np.ndarray:
-    """Partial scores of the rows of a tile; ``state``: coding, coefficients and remaining
-    columns."""
+    """Compute the partial scores of the rows of a tile; ``state`` is its coding, coefficients and
+    remaining columns."""
     columns, coef, remaining = state
     return columns.tile(values, n_rows, remaining).scores(coef)
 
 
 def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Gradient of the columns of a tile; ``slopes`` begin with the residual, as the result of
-    :func:`residual_of_rows` does."""
+    """Compute the gradient of the columns of a tile; ``slopes`` is the result of
+    :func:`residual_of_rows`."""
     columns, _, remaining = state
     return columns.tile(values, len(slopes[0]), remaining).gradient(slopes[0])
 
 
 def beside(pair: Rows, _: object) -> Rows:
-    """Targets and weights, on the worker that holds their tile."""
+    """Return targets and weights on the worker that holds their tile."""
     return pair
 
 
 def residual_of_rows(
     rows: Rows, at: At, *partial: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Residual, its sum and the loss of some rows from the partial scores of their tiles."""
+    """Compute the residual of some rows, its sum and the loss from the partial scores of their
+    tiles."""
     y, weight = rows
     loss, intercept, scale = at
     value, residual = loss.value_and_gradient(y, add(*partial) + intercept, weight * scale)
@@ -186,14 +186,14 @@ def residual_of_rows(
 
 
 def totals(*slopes: tuple[np.ndarray, np.ndarray, float]) -> tuple[Any, float]:
-    """Sums of the residuals and of the losses of several rows of tiles."""
+    """Add the residual sums and losses of several rows of tiles."""
     return sum(s[1] for s in slopes), sum(s[2] for s in slopes)
 
 
 def fused(
     values: np.ndarray, state: State, rows: Rows, at: At
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Gradient, sum of the residuals and loss of a tile of whole rows."""
+    """Compute gradient, residual sum and loss of a tile of whole rows."""
     (columns, coef, remaining), (y, weight), (loss, intercept, scale) = state, rows, at
     return columns.tile(values, len(y), remaining).scores_and_gradient(
         coef, intercept, loss, y, weight * scale
@@ -201,13 +201,13 @@ def fused(
 
 
 def covariance(values: np.ndarray, state: State, rows: Rows, scale: float) -> np.ndarray:
-    """Second moments of the columns of a tile of whole rows times a direction."""
+    """Multiply the second moments of the columns of a tile of whole rows by a direction."""
     (columns, direction, remaining), (_, weight) = state, rows
     return columns.tile(values, len(weight), remaining).covariance(direction, weight * scale)
 
 
 def add(*parts: Any) -> Any:
-    """Sum of several tasks' results: numbers, arrays, or tuples of these."""
+    """Add the results of several tasks: numbers, arrays, or tuples of either."""
     if isinstance(parts[0], tuple):
         return tuple(add(*some) for some in zip(*parts))
     total = parts[0].copy() if isinstance(parts[0], np.ndarray) else parts[0]
@@ -217,7 +217,7 @@ def add(*parts: Any) -> Any:
 
 
 def join(columns: Coding, positions: Sequence[np.ndarray], *tiles: np.ndarray) -> np.ndarray:
-    """The chosen columns of neighbouring tiles, concatenated in stored form: codes for
+    """Concatenate the chosen columns of neighbouring tiles in stored form, that is, as codes for
     piecewise-linear responses."""
     chosen = [
         v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)
@@ -227,7 +227,7 @@ def join(columns: Coding, positions: Sequence[np.ndarray], *tiles: np.ndarray) -
 
 
 def reduced(parts: list[Delayed], add: Callable[..., Any] = add) -> Delayed:
-    """Sum of the tasks' results by a tree of tasks, in a fixed order."""
+    """Add the results of tasks with a tree of tasks, in a fixed order."""
     while len(parts) > 1:
         parts = [task(add, *parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
     return parts[0]

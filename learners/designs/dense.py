@@ -25,13 +25,13 @@ class DenseDesign(FirstReadDesign):
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Neither copied nor changed.
+        Matrix, which is neither copied nor changed.
     sample_weight : ndarray of shape (n_samples,) or None
         Weights that sum to one; not needed if the moments are known.
     moments : (ndarray, ndarray) or None, default None
         Means (m, 1) and inverse scales (m,) of the columns of a larger matrix that contains X.
     columns : ndarray of int or None, default None
-        The columns of X to use, matching ``moments``; all by default.
+        Indices of the columns of X to use, in the order of ``moments``; all by default.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class DenseDesign(FirstReadDesign):
         return [slice(start, start + step) for start in range(0, self.n_samples, step)]
 
     def _spread(self, values: np.ndarray) -> np.ndarray:
-        """One entry per stored column, 0 for dropped ones."""
+        """Return one entry per stored column, with 0 for dropped columns."""
         if self._columns is None:
             return values
         full = np.zeros((self._stored.shape[1], *values.shape[1:]))
@@ -85,7 +85,7 @@ class DenseDesign(FirstReadDesign):
         return full
 
     def _rounded_mean(self) -> np.ndarray | None:
-        """Means in the matrix' precision if products are taken about them, else None."""
+        """Return the means in the precision of the matrix if products are centred, else None."""
         mean = self.mean[:, 0]
         if not (np.abs(mean) * self.inv > _MAX_RATIO[self._stored.dtype.name]).any():
             return None
@@ -190,7 +190,7 @@ class DenseDesign(FirstReadDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Values (n_samples, len(positions)) of some features, not standardised."""
+        """Return the values (n_samples, len(positions)) of some features, not standardised."""
         return self._gathered()[:, positions if self._columns is None else self._columns[positions]]
 
     def matrix(self) -> np.ndarray:
@@ -207,12 +207,12 @@ class DenseDesign(FirstReadDesign):
 def first_sums(
     X: np.ndarray, shift: np.ndarray, sample_weight: np.ndarray, residual: np.ndarray
 ) -> np.ndarray:
-    """Sums of w d, w d^2 and r d over the rows, d = x - shift, in one read.
+    """Compute the sums of w d, w d^2 and r d over the rows, with d = x - shift, in one pass.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Row- or column-major.
+        Matrix, row- or column-major.
     shift : ndarray of shape (n_features,)
         Subtracted from each row, so that a large offset costs no precision.
     sample_weight : ndarray of shape (n_samples,)

@@ -108,7 +108,7 @@ def make_design(
 
 
 def local(values: Any) -> np.ndarray:
-    """Targets or weights as NumPy arrays."""
+    """Return targets or weights as NumPy arrays."""
     if hasattr(values, "compute"):
         values = values.compute()
     if type(values).__module__.split(".")[0] == "torch":
@@ -122,8 +122,8 @@ def rowwise(
     n_columns: int = 0,
     dtype: npt.DTypeLike = np.float64,
 ) -> Any:
-    """Apply ``function`` to scores row by row: (n, n_columns), or (n,) for 0 columns; lazily for
-    Dask arrays."""
+    """Apply ``function`` to each row of the scores, lazily for Dask arrays; the result is (n,
+    n_columns), or (n,) if ``n_columns`` is 0."""
     if isinstance(scores, np.ndarray):
         return function(scores)
     chunks = (scores.chunks[0], (n_columns,)) if n_columns else (scores.chunks[0],)
@@ -138,14 +138,14 @@ def rowwise(
 
 
 def unscaled(design: Design, X: Matrix) -> Design:
-    """The design with raw column units, which favours large columns.
+    """Change a design to raw column units, which favours large columns.
 
     A common factor scales the mean variance to one, so that step sizes stay valid.
 
     Parameters
     ----------
     design : Design
-        Linear responses on ``X``; changed.
+        Design of linear responses on ``X``, changed in place.
     X : ndarray or sparse matrix of shape (n_samples, n_features)
 
     Returns
@@ -155,7 +155,7 @@ def unscaled(design: Design, X: Matrix) -> Design:
     Raises
     ------
     ValueError
-        If the data are of another kind.
+        If the design does not support raw units.
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
         raise ValueError(

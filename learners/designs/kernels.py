@@ -1,10 +1,10 @@
-"""Compiled loops of the designs: functions of arrays. Functions with ``begin, end`` process a part;
-see ``parallel_ranges``.
+"""Compiled loops of the designs, as functions of arrays. Functions with arguments ``begin, end``
+process that part of the data; see ``parallel_ranges``.
 
 Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots'
 axis, in ``sublevels`` steps per bin, and MISSING for NaN. A response is then a table of 256 numbers
-per feature and a gradient a histogram of 256 bins. Codes lie as (block, feature, ROWS): ROWS
-neighbouring rows of one feature are contiguous.
+per feature, and a gradient is a histogram of 256 bins. Codes are arranged as (block, feature,
+ROWS): ROWS neighbouring rows of one feature are contiguous.
 """
 
 import numpy as np
@@ -17,39 +17,24 @@ ROWS = 512
 MISSING = 255
 
 
-def _encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    for x, edges, code in zip(X.T, knots, codes, strict=True):
-        missing = np.isnan(x)
-        b = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
-        width = edges[b + 1] - edges[b]
-        part = np.clip(
-            np.divide(x - edges[b], width, out=np.zeros(len(x)), where=width > 0), 0.0, 1.0
-        )
-        code[: len(x)] = np.where(
-            missing, MISSING, (b + np.where(missing, 0.0, part)) * sublevels + 0.5
-        ).astype(np.uint8)
+# Columns encoded at once: in NumPy, and before they are transposed, a multiple of eight
+_FEW, _TILE = 64, 512
 
 
-@jit(plain=_encode_knots)
 def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    """Codes of a block of rows (n, m) on any ascending knots (m, B + 1), into ``codes`` (m,
-    ROWS)."""
-    n, m = X.shape
-    n_bins = knots.shape[1] - 1
-    for j in range(m):
-        edges = knots[j]
-        for i in range(n):
-            x = X[i, j]
-            if np.isnan(x):
-                codes[j, i] = MISSING
-                continue
-            b = min(max(np.searchsorted(edges, x, side="right") - 1, 0), n_bins - 1)
-            width = edges[b + 1] - edges[b]
-            part = min(max((x - edges[b]) / width, 0.0), 1.0) if width > 0 else 0.0
-            codes[j, i] = np.uint8((b + part) * sublevels + 0.5)
-
-
-_TILE = 512  # columns encoded before they are transposed, a multiple of eight
+    """Write the codes (m, ROWS) of a block of rows (n, m) for any ascending knots (m, B + 1)."""
+    for first in range(0, len(knots), _FEW):
+        x, edges = X[:, first : first + _FEW], knots[first : first + _FEW]
+        bins = np.zeros(x.shape, np.uint8)
+        for edge in edges.T[1:-1]:
+            bins += x >= edge
+        features = np.arange(len(edges))
+        low = edges[features, bins]
+        width = edges[features, bins + 1] - low
+        part = np.divide(x - low, width, out=np.zeros(x.shape), where=width > 0)
+        codes_of_rows = (bins + np.clip(part, 0.0, 1.0)) * sublevels + 0.5
+        rows = np.where(np.isnan(x), MISSING, codes_of_rows).astype(np.uint8)
+        codes[first : first + _FEW, : len(x)] = rows.T
 
 
 def _encode_even(
@@ -86,8 +71,9 @@ def _turn(words: np.ndarray) -> None:
 def encode_even(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """Codes of a block of rows (n, m) on equidistant knots, ``(x - low) * scale`` rounded and kept
-    in 0..top; True if NaN was met.
+    """Write the codes (m, ROWS) of a block of rows (n, m) for equidistant knots, as ``(x - low) *
+    scale`` rounded and clipped to 0..top. Return whether there is NaN. Eight rows at a time are
+    encoded in the order of a row-major X and then transposed, eight bytes in one word.
 
     ``codes`` (m, ROWS). Eight rows at once are encoded in the order of a row-major X, then turned,
     eight bytes in one word.
@@ -124,7 +110,7 @@ def encode_even(
 def encode_even_columns(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """:func:`encode_even` for a column-major X."""
+    """Do the same as :func:`encode_even` for a column-major X."""
     n, m = X.shape
     zero = top - top
     half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)
@@ -148,8 +134,8 @@ def table_scores(
     table: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), c_ij the code of row i and
-    ``features[j]``."""
+    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), where c_ij is the code of row i and
+    feature ``features[j]``."""
     for b in range(begin, end):
         score = out[b]
         for j in range(len(features)):
@@ -180,7 +166,8 @@ def table_histograms(
     residual: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Histograms ``out[j, c]``: sum of residual_i over the rows where ``features[j]`` has code c.
+    """Add residual_i to ``out[j, c]`` (m, 256) for each row i in which ``features[j]`` has code c.
+    ``residual`` (n_blocks, ROWS) is in double precision.
 
     ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
     """
@@ -226,8 +213,8 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 def _dot(
     X: np.ndarray, shift: np.ndarray, raw: np.ndarray, i: int, rows: int, out: np.ndarray
 ) -> None:
-    """Products of the centred rows i .. i + rows (at most 8) with ``raw``: eight at once read
-    ``raw`` and ``shift`` once."""
+    """Multiply the centred rows i .. i + rows (at most 8) by ``raw``. Eight rows at a time share
+    one pass over ``raw`` and ``shift``."""
     m = X.shape[1]
     if rows == 8:
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = shift[0] * 0
@@ -263,7 +250,7 @@ def _dot(
 def _accumulate(
     X: np.ndarray, shift: np.ndarray, residual: np.ndarray, i: int, rows: int, out: np.ndarray
 ) -> None:
-    """Add residual-weighted rows i .. i + rows (at most 8) to ``out``."""
+    """Add the rows i .. i + rows (at most 8), weighted by the residual, to ``out``."""
     m = X.shape[1]
     if rows == 8:
         r0, r1, r2, r3 = residual[0], residual[1], residual[2], residual[3]
@@ -281,7 +268,7 @@ def _accumulate(
 
 @jit
 def _gather(X: np.ndarray, columns: np.ndarray, out: np.ndarray, i: int, rows: int) -> None:
-    """Copy columns of the rows i .. i + rows."""
+    """Copy some columns of the rows i .. i + rows."""
     for a in range(i, i + rows):
         for j in range(len(columns)):
             out[a, j] = X[a, columns[j]]
@@ -305,8 +292,8 @@ def _fused_chunk(
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """One chunk of rows: gather columns of ``source`` (if any), scores, loss,
-    gradient, in one read."""
+    """Process a chunk of rows in one pass: gather columns of ``source`` (if any), then compute
+    scores, loss and gradient."""
     scores = np.empty(8, X.dtype)
     value, total = 0.0, 0.0
     for i in range(start, stop, 8):
@@ -342,8 +329,9 @@ def fused_rows(
     partial: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Loss and gradient of a row-major matrix in one read; ``partial`` (n_chunks, m) starts at
-    zero, ``sums`` (n_chunks, 2).
+    """Compute loss and gradient of a row-major matrix in one pass. ``partial`` (n_chunks, m) is
+    initially zero; ``sums`` is (n_chunks, 2). With ``columns``, X is filled with those of
+    ``source`` along the way, through its writable view ``target``.
 
     With ``columns``, X is filled from those of ``source`` on the way: ``target`` is X then (X
     itself may be read-only elsewhere).
@@ -380,8 +368,8 @@ def first_rows(
     residual: np.ndarray,
     partial: np.ndarray,
 ) -> None:
-    """Sums of w d, w d^2 and r d, d = x - shift, of a row-major matrix in one read; ``partial``
-    (n_chunks, 3, m) starts at zero."""
+    """Compute the sums of w d, w d^2 and r d, with d = x - shift, of a row-major matrix in one
+    pass. ``partial`` (n_chunks, 3, m) is initially zero."""
     m = X.shape[1]
     for chunk in range(begin, end):
         first, second, product = partial[chunk, 0], partial[chunk, 1], partial[chunk, 2]
@@ -433,7 +421,7 @@ def first_columns(
     residual: np.ndarray,
     partial: np.ndarray,
 ) -> None:
-    """:func:`first_rows` for a column-major matrix."""
+    """Do the same as :func:`first_rows` for a column-major matrix."""
     n, m = X.shape
     for together in range(begin, end, _TOGETHER):
         for j in range(m):
@@ -471,7 +459,8 @@ def fused_columns(
     partial: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """:func:`fused_rows` for a column-major matrix: two reads, in stretches of a column."""
+    """Do the same as :func:`fused_rows` for a column-major matrix, in two passes over segments of a
+    column."""
     n, m = X.shape
     for together in range(begin, end, _TOGETHER):
         last = min(end, together + _TOGETHER)
@@ -504,6 +493,7 @@ def fused_columns(
 
 @jit
 def gather_rows(begin: int, end: int, X: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-    """Copy the chosen columns (uint32: no check for negative positions) of a row-major matrix."""
+    """Copy the chosen columns of a row-major matrix; the indices are uint32, which avoids checks
+    for negative ones."""
     for i in range(begin, end, 4):
         _gather(X, columns, out, i, min(4, end - i))

@@ -39,7 +39,8 @@ _STRETCHES = 4  # minimum number of row ranges in a random subset
 def random_part(
     rows: Sequence[slice], sample_weight: np.ndarray, share: float, random: np.random.RandomState
 ) -> tuple[Sequence[int], float]:
-    """Random row ranges for a fraction of all rows, and the factor for their weights."""
+    """Draw random row ranges that cover a fraction of all rows, and compute the factor for their
+    weights."""
     if share >= 1.0:
         return range(len(rows)), 1.0
     chosen = np.sort(random.permutation(len(rows))[: max(1, round(share * len(rows)))])
@@ -48,10 +49,11 @@ def random_part(
 
 
 class OutOfCoreDesign(FirstReadDesign):
-    """Base of the out-of-core designs: keeps the remaining columns in memory once they fit.
+    """Base class of the out-of-core designs, which load the remaining columns into memory once they
+    fit.
 
-    The first read computes the moments and the first gradient. As soon as the remaining columns fit
-    into half of the memory limit they are read once more and kept as a design in memory, which
+    The first pass computes the moments and the first gradient. As soon as the remaining columns fit
+    into half of the memory limit, they are read once more and stored as a design in memory, which
     polishing reuses.
 
     Attributes
@@ -80,25 +82,25 @@ class OutOfCoreDesign(FirstReadDesign):
         return new._out_of_core()
 
     def _fits(self) -> bool:
-        """Whether the features fit into memory."""
+        """Return whether the features fit into memory."""
         return self._bytes(self.n_features) * _RESIDENT <= self.limit
 
     def _narrow(self, kept: np.ndarray) -> None:
-        """Restrict other per-feature state."""
+        """Restrict additional per-feature state to the remaining features."""
 
     def _out_of_core(self) -> Design:
-        """The design whose columns stay out of core."""
+        """Return the design whose columns stay out of core."""
         return self
 
     def _missing(self) -> np.ndarray:
-        """Columns that are not in memory."""
+        """Return the columns that are not in memory."""
         missing = self.columns
         for have, _ in self._pieces:
             missing = np.setdiff1d(missing, have, assume_unique=True)
         return missing
 
     def in_memory(self) -> Design:
-        """The design in memory; columns that were read before are not read again."""
+        """Return the design in memory, without reading columns a second time."""
         for have, design in self._pieces:
             if np.isin(self.columns, have).all():
                 return design.keep(np.searchsorted(have, self.columns))
@@ -127,25 +129,23 @@ class OutOfCoreDesign(FirstReadDesign):
         return self.in_memory().matrix()
 
     def _load(self, columns: np.ndarray) -> np.ndarray:
-        """Columns (positions in the data) as they lie in memory: along the second axis of values or
-        of codes."""
+        """Read columns (positions in the data) in the layout of memory: along the second axis of
+        values or of codes."""
         raise NotImplementedError
 
     def _resident(self, values: np.ndarray) -> DenseDesign | PiecewiseDesign:
-        """The design in memory of values or codes of all columns."""
+        """Return a design in memory on the values or codes of all columns."""
         return DenseDesign(values, None, moments=(self.mean, self.inv))
 
 
 class BlockDesign(OutOfCoreDesign):
-    """Linear responses to the columns of a file.
-
-    A step reads the remaining columns once, in blocks of whole rows; twice if the chunks of the
-    file are too tall, and for losses of pairs.
+    """Linear responses to the columns of a file. A step reads the remaining columns once, in blocks
+    of whole rows; or twice if the chunks of the file are too tall or the loss is pairwise.
 
     Parameters
     ----------
     source : Source
-        All columns of a file; its ``memory_limit`` and ``subsample`` hold.
+        All columns of a file; its ``memory_limit`` and ``subsample`` apply.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     random_state : int, RandomState or None, default None
@@ -173,14 +173,14 @@ class BlockDesign(OutOfCoreDesign):
         self.n_samples, self.n_features = source.shape
 
     def _tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
-        """Rectangles (rows, positions in ``columns``) that fit into a block, in the order of the
-        file.
+        """List rectangles (rows, positions in ``columns``) that fit into a block, in the order of
+        the file.
 
         Parameters
         ----------
         whole : {"", "rows", "columns"}
-            What must not be cut. None if whole rows do not fit; whole columns are read one at a
-            time if necessary.
+            What must not be split. The result is None if whole rows do not fit; whole columns are
+            read one at a time if necessary.
         """
         n, m = self.source.shape[0], len(columns)
         values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
@@ -218,8 +218,8 @@ class BlockDesign(OutOfCoreDesign):
     def _read(
         self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]
     ) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """Values of the rectangles; the next is read while the caller uses this one, whose memory
-        is then reused."""
+        """Iterate over the values of the rectangles. The next one is read while the caller uses the
+        current one, whose memory is then reused."""
         size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
         buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
 
@@ -306,7 +306,7 @@ class BlockDesign(OutOfCoreDesign):
     def _some(
         self, tiles: Sequence[tuple[slice, slice]], sample_weight: np.ndarray
     ) -> tuple[list[tuple[slice, slice]], np.ndarray]:
-        """Blocks of rows, or a random subset with scaled weights."""
+        """Return the blocks of rows, or a random subset of them with scaled weights."""
         chosen, scale = random_part(
             [rows for rows, _ in tiles], sample_weight, self.source.subsample, self.random
         )
@@ -331,16 +331,17 @@ class BlockDesign(OutOfCoreDesign):
 
 
 class PiecewiseBlockDesign(BlockDesign):
-    """Piecewise-linear responses to the columns of a file, encoded as they are read; they stay in
-    memory as one-byte codes.
+    """Piecewise-linear responses to the columns of a file; the columns are encoded as they are read
+    and kept in memory as one-byte codes.
 
-    One additional read computes the knots: from the columns' ranges, or from whole columns for
-    quantiles (a row-major file is then read once per block of columns that fits).
+    The knots take one additional pass over the file: they are computed from the columns' ranges or,
+    for quantiles, from whole columns (a row-major file is then read once per block of columns that
+    fits in memory).
 
     Parameters
     ----------
     source : Source
-        All columns of a file; its ``memory_limit`` and ``subsample`` hold.
+        All columns of a file; its ``memory_limit`` and ``subsample`` apply.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear

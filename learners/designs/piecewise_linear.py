@@ -24,15 +24,17 @@ class CodedDesign(Design):
         self.basis = hat_basis(n_bins, missing)
 
     def _table_scores(self, table: np.ndarray) -> np.ndarray:
-        """Sum over the features of ``table[j, c_ij]``, c_ij the code of row i, (n_samples,)."""
+        """Compute the sum over the features of ``table[j, c_ij]`` (n_samples,), where c_ij is the
+        code of row i."""
         raise NotImplementedError
 
     def _histograms(self, column: np.ndarray) -> np.ndarray:
-        """Sums of the column's entries (n_samples,) over the rows of each code, (m, 256)."""
+        """Add the entries of a column (n_samples,) over the rows with each code, giving (m,
+        256)."""
         raise NotImplementedError
 
     def _codes_of(self, feature: int) -> np.ndarray:
-        """Codes (n_samples,) of one feature."""
+        """Return the codes (n_samples,) of one feature."""
         raise NotImplementedError
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
@@ -71,7 +73,8 @@ class PiecewiseDesign(CodedDesign):
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
-        Rows past the last sample have code 0. Features are not moved until few are left.
+        Codes of the values. Rows after the last sample have code 0. Dropped features stay stored
+        until few are left.
     n_samples : int
         Number of rows.
     n_bins : int
@@ -86,7 +89,7 @@ class PiecewiseDesign(CodedDesign):
         Means (m, width) and inverse scales (m,) of the features of a larger matrix that contains
         the codes.
     features : ndarray of int or None, default None
-        Features of ``codes`` to use, matching ``moments`` and ``knots``; all by default.
+        Features of ``codes`` to use, in the order of ``moments`` and ``knots``; all by default.
     knots : ndarray of shape (m, B + 1) or None, default None
         Knots of the codes.
 
@@ -130,8 +133,8 @@ class PiecewiseDesign(CodedDesign):
         sample_weight: np.ndarray,
         missing: bool | None = None,
     ) -> Self:
-        """Encode a dense matrix (n, m) on ascending knots (m, B + 1); ``missing`` None: if there is
-        NaN."""
+        """Encode a dense matrix (n, m) with ascending knots (m, B + 1). If ``missing`` is None, it
+        is determined from X."""
         codes, has_missing = encoded(X, knots, evenly_spaced(knots))
         return cls(
             codes,
@@ -164,20 +167,20 @@ class PiecewiseDesign(CodedDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Codes (n_blocks, len(positions), kernels.ROWS) of some features."""
+        """Return the codes (n_blocks, len(positions), kernels.ROWS) of some features."""
         return self.codes[:, self.features[positions]]
 
 
 def in_blocks(column: np.ndarray) -> np.ndarray:
-    """A column (n,) in blocks of rows (n_blocks, ROWS), padded with zeros."""
+    """Arrange a column (n,) in blocks of rows (n_blocks, ROWS), padded with zeros."""
     padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
     padded.ravel()[: len(column)] = column
     return padded
 
 
 def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Sums (f, 256) of the entries of a column (n_samples,) over the rows of each code, for some
-    features of codes (n_blocks, m, ROWS)."""
+    """Add the entries of a column (n_samples,) over the rows with each code, giving (f, 256), for
+    some features of codes (n_blocks, m, ROWS)."""
     out = np.empty((len(features), 256))
     parallel_ranges(
         kernels.table_histograms, (len(features) + 1) // 2, codes, features, in_blocks(column), out
@@ -186,12 +189,12 @@ def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> n
 
 
 def sublevels(n_bins: int) -> int:
-    """Steps per bin of the codes: as many as one byte holds, with 253 to 255 left free.
+    """Compute the number of steps per bin, as many as a byte holds with 253 to 255 unused.
 
     Parameters
     ----------
     n_bins : int
-        B, 1 to 126.
+        Number B of bins, from 1 to 126.
 
     Returns
     -------
@@ -209,7 +212,7 @@ def sublevels(n_bins: int) -> int:
 
 
 def evenly_spaced(knots: np.ndarray) -> bool:
-    """Whether each column's knots (m, B + 1) are equidistant, to rounding."""
+    """Return whether the knots (m, B + 1) of every column are equidistant up to rounding."""
     span = knots[:, -1:] - knots[:, :1]
     gap = np.abs(np.diff(knots, axis=1) - span / (knots.shape[1] - 1))
     return bool(gap.max(initial=0.0) <= 1e-9 * np.abs(knots).max(initial=0.0))
@@ -221,15 +224,15 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
     Parameters
     ----------
     X : ndarray of shape (n, m)
-        Row- or column-major; may hold NaN.
+        Rows, row- or column-major; may contain NaN.
     knots : ndarray of shape (m, B + 1)
         Ascending.
     even : bool
-        Whether they are equidistant.
+        Whether the knots are equidistant.
     codes : ndarray of shape (n_blocks, m, kernels.ROWS), uint8
-        Written to.
+        Output.
     start : int, default 0
-        Row of ``codes`` that the first row of X is.
+        Row of ``codes`` to which the first row of X belongs.
 
     Returns
     -------
@@ -265,20 +268,21 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
 
 def encoded(X: np.ndarray, knots: np.ndarray, even: bool) -> tuple[np.ndarray, bool]:
-    """Codes (n_blocks, m, kernels.ROWS) of all rows by :func:`encode`; whether there was NaN."""
+    """Return the codes (n_blocks, m, kernels.ROWS) of all rows by :func:`encode`, and whether there
+    was NaN."""
     codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
     return codes, encode(X, knots, even, codes)
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
-    """Hat functions u_0..u_B at every code.
+    """Evaluate the hat functions u_0..u_B at every code.
 
     Parameters
     ----------
     n_bins : int
-        B, 1 to 126.
+        Number B of bins, from 1 to 126.
     missing : bool, default False
-        Whether to add a column that is 1 for NaN alone.
+        Whether to add a column that is 1 for NaN and 0 otherwise.
 
     Returns
     -------
@@ -300,12 +304,12 @@ def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
 
 
 def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means of the hat functions and one inverse scale per feature.
+    """Compute the means of the hat functions and one inverse scale per feature.
 
     Parameters
     ----------
     histogram : ndarray of shape (m, 256)
-        Weight of each code of each feature.
+        Total weight of the rows with each code, for each feature.
     basis : ndarray of shape (256, width)
         Basis from :func:`hat_basis`.
 
@@ -314,7 +318,7 @@ def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray,
     mean : ndarray of shape (m, width)
         Mean of each hat function.
     inv : ndarray of shape (m,)
-        One over the root of the summed variances, 0 for constant features.
+        One over the square root of the summed variances; 0 for constant features.
     """
     mean = histogram @ basis
     second = histogram @ basis**2

@@ -20,7 +20,8 @@ class PiecewiseLinear(BaseEstimator):
     Parameters
     ----------
     n_bins : int, default 6
-        Number B of bins, from 1 to 126: a response is linear between B + 1 knots.
+        Number B of bins, from 1 to 126; a response is linear between consecutive ones of B + 1
+        knots.
     bins : {"range", "quantile"}, default "range"
         Position of the knots: equidistant between each column's minimum and maximum, or at its
         quantiles.
@@ -126,25 +127,25 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
 
 
 def width_of(response: PiecewiseLinear | None) -> int:
-    """Columns per feature without the one for NaN: the number of knots of piecewise-linear
-    responses, else 1."""
+    """Return the number of columns per feature, without the one for NaN: the number of knots of
+    piecewise-linear responses, else 1."""
     return 1 if response is None else response.n_bins + 1
 
 
 def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
-    """Equidistant knots between each column's minimum and maximum.
+    """Compute equidistant knots between the minimum and the maximum of each column.
 
     Parameters
     ----------
     low, high : ndarray of shape (m,)
-        Minimum and maximum; ``low`` above ``high`` for a column without values.
+        Minimum and maximum of each column; ``low`` exceeds ``high`` for a column without values.
     n_bins : int
         B.
 
     Returns
     -------
     ndarray of shape (m, B + 1)
-        Between 0 and 1 for columns without values.
+        Knots; from 0 to 1 for columns without values.
 
     Raises
     ------
@@ -167,8 +168,8 @@ def _check_finite(knots: np.ndarray) -> None:
 
 
 def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    """Update each column's minimum and maximum in place with further rows of positive weight; NaN
-    is ignored."""
+    """Update the minimum and maximum of each column with more rows of positive weight, in place.
+    NaN is ignored."""
     for first in range(0, len(X), _ROWS):
         rows, used = X[first : first + _ROWS], weight[first : first + _ROWS] > 0
         rows = rows if used.all() else rows[used]
@@ -177,8 +178,8 @@ def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndar
 
 
 def _quantiles(begin: int, end: int, X: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
-    """Weighted quantiles of the columns ``begin`` .. ``end - 1``, into ``out`` (m, B + 1); for a
-    column with fewer values, quantiles of its distinct values."""
+    """Write the weighted quantiles of the columns ``begin`` .. ``end - 1`` to ``out`` (m, B + 1). A
+    column with too few values gets the quantiles of its distinct values."""
     shares, used = np.linspace(0.0, 1.0, out.shape[1]), weight > 0
     step = max(1, _SORTED_VALUES // len(X))
     for first in range(begin, end, step):

@@ -19,7 +19,7 @@ _LOADED_BYTES = 128  # and of one kept in memory: its row, its column, and the s
 
 
 def canonical(X: Any) -> Any:
-    """A sparse matrix in canonical format: itself, or a copy with sorted entries and summed
+    """Return a sparse matrix in canonical format: itself, or a copy with sorted entries and summed
     duplicates."""
     if X.has_canonical_format:
         return X
@@ -28,35 +28,20 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def _blocks(X: sp.csc_array) -> Iterator[tuple[slice, sp.csc_array]]:
-    """Neighbouring columns of a matrix with few entries in all, as views: products cast float32 to
-    float64, a block at a time."""
-    start, n_features = 0, X.shape[1]
-    while start < n_features:
-        stop = max(
-            start + 1,
-            int(np.searchsorted(X.indptr, X.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1,
-        )
-        first, last = X.indptr[start], X.indptr[stop]
-        parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
-        yield slice(start, stop), sp.csc_array(parts, shape=(X.shape[0], stop - start), copy=False)
-        start = stop
-
-
 def _moments(
     total: np.ndarray, rest: np.ndarray, square: np.ndarray, full: np.ndarray, dtype: npt.DTypeLike
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Means (m, 1) and inverse scales (m,) of columns, from two passes over their stored values, so
-    that a large mean costs no precision.
+    """Compute means (m, 1) and inverse scales (m,) of columns in two passes over their stored
+    values, so that a large mean costs no precision.
 
     Parameters
     ----------
     total : ndarray of shape (m,)
-        Weighted sums, of weights that sum to one.
+        Weighted sums of the columns, with weights that sum to one.
     rest, square : ndarray of shape (m,)
-        Weighted sums of the stored values less ``total``, and of their squares.
+        Weighted sums of the differences between stored values and ``total``, and of their squares.
     full : ndarray of shape (m,), bool
-        Columns that are stored in all rows of positive weight.
+        Mask of columns with stored values in all rows of positive weight.
     """
     # Rounding of the mean if all values are stored; else the mean times the weight of the zeros
     mean = total + np.where(full, rest, 0.0)
@@ -75,12 +60,12 @@ class SparseDesign(Design):
     """Linear responses on a scipy sparse matrix in CSC format; centring is applied to the results,
     so nothing is densified.
 
-    Dropped columns stay stored, with coefficient zero, until few remain, which are then compacted.
+    Dropped columns stay stored with coefficient zero; once few columns remain, those are copied.
 
     Parameters
     ----------
     X : sparse matrix of shape (n_samples, n_features)
-        Any format; CSC is not copied.
+        Sparse matrix in any format; CSC is not copied.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     """
@@ -93,7 +78,7 @@ class SparseDesign(Design):
         self.stored = np.arange(self.n_features)  # positions of the features among them
         total, rest, square, counts = np.empty((4, self.n_features))
         present = sample_weight > 0
-        for columns, part in _blocks(self.X):
+        for _, columns, part in self._blocks():
             total[columns] = mean = part.T @ sample_weight
             each = np.repeat(np.arange(len(mean)), np.diff(part.indptr))
             counts[columns] = np.bincount(each, present[part.indices], len(mean))
@@ -105,8 +90,21 @@ class SparseDesign(Design):
             total, rest, square, counts == np.count_nonzero(present), self.X.dtype
         )
 
+    def _blocks(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Iterate over the rows, columns and entries of views of neighbouring columns with few
+        stored values in total, since products convert float32 to float64 one part at a time."""
+        X, start = self.X, 0
+        while start < X.shape[1]:
+            most = X.indptr[start] + _BLOCK_ENTRIES
+            stop = max(start + 1, int(np.searchsorted(X.indptr, most, side="right")) - 1)
+            first, last = X.indptr[start], X.indptr[stop]
+            parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
+            part = sp.csc_array(parts, shape=(X.shape[0], stop - start), copy=False)
+            yield slice(None), slice(start, stop), part
+            start = stop
+
     def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Raw coefficients of all stored columns, and the scores of the means."""
+        """Return the raw coefficients of all stored columns, and the scores of the means."""
         raw = coef[:, 0] * self.inv[:, None]
         every = np.zeros((self.X.shape[1], raw.shape[1]))
         every[self.stored] = raw
@@ -115,14 +113,14 @@ class SparseDesign(Design):
     def scores(self, coef: np.ndarray) -> np.ndarray:
         every, offset = self._raw(coef)
         total = np.zeros((self.n_samples, every.shape[1]))
-        for columns, part in _blocks(self.X):
-            total += part @ every[columns]
+        for rows, columns, part in self._blocks():
+            total[rows] += part @ every[columns]
         return total - offset
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
-        product = np.empty((self.X.shape[1], residual.shape[1]))
-        for columns, part in _blocks(self.X):
-            product[columns] = part.T @ residual
+        product = np.zeros((self.X.shape[1], residual.shape[1]))
+        for rows, columns, part in self._blocks():
+            product[columns] += part.T @ residual[rows]
         return self._standardised(product[self.stored][:, None], residual)
 
     def keep(self, kept: np.ndarray) -> Self:
@@ -132,7 +130,7 @@ class SparseDesign(Design):
         return new
 
     def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
-        """Add to each variance the contribution of one row, so that rare columns do not dominate
+        """Add the contribution of one row to each variance, so that rare columns do not dominate
         frequent ones.
 
         Parameters
@@ -147,7 +145,7 @@ class SparseDesign(Design):
         self.inv = self.inv / np.sqrt(1.0 + one * self.inv**2)
 
     def uncentred(self) -> sp.csr_array:
-        """The columns of :meth:`matrix` in stored form, each up to a constant."""
+        """Return the columns of :meth:`matrix` in sparse form, each shifted by a constant."""
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
     def matrix(self) -> np.ndarray:
@@ -155,7 +153,7 @@ class SparseDesign(Design):
 
 
 class SparseBlockDesign(SparseDesign):
-    """Linear responses on a sparse matrix in files; a step reads them once.
+    """Linear responses on a sparse matrix in files, which a step reads once.
 
     The first two reads compute the moments. Columns are loaded into a :class:`SparseDesign` once
     the memory limit allows.
@@ -163,7 +161,7 @@ class SparseBlockDesign(SparseDesign):
     Parameters
     ----------
     source : SparseSource
-        All columns; its ``memory_limit`` holds.
+        Matrix of all columns; its ``memory_limit`` applies.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
 
@@ -187,7 +185,7 @@ class SparseBlockDesign(SparseDesign):
         m = self.n_features
         total, rest, square, present = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
         self._counts, energy, mass = np.zeros(m, np.int64), 0.0, 0.0
-        for rows, part in self._blocks():
+        for rows, _, part in self._blocks():
             weight = np.repeat(sample_weight[rows], np.diff(part.indptr))
             total += part.T @ sample_weight[rows]
             self._counts += np.bincount(part.indices, minlength=m)
@@ -197,7 +195,7 @@ class SparseBlockDesign(SparseDesign):
                 mass + float(weight.sum()),
             )
         self._one = energy / max(mass, 1e-300)
-        for rows, part in self._blocks():  # about the mean: a large mean costs no precision
+        for rows, _, part in self._blocks():  # about the mean: a large mean costs no precision
             part.data = part.data - total[part.indices]
             rest += part.T @ sample_weight[rows]
             part.data *= part.data
@@ -205,21 +203,9 @@ class SparseBlockDesign(SparseDesign):
         full = present == np.count_nonzero(sample_weight)
         self.mean, self.inv = _moments(total, rest, square, full, source.dtype)
 
-    def _blocks(self) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
-        return self.X.blocks(max(1, self.limit // (4 * _BLOCK_BYTES)))
-
-    def scores(self, coef: np.ndarray) -> np.ndarray:
-        every, offset = self._raw(coef)
-        total = np.zeros((self.n_samples, every.shape[1]))
-        for rows, part in self._blocks():
-            total[rows] = part @ every
-        return total - offset
-
-    def gradient(self, residual: np.ndarray) -> np.ndarray:
-        product = np.zeros((self.X.shape[1], residual.shape[1]))
-        for rows, part in self._blocks():
-            product += part.T @ residual[rows]
-        return self._standardised(product[self.stored][:, None], residual)
+    def _blocks(self) -> Iterator[tuple[Any, Any, Any]]:
+        for rows, part in self.X.blocks(max(1, self.limit // (4 * _BLOCK_BYTES))):
+            yield rows, slice(None), part
 
     def scores_and_gradient(
         self,
@@ -233,7 +219,7 @@ class SparseBlockDesign(SparseDesign):
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         every, offset = self._raw(coef)
         product, residual_sum, value = np.zeros(every.shape), np.zeros((1, every.shape[1])), 0.0
-        for rows, part in self._blocks():
+        for rows, _, part in self._blocks():
             block_value, residual = loss.value_and_gradient(
                 y[rows], part @ every - offset + intercept, sample_weight[rows]
             )
@@ -255,12 +241,12 @@ class SparseBlockDesign(SparseDesign):
         )
 
     def in_memory(self) -> SparseDesign:
-        """The design in memory; columns that were read before are not read again."""
+        """Return the design in memory, without reading columns a second time."""
         have, design = next(
             ((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None)
         )
         if design is None:
-            parts = [(rows, part[:, self.stored].tocoo()) for rows, part in self._blocks()]
+            parts = [(rows, part[:, self.stored].tocoo()) for rows, _, part in self._blocks()]
             row = np.concatenate([rows[part.row] for rows, part in parts])
             column, data = (
                 np.concatenate([getattr(part, name) for _, part in parts])

@@ -1,5 +1,5 @@
-"""Designs on torch tensors, on the CPU or on a GPU: single precision, linear and piecewise-linear
-responses."""
+"""Designs on torch tensors, on the CPU or a GPU, with linear or piecewise-linear responses in
+single precision."""
 
 from typing import Self
 
@@ -42,8 +42,8 @@ class TorchDesign(Design):
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)
 
     def _blocks(self) -> list[slice]:
-        """Ranges of rows: each is summed in single precision, and the sums are added in double
-        precision."""
+        """Return ranges of rows. Sums over a range are in single precision, sums over ranges in
+        double precision."""
         step = max(
             CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK
         )
@@ -76,18 +76,18 @@ class TorchDesign(Design):
 
 
 class TorchPiecewiseDesign(CodedDesign):
-    """Piecewise-linear responses on one-byte codes, kept as a tensor (n_features, n_samples) of
+    """Piecewise-linear responses on one-byte codes, stored as a tensor (n_features, n_samples) of
     uint8.
 
-    A score adds up entries of one table of 256 numbers per feature, a gradient is a histogram of
+    A score is a sum of entries of a table of 256 numbers per feature; a gradient is a histogram of
     codes.
 
     Parameters
     ----------
     codes : torch.Tensor of shape (n_features, n_samples), uint8
-        Position of each value on the knots' axis; 255 for NaN.
+        Position of each value relative to the knots; 255 for NaN.
     lines : ndarray of shape (n_features, B + 1)
-        Knots.
+        Knots of each feature.
     missing : bool
         Whether NaN has a separate coefficient.
     sample_weight : ndarray of shape (n_samples,)
@@ -106,7 +106,8 @@ class TorchPiecewiseDesign(CodedDesign):
 
     @classmethod
     def of(cls, X: torch.Tensor, sample_weight: np.ndarray, response: PiecewiseLinear) -> Self:
-        """Encode a tensor, some columns at a time, with the codes of the other designs."""
+        """Encode a tensor with the same codes as in the other designs, several columns at a
+        time."""
         n, m = X.shape
         lines = np.empty((m, response.n_bins + 1))
         step = max(1, BLOCK_BYTES // (4 * n))

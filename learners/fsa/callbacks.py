@@ -1,4 +1,5 @@
-"""Support for scikit-learn's callbacks (1.9 and later), called after each annealing step."""
+"""Support for scikit-learn's callbacks (version 1.9 and later), which are called after each
+annealing step."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from .problem import FitProblem, Solution, fitted_attributes
 def reported_steps(
     reporter: Any, problem: FitProblem
 ) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Functions to call after each step, one per callback of the estimator ``reporter``."""
+    """Return functions to call after each step, one per callback of the estimator ``reporter``."""
     data = {"estimator": reporter, "X": problem.X, "y": problem.y}
     context = reporter._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(**data)

@@ -33,7 +33,7 @@ from .size_search import Score, held_out
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _SizeParameters:
-    """Parameters of the size search; the last base class, so that they come first."""
+    """Parameters of the size search. They are in the last base class so that they come first."""
 
     sizes: Any = field(default="auto", kw_only=False)
     cv: Any = None
@@ -62,9 +62,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         sample_weight : array of shape (n_samples,) or None, default None
         groups : array of shape (n_samples,) or None, default None
             Group of each ROW, such as a patient; no group is split between the training and the
-            test part of a fold. Groups are passed to ``cv``; an integer ``cv`` means group folds.
+            test part of a fold. Groups are passed to ``cv``; an integer ``cv`` then means group
+            folds.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Known part of the scores; not available with ``scoring``, whose scorers do not pass one.
+            Known part of the scores; not available with ``scoring``, whose scorers do not pass an
+            offset.
 
         Returns
         -------
@@ -151,7 +153,9 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
         if offset is not None and self.scoring is not None:
-            raise ValueError(f"scoring={self.scoring!r} uses no offset; expected scoring=None")
+            raise ValueError(
+                f"scoring={self.scoring!r} does not support an offset; expected scoring=None"
+            )
         of_rows = {"sample_weight": sample_weight, "offset": offset}
         of_rows = {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
         score, predicted = self._score_of(problem, X, y, of_rows)
@@ -182,9 +186,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
     def _score_of(
         self, problem: FitProblem, X: Any, y: np.ndarray, of_rows: dict[str, np.ndarray]
     ) -> tuple[Score, dict[int, list[tuple[np.ndarray, np.ndarray]]]]:
-        """Function that scores a solution on held-out rows, and the rows and predicted scores that
-        it collects for each size of a classifier.
-        """
+        """Return a function that scores a solution on held-out rows, and the rows and predicted
+        scores that it collects for each size of a classifier."""
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
@@ -221,7 +224,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         return score, predicted
 
     def _splitter(self, y: np.ndarray, groups: Any) -> Any:
-        """Cross-validation splitter; it respects the groups of rows if there are any."""
+        """Return the cross-validation splitter, which respects the groups of rows, if any."""
         classification = is_classifier(self)
         if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
             return check_cv(self.cv, y, classifier=classification)
@@ -235,8 +238,8 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
     """FSA classifier ([1]_) whose number of features is chosen from the data.
 
-    The size has the best scores on held-out rows, or the smallest value of a criterion; the model
-    of that size minimises the same objective as the plain estimator.
+    The chosen size has the best scores on held-out rows or the smallest value of a criterion. The
+    model of that size minimises the same objective as the plain estimator.
 
     Parameters
     ----------
@@ -251,10 +254,10 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         Cross-validation along one path per fold, or the extended Bayesian information criterion
         along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        The smallest size whose mean score is 97% of the way from a constant's to the best size's;
-        the size with the best mean score; or the smallest size within one standard error of the
-        best. With 0 among the sizes, a constant is chosen if no size is better; ``"auto"`` and
-        ``annealed select`` use one standard error.
+        Rule for the choice: the smallest size that reaches 97% of the best size's improvement over
+        a constant; the size with the best mean score; or the smallest size within one standard
+        error of the best. With 0 among the sizes, a constant is chosen if no size is better;
+        ``"auto"`` and ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
     refinement : object
@@ -265,16 +268,16 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     Attributes
     ----------
     n_features_ : int
-        The size chosen.
+        Number of selected features.
     sizes_ : ndarray of shape (n_sizes,), int
-        The sizes tried, ascending.
+        Sizes tried, in ascending order.
     cv_scores_ : ndarray of shape (n_folds, n_sizes)
-        With ``criterion="cv"``.
+        Held-out scores, with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
-        With ``criterion="ebic"``.
+        Value of the criterion for each size, with ``criterion="ebic"``.
     calibration_ : tuple of (float, float) or None
-        Slope a and flip f of the probabilities, with the lowest log loss on the held-out rows:
-        f + (1 - 2 f) / (1 + exp(-a score)), or for several classes softmax(a scores); None with
+        Slope a and flip f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)), or of softmax(a
+        scores) for several classes, with the lowest log loss on the held-out rows; None with
         ``criterion="ebic"``.
     classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSAClassifier`.
@@ -303,8 +306,8 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
 class FSARegressorCV(_SizeChoice, FSARegressor):
     """FSA regressor ([1]_) whose number of features is chosen from the data.
 
-    The size has the best scores on held-out rows, or the smallest value of a criterion; the model
-    of that size minimises the same objective as the plain estimator.
+    The chosen size has the best scores on held-out rows or the smallest value of a criterion. The
+    model of that size minimises the same objective as the plain estimator.
 
     Parameters
     ----------
@@ -318,10 +321,10 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         Cross-validation along one path per fold, or the extended Bayesian information criterion
         along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        The smallest size whose mean score is 97% of the way from a constant's to the best size's;
-        the size with the best mean score; or the smallest size within one standard error of the
-        best. With 0 among the sizes, a constant is chosen if no size is better; ``"auto"`` and
-        ``annealed select`` use one standard error.
+        Rule for the choice: the smallest size that reaches 97% of the best size's improvement over
+        a constant; the size with the best mean score; or the smallest size within one standard
+        error of the best. With 0 among the sizes, a constant is chosen if no size is better;
+        ``"auto"`` and ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.
     refinement : object
@@ -332,13 +335,13 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     Attributes
     ----------
     n_features_ : int
-        The size chosen.
+        Number of selected features.
     sizes_ : ndarray of shape (n_sizes,), int
-        The sizes tried, ascending.
+        Sizes tried, in ascending order.
     cv_scores_ : ndarray of shape (n_folds, n_sizes)
-        With ``criterion="cv"``.
+        Held-out scores, with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
-        With ``criterion="ebic"``.
+        Value of the criterion for each size, with ``criterion="ebic"``.
     loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSARegressor`.
 

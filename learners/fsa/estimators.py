@@ -36,7 +36,7 @@ from ..sources.moments import Moments, moments_of
 from ..types import ClassWeight, Seed
 from .callbacks import reported_steps
 from .fit import Start, condensed, solve, with_class_counts
-from .problem import FINITE, FitProblem, check_data, fitted_attributes, varying_columns
+from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 
@@ -66,14 +66,14 @@ class FSAParameters:
 
 
 class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParameters):
-    """Base of the FSA estimators: the fit, the fitted attributes, and scores.
+    """Base class of the FSA estimators: the fit, the fitted attributes, and scores.
 
     They minimise, over the coefficients theta and the intercept,
 
         mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k non-zero theta_j
 
-    by annealing: they start with all features, alternate gradient steps with dropping the weakest
-    features on a schedule (Algorithm 1 of [1]_), and then refine the model. Features are
+    by annealing: they start with all features, alternate between gradient steps and dropping the
+    weakest features on a schedule (Algorithm 1 of [1]_), and then refine the model. Features are
     standardised internally; ``coef_`` is in units of the raw columns.
 
     Attributes
@@ -96,7 +96,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Candidates are columns that were dropped late. A group is represented by its first column.
         The dict is empty along paths, out of core, and for fits too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
-        Ascending knots of each selected column, for piecewise-linear responses.
+        Knots of each selected column in ascending order, for piecewise-linear responses.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
         Values at the knots; the mean of each curve over the training rows is zero.
     missing_responses_ : ndarray of shape (k, n_outputs)
@@ -177,8 +177,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
             Labels of any type, with two or more classes; numbers in regression.
         sample_weight : array of shape (n_samples,) or None, default None
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Known part of the scores, such as the logarithm of the exposure with a log link. The
-            predictions then need an offset too.
+            Known part of the scores, such as the logarithm of the exposure with a log link.
+            Predictions then also need an offset.
 
         Returns
         -------
@@ -188,8 +188,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Raises
         ------
         ValueError
-            If y holds a single class, X holds NaN with linear responses, or a parameter is out of
-            range.
+            If y contains a single class, X contains NaN with linear responses, or a parameter is
+            out of range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -225,11 +225,6 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         self.__dict__.update(attributes)
         return self
 
-    def _constrained(self, problem: FitProblem) -> FitProblem:
-        if self.constraints is None:
-            return problem
-        return problem.constrained(self.constraints, self._is_piecewise)
-
     # -- scikit-learn's interface ------------------------------------------------------------------
 
     @property
@@ -249,7 +244,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
-            Rows to transform. From data out of core only the selected columns are read; with Dask
+            Rows to transform. Only the selected columns of out-of-core data are read; with Dask,
             the result is lazy.
 
         Returns
@@ -265,7 +260,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         )
 
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Scores (n_samples, n_outputs) of raw rows."""
+        """Compute the scores (n_samples, n_outputs) of raw rows."""
         check_is_fitted(self)
         X = check_data(self, X, piecewise=self._is_piecewise, reset=False)
         if offset is None and self._has_offset:
@@ -278,11 +273,11 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
 
 class BatchEstimator(FSAEstimator):
-    """Base of the FSA estimators that also learn from batches of rows, with the squared loss and
-    linear responses ([2]_).
+    """Base class of the FSA estimators that also learn from batches of rows, with the squared loss
+    and linear responses ([2]_).
 
-    They keep the moments of the columns and targets, 8 M^2 bytes for M columns, and the result is
-    the same as a fit on all rows.
+    They store the moments of the columns and targets, 8 M^2 bytes for M columns, and the result is
+    the same as that of a fit on all rows.
 
     References
     ----------
@@ -296,7 +291,8 @@ class BatchEstimator(FSAEstimator):
     _by_moments: Callable[..., FitProblem]  # problem on rows with the same moments
 
     def _takes_batches(self) -> bool:
-        """Whether the parameters allow ``partial_fit``; otherwise the attribute does not exist."""
+        """Check that the parameters allow ``partial_fit``; otherwise, the attribute does not
+        exist."""
         loss = "squared" if isinstance(self, RegressorMixin) and self.loss == "auto" else self.loss
         needs = f"partial_fit of {type(self).__name__} needs "
         if not self._learns_from_batches:
@@ -372,18 +368,18 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     ----------
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of them in (0, 1]; groups are counted instead
-        if the constraints define any. A number larger than available selects all, with a warning.
-        "auto" minimises the extended Bayesian information criterion along one path, or the loss in
-        five-fold cross-validation if the rows support fewer than ten coefficients. "auto" may
-        select no feature.
+        if the constraints define any. A number above the number of features selects all, with a
+        warning. "auto" minimises the extended Bayesian information criterion along one path, or the
+        loss in five-fold cross-validation if the rows support fewer than ten coefficients. "auto"
+        may select no feature.
     loss : str or Loss, default "auto"
-        Loss to minimise. With more than two classes a margin loss is applied to the differences
-        between the classes' scores; all classes share one support.
+        Loss to minimise. With more than two classes, a margin loss is applied to the differences
+        between the scores of the classes, and all classes share one support.
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more;
         * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
         * "flipped_logistic": logistic, robust to a small fraction of wrong labels; probabilities
-          are limited to 0.02 and 0.98. :class:`FSAClassifierCV` calibrates them;
+          are limited to the range [0.02, 0.98]. :class:`FSAClassifierCV` calibrates them;
         * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
         * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
         * "multinomial": cross entropy of softmax scores;
@@ -401,13 +397,13 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     scaling : {"standardize", "none"}, default "standardize"
         Units in which features are compared: columns of variance one, or raw columns, which favours
         columns with large values. For a sparse matrix with at most a tenth of its values stored,
-        variances include one additional row with a value, and the final ridge is in raw units.
+        each variance includes one additional non-zero row, and the final ridge is in raw units.
     schedule : str, Schedule or function, default "inverse"
         Schedule of the number of features after each step.
 
         * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear". All
-          use mu = 100 and 100 steps; with several classes and at least 400 rows mu = 20 and 200
-          steps, with bounds or monotone responses mu = 20 and 500 steps;
+          use mu = 100 and 100 steps; with several classes and at least 400 rows, mu = 20 and 200
+          steps; with bounds or monotone responses, mu = 20 and 500 steps;
         * ``Schedule("inverse", mu=..., n_steps=...)``: a larger mu drops features sooner;
         * a function of (n_features, k, n_steps) that returns non-increasing numbers of features,
           ending with k.
@@ -418,7 +414,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     momentum : float or "auto", default "auto"
         Fraction of the previous step that is added to each step, in [0, 1). "auto" is 0.
     refinement : "auto", None or Refinement, default "auto"
-        Steps after annealing. None is the paper's algorithm, without refinement. "auto" is
+        Steps after annealing. None: no further steps, as in Algorithm 1 of [1]_. "auto" is
         ``Refinement()``: feature exchanges if there are enough rows to distinguish supports, a
         longer search for noisy labels, and a final fit with an automatic ridge.
     fit_intercept : bool, default True
@@ -441,9 +437,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     loss_ : Loss
-        The loss that was minimised.
+        Loss that was minimised.
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        Attributes of all FSA estimators, see `FSAEstimator`.
+        Attributes of all FSA estimators; see `FSAEstimator`.
 
     References
     ----------
@@ -483,20 +479,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         """
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
-        names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(
-            X,
-            targets,
-            self.loss_,
-            weight,
-            classification=True,
-            names=names,
-            allowed=varying_columns(X, weight),
-        )
         self._has_offset = offset is not None
-        if offset is not None:
-            problem = problem.with_offset(offset)
-        return self._constrained(problem)
+        problem = fit_problem(self, X, targets, weight, classification=True)
+        return problem if offset is None else problem.with_offset(offset)
 
     @available_where(BatchEstimator._takes_batches)
     def partial_fit(
@@ -531,7 +516,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            If :meth:`fit` would raise one, the columns differ from those of earlier batches, or a
+            If :meth:`fit` would raise it, the columns differ from those of earlier batches, or a
             label is not in ``classes``.
         """
         with rollback_on_error(self):
@@ -550,12 +535,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             return self._add_batch(X, targets[codes], weight, forgetting, refresh)
 
     def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
-        names = getattr(self, "feature_names_in_", None)
-        allowed = varying_columns(X, weight)
-        problem = FitProblem(
-            X, y, self.loss_, weight, classification=True, names=names, allowed=allowed
-        )
-        return with_class_counts(self._constrained(problem))
+        return with_class_counts(fit_problem(self, X, y, weight, classification=True))
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Compute the scores of the classes.
@@ -589,7 +569,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict probabilities; scores squashed to (0, 1) if the loss is not logistic.
+        """Predict probabilities, or scores mapped to (0, 1) if the loss is not logistic.
 
         Parameters
         ----------
@@ -620,7 +600,7 @@ class FSARegressor(RegressorMixin, BatchEstimator):
     loss : str or Loss, default "auto"
         Loss to minimise.
 
-        * "auto", "squared": on targets of mean 0 and variance 1;
+        * "auto", "squared": squared error on targets scaled to mean 0 and variance 1;
         * "huber" (robust to outliers), "quantile" (the median; ``QuantileLoss(0.9)`` for another
           quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
@@ -643,9 +623,9 @@ class FSARegressor(RegressorMixin, BatchEstimator):
     Attributes
     ----------
     loss_ : Loss
-        The loss that was minimised.
+        Loss that was minimised.
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        Attributes of all FSA estimators, see `FSAEstimator`.
+        Attributes of all FSA estimators; see `FSAEstimator`.
 
     References
     ----------
@@ -697,7 +677,7 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         if offset is not None and loss.target_scaling is not None:
             y = y - check_offset(local(offset), len(y), y[0].size).reshape(y.shape)
             offset = None
-        problem = self._problem(X, y, weight, flat)
+        problem = self._scaled_problem(X, y, weight, flat)
         return problem if offset is None else problem.with_offset(offset)
 
     @available_where(BatchEstimator._takes_batches)
@@ -733,7 +713,7 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            If :meth:`fit` would raise one, or the columns differ from those of earlier batches.
+            If :meth:`fit` would raise it, or the columns differ from those of earlier batches.
         """
         with rollback_on_error(self):
             first = self._first_batch()
@@ -753,24 +733,12 @@ class FSARegressor(RegressorMixin, BatchEstimator):
             )
 
     def _by_moments(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> FitProblem:
-        return self._problem(X, y, weight, self._target_shape == ())
+        return self._scaled_problem(X, y, weight, self._target_shape == ())
 
-    def _problem(self, X: Any, y: np.ndarray, weight: np.ndarray, flat: bool) -> FitProblem:
+    def _scaled_problem(self, X: Any, y: np.ndarray, weight: np.ndarray, flat: bool) -> FitProblem:
         share = weight / max(weight.sum(), 1e-300)
         targets, shift, scale = scaled_targets(y, share, self.loss_.target_scaling)
-        names = getattr(self, "feature_names_in_", None)
-        problem = FitProblem(
-            X,
-            targets,
-            self.loss_,
-            weight,
-            shift=shift,
-            scale=scale,
-            flat=flat,
-            names=names,
-            allowed=varying_columns(X, weight),
-        )
-        return self._constrained(problem)
+        return fit_problem(self, X, targets, weight, shift=shift, scale=scale, flat=flat)
 
     def predict(self, X: Any, offset: Any = None) -> np.ndarray:
         """Predict targets.
@@ -792,7 +760,7 @@ class FSARegressor(RegressorMixin, BatchEstimator):
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """R^2, fraction of explained deviance (losses with a log link) or concordance index (Cox).
+        """Compute R^2, the fraction of explained deviance (log link) or the concordance (Cox).
 
         Parameters
         ----------

@@ -1,4 +1,5 @@
-"""Solve a fitting problem: build the design, anneal through the sizes and refine each solution."""
+"""Solution of a fitting problem: build the design, anneal through the sizes, and refine each
+solution."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -15,10 +16,11 @@ from ..designs.responses import width_of
 from ..designs.sparse import SparseDesign
 from ..model_selection.size import deviance
 from ..objective.losses import SquaredLoss
+from ..objective.priors import Prior
 from ..solvers.annealing import Annealed, anneal
 from ..solvers.newton import SupportProblem, refit
 from ..solvers.schedules import step_counts
-from ..solvers.step_size import annealing_step
+from ..solvers.step_size import annealing_step, limited_step
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
 from .policy import Plan, condenses, decide, keeps_swaps
@@ -39,7 +41,7 @@ def solve(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> Solution:
-    """Solve for the single size in the settings.
+    """Solve the problem for the single size given in the settings.
 
     Parameters
     ----------
@@ -87,7 +89,8 @@ def solve_path(
     callbacks: Sequence[StepCallback] = (),
     early_stop: bool = False,
 ) -> list[Solution]:
-    """Solve for all ascending ``sizes`` in one annealing run; size 0 is the best constant.
+    """Solve the problem for all ``sizes``, in ascending order, in one annealing run; size 0 gives
+    the best constant.
 
     With ``early_stop`` the path ends once the size exceeds ten plus twice the size with the lowest
     information criterion so far.
@@ -141,7 +144,7 @@ def solve_path(
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Whether the plan of each size anneals with a ridge."""
+    """Return whether the plan of each size anneals with a ridge."""
     columns = sizes * problem.columns_per_unit
     return np.array(
         [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
@@ -150,7 +153,8 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context of a fit that sets the number of threads and reports where X is not finite."""
+    """Context manager of a fit, which sets the number of threads and reports where X is not
+    finite."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):
@@ -162,7 +166,7 @@ def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
 
 
 def size_of(problem: FitProblem, settings: FitSettings) -> int:
-    """Number of features (or groups) to select.
+    """Return the number of features (or groups) to select.
 
     Raises
     ------
@@ -183,7 +187,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
 
 
 def best_constant(problem: FitProblem, settings: FitSettings, design: Design) -> Solution:
-    """Solution without features: the best constant."""
+    """Return the solution without features, the best constant."""
     loss, weight, q = problem.loss, problem.sample_weight, problem.y.shape[1]
     intercept = np.zeros(q)
     if settings.fit_intercept:
@@ -210,7 +214,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
 def _start(
     design: Design, problem: FitProblem, start: Start | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Starting values of the coefficients of all features and of the intercept."""
+    """Return starting values of the coefficients of all features and of the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
     if start is None or start[1].shape[1:] != shape[1:]:
         return None, None
@@ -231,7 +235,8 @@ def _anneal(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """States of one annealing run at the ascending ``sizes``, using the plan of the first size."""
+    """Return the states of one annealing run at the ascending ``sizes``, with the plan of the first
+    size."""
     weight, prior = problem.sample_weight, with_ridge(settings.prior, plan.annealing_ridge)
     loss = problem.loss.surrogate(problem.y, weight)
     step = loss.default_step_size
@@ -242,6 +247,16 @@ def _anneal(
         or step
         or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     )
+    if (
+        prior is not None
+        and prior.second_order
+        and design.n_knots > 2
+        and not settings.learning_rate
+    ):
+        # Otherwise steps diverge in the curvature of the prior, for which no rate accounts
+        smoothness = Prior(second_order=prior.second_order)
+        bound = float(np.linalg.norm(smoothness.curvature(design.n_knots, design.width), 2))
+        rate = limited_step(rate, 1.0 / bound)
     momentum = settings.momentum
     if momentum is None:  # unstable with steps longer than the curvature allows
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
@@ -303,10 +318,9 @@ def _anneal(
 
 
 def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) -> np.ndarray:
-    """Number of features after each step: the schedule down to the largest size, then the others.
-    With a refinement the schedule ends when the largest size is reached, because a refit is better
-    than further gradient steps.
-    """
+    """Return the number of features after each step: the schedule down to the largest size, then
+    the other sizes. With a refinement, the schedule ends when the largest size is reached, because
+    a refit is better than further gradient steps."""
     counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
@@ -317,7 +331,8 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Problem on far fewer equivalent rows if that saves time, else the problem itself."""
+    """Return a problem on far fewer equivalent rows if that saves time, otherwise the same
+    problem."""
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)
@@ -326,15 +341,15 @@ def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
 
 
 def _by_moments(problem: FitProblem, settings: FitSettings) -> bool:
-    """Whether the moments of the rows determine the fit."""
+    """Return whether the moments of the rows determine the fit."""
     return isinstance(problem.loss, SquaredLoss) and settings.response is None
 
 
 def training_problems(
     problem: FitProblem, settings: FitSettings, splits: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> Iterator[FitProblem]:
-    """Problem on the training rows of each split. Moments are added over folds, so that all splits
-    together read the rows once."""
+    """Return the problem on the training rows of each split. Moments are added over folds, so that
+    all splits together read the rows once."""
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
     folds = all(
@@ -353,7 +368,7 @@ def training_problems(
 
 
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:
-    """Same problem, with rows that have the given moments."""
+    """Return the same problem on rows that have the given moments."""
     m, rows = problem.X.shape[1], moments.equivalent_rows()
     weight = np.full(len(rows), moments.n_rows / len(rows))
     return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))

@@ -34,13 +34,13 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Estimator with the settings of the path; its ``n_features_to_select`` is ignored.
     sizes : array of int or "auto", default "auto"
         Numbers of features (or of groups, if the constraints define any); 0 is the best constant.
-        "auto" takes all sizes up to 8, then increases by about a fifth, up to a third of the number
-        of rows and at most 300.
+        "auto" means all sizes up to 8, then steps of about a fifth, up to a third of the number of
+        rows and at most 300.
     exchange : bool, default False
         Whether to exchange features at each size, as a single fit does, if that takes at most about
         ten milliseconds.
     trajectory : bool, default False
-        Whether to keep the coefficients of every step for ``plot_path``.
+        Whether to store the coefficients of every step for ``plot_path``.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the estimator's ``fit`` raises one, or a size is not an integer >= 0.
+            If the estimator's ``fit`` raises it, or a size is not an integer >= 0.
         """
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(
@@ -213,8 +213,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
 
 
 def check_sizes(sizes: Any, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
-    """Validate the sizes of :class:`FSAPath`; return them ascending and distinct, limited to the
-    range from ``n_included`` to ``n_units``.
+    """Validate the sizes of :class:`FSAPath`, and return distinct sizes in ascending order, limited
+    to the range from ``n_included`` to ``n_units``.
 
     Raises
     ------

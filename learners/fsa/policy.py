@@ -1,7 +1,6 @@
-"""Decisions of a fit: a plan made from facts about the problem and the user's settings.
-
-The solvers follow the plan. The table lists each rule with a numeric threshold and the source of
-the number: a benchmark script, a reference, or "a choice" between values that hardly differ.
+"""Decisions of a fit: a plan made from facts about the problem and the user's settings. Solvers
+follow the plan. The table lists each rule with a numeric threshold and the source of the number: a
+benchmark script, a reference, or "a choice" between values that hardly differ.
 
 ============================== =============================================== ==============
 what                           when                                            set by
@@ -76,20 +75,22 @@ MAX_ROWS_HELD_OUT = 1000  # rows up to which folds choose between exchanges and 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about a problem: the input of the rules.
+    """Facts about a problem, the input of the rules.
 
     Attributes
     ----------
     loss : Loss
-        Loss; the rules read ``pointwise``, ``has_curvature``, ``is_quadratic`` and others.
+        Loss, of which the rules use attributes such as ``pointwise``, ``has_curvature`` and
+        ``is_quadratic``.
     classification : bool
     n_samples, n_features, n_units, n_outputs : int
-        Numbers of rows, of selectable columns, of groups (or columns without groups) and of
-        outputs.
+        Number of rows, number of selectable columns, number of groups (or of columns without
+        groups), and number of outputs.
     n_rows : float
         Sum of the row weights.
     n_rarest : float
-        Number of rows of the rarest class; for numeric targets, of rows that inform the scores.
+        Number of rows of the rarest class or, for numeric targets, number of rows that carry
+        information about the scores.
     sparse : bool
         Whether X is a sparse matrix.
     share_stored, stored_per_row : float
@@ -116,29 +117,29 @@ class Facts:
 
     @property
     def supported_coefficients(self) -> float:
-        """Number of coefficients that the rows support; with more, a lower training loss says
-        little."""
+        """Number of coefficients that the rows support; with more coefficients, a lower training
+        loss is little evidence."""
         rows = ROWS_PER_COEFFICIENT if self.classification else ROWS_PER_COEFFICIENT_OF_NUMBERS
         return self.n_rarest / rows
 
     @property
     def very_sparse(self) -> bool:
-        """Whether columns are mostly zero, like word counts."""
+        """Whether the columns are mostly zero, as for word counts."""
         return self.sparse and self.share_stored <= MAX_STORED
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a fit of one size.
+    """Plan for a fit with a given number of features.
 
     Attributes
     ----------
     schedule, n_steps : function, int
-        Schedule of annealing.
+        Annealing schedule, and its number of steps.
     step_share : float
-        Factor of the loss's default step size.
+        Factor applied to the default step size of the loss.
     few_rows : bool
-        Whether the rows support fewer coefficients than the size has.
+        Whether the rows support fewer coefficients than the size requires.
     annealing_ridge : float
         Ridge during annealing; 0 for none.
     refinement : {"none", "gradient", "newton", "exchange"}
@@ -147,21 +148,21 @@ class Plan:
         Whether a Newton step on all columns of the support is affordable.
     keeps_sparse : bool
         Whether Newton's method works on the stored sparse columns.
-    chooses_ridge, raw_ridge : bool
-        Whether the ridge is automatic, and whether it acts in units of the raw columns, so that
-        rare words do not dominate.
+    raw_ridge : bool
+        Whether an automatic ridge penalty is applied in the units of the raw columns, so that
+        rarely non-zero columns (such as rare words in text) do not dominate.
     search : bool
-        Whether the longer search follows exchanges where labels look noisy.
+        Whether exchanges are followed by a longer search if the labels look noisy.
     checks_swaps : bool
         Whether exchanges may overfit and are compared with a fit that uses shrinkage instead.
     alternatives : bool
-        Whether alternatives of selected features are listed.
+        Whether alternatives to the selected features are listed.
     discriminant : bool
         Whether to average the scores with those of linear discriminant analysis.
     size_by : {"user", "criterion", "folds"}
-        How the size is chosen.
+        Method by which the size is chosen.
     treatment_by_folds : bool
-        Whether folds choose between exchanges and shrinkage.
+        Whether cross-validation chooses between exchanges and shrinkage.
     reasons : tuple of str
         Explanations of decisions that differ from the default.
     """
@@ -174,7 +175,6 @@ class Plan:
     refinement: Literal["none", "gradient", "newton", "exchange"]
     newton: bool
     keeps_sparse: bool
-    chooses_ridge: bool
     raw_ridge: bool
     search: bool
     checks_swaps: bool
@@ -195,9 +195,11 @@ def decide(
     facts : Facts
     settings : FitSettings
     n_columns : float, default 0.0
-        Number of selected columns of the design: features times the width of a response.
+        Number of selected columns of the design, which is the number of features times the width of
+        a response.
     along_path : bool, default False
-        Whether the size is one of many: no passes over all columns, exchanges only on request.
+        Whether the size is one of many; passes over all columns are then avoided, and exchanges
+        happen only on request.
 
     Returns
     -------
@@ -256,7 +258,6 @@ def decide(
         refinement=refinement,
         newton=newton,
         keeps_sparse=keeps_sparse,
-        chooses_ridge=settings.chooses_ridge,
         raw_ridge=settings.standardize and facts.very_sparse and settings.fit_prior is None,
         search=search and plain and exchanges and not along_path,
         checks_swaps=exchanges and may_overfit and supported < MAX_CHECKED,
@@ -278,8 +279,8 @@ def decide(
 
 
 def _schedule(facts: Facts, settings: FitSettings) -> tuple[Counts, int]:
-    """Schedule and number of steps; a named schedule is slower with several classes and enough
-    rows, or with bounds, which exclude exchanges.
+    """Choose schedule and number of steps. A named schedule is slower with several classes and
+    enough rows, or with bounds, which exclude exchanges.
 
     The multinomial gradient shrinks with the number of classes, so after a few steps the order of
     the columns is not yet stable.
@@ -299,7 +300,7 @@ def _refinement(
     keeps_sparse: bool,
     along_path: bool,
 ) -> Literal["none", "gradient", "newton", "exchange"]:
-    """Refinement method of one size: the first row of the table that applies.
+    """Choose the refinement method of one size by the first row of the table that applies.
 
     ============ ======================================== ==========
     refinement   condition                                method
@@ -336,16 +337,16 @@ def _refinement(
 
 
 def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
-    """Number of multiplications of a Newton step, or its dominant cost if columns stay sparse."""
+    """Estimate the number of multiplications of a Newton step, or its dominant cost if columns stay
+    sparse."""
     if sparse:
         return facts.n_samples * min(n_columns, facts.stored_per_row) ** 2 + n_columns**3 / 10.0
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
 
 
 def condenses(facts: Facts) -> bool:
-    """Whether a fit with the squared loss uses the moments of the columns and targets instead of
-    the rows. Both give the same model, up to rounding.
-    """
+    """Return whether a fit with the squared loss uses the moments of the columns and targets
+    instead of the rows. Both give the same model, up to rounding."""
     return (
         not (facts.sparse or facts.out_of_core)
         and facts.n_features <= MAX_CONDENSED
@@ -355,24 +356,24 @@ def condenses(facts: Facts) -> bool:
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
-    """Whether the longer search follows exchanges that leave the fraction ``share_wrong`` of the
-    training rows misclassified."""
+    """Return whether exchanges that leave the fraction ``share_wrong`` of the training rows
+    misclassified are followed by the longer search."""
     affordable = float(facts.n_samples) * facts.n_features * n_kept <= MAX_SWAP_COST
     return plan.search and 1 < n_kept < facts.n_features and affordable and share_wrong > MIN_WRONG
 
 
 def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: float) -> bool:
-    """Whether checked exchanges improve enough on shrinkage without exchanges.
+    """Return whether the fit with exchanges improves sufficiently on the fit with shrinkage alone.
 
     Parameters
     ----------
     facts : Facts
     size, n_columns : int
-        Number of selected units, and of columns of the design.
+        Number of selected units, and number of columns of the design.
     gain : float
         Decrease in deviance due to the exchanges.
     residual : float
-        Fraction of the targets' variance left by the shrunken fit.
+        Fraction of the targets' variance that the shrunken fit leaves unexplained.
     """
     price = support_price(size, facts.n_units)
     if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:
@@ -383,9 +384,9 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Refinements that cross-validation compares: exchanges, and shrinkage as for few rows. Both
-    are fixed for the folds and for all rows, however many coefficients the rows support.
-    """
+    """Return the refinements that cross-validation compares: exchanges, and shrinkage as for few
+    rows. Both are fixed for the folds and for all rows, however many coefficients the rows
+    support."""
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):
         return (settings,)

@@ -1,4 +1,5 @@
-"""Problem of one call to ``fit``, its solution, and the fitted attributes built from both."""
+"""Problem solved by one call to ``fit``, its solution, and the fitted attributes built from
+both."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ FINITE = (
 
 @dataclass
 class FitProblem:
-    """Problem of one call to ``fit``.
+    """Problem solved by one call to ``fit``.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class FitProblem:
         Targets encoded for the loss; complex with an offset, see :class:`.OffsetLoss`.
     loss : Loss
     weight : ndarray of shape (n_samples,)
-        Row weights as given by the user: a row of weight two counts as two rows.
+        Row weights as given by the user; a row of weight two counts as two rows.
     shift, scale : ndarray of shape (n_outputs,) or float
         Constants that make ``scale * scores + shift`` a prediction in units of the user's targets.
     flat : bool
@@ -51,7 +52,7 @@ class FitProblem:
     groups : ndarray of shape (n_features,), int, or None
         Index of each feature's group.
     allowed : ndarray of int or None
-        Selectable columns; None for all. A feature is a position in this array.
+        Selectable columns; None for all. Features are positions in this array.
     included : ndarray of shape (n_features,), bool, or None
         Mask of required features.
     bounds : (ndarray, ndarray) or None
@@ -63,7 +64,8 @@ class FitProblem:
     n_rows : float
         Sum of the row weights.
     n_features, n_units, n_included : int
-        Numbers of selectable columns, of groups (or columns without groups), and of required ones.
+        Number of selectable columns, number of groups (or of columns without groups), and number of
+        required ones among them.
     columns_per_unit : float
         Mean number of columns of a group; 1 without groups.
     bounded : bool
@@ -135,31 +137,32 @@ class FitProblem:
 
     @property
     def n_copies(self) -> float:
-        """Sum of the row weights, or the effective number of rows if weights do not count
+        """Sum of the row weights, or the effective number of rows if weights are not counts of
         copies."""
         return effective_rows(self.weight)
 
     def with_offset(self, offset: Any) -> Self:
-        """Problem with an offset (n_samples,) or (n_samples, n_outputs) added to the scores."""
+        """Return the problem with an offset (n_samples,) or (n_samples, n_outputs) added to the
+        scores."""
         offset = check_offset(local(offset), *self.y.shape)
         return replace(self, y=self.y + 1j * offset, loss=OffsetLoss(self.loss))
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
-        """Columns of X that belong to features."""
+        """Return the columns of X that belong to some features."""
         return kept if self.allowed is None else self.allowed[kept]
 
     def rows(self, which: np.ndarray) -> Self:
-        """Problem restricted to some rows."""
+        """Return the problem restricted to some rows."""
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Bounds (k, 1, 1) on the standardised coefficients of a design that holds only the
-        features ``kept``."""
+        """Return bounds (k, 1, 1) on the standardised coefficients of a design that contains only
+        the features ``kept``."""
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
     def project(self, state: Annealed | Solution) -> None:
-        """Project coefficients onto the bounds and directions."""
+        """Project coefficients onto the bounds and monotone directions."""
         if self.bounds is not None:
             np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
         if self.monotone is not None:
@@ -170,8 +173,8 @@ class FitProblem:
     def factors(
         self, kept: np.ndarray, design: Design
     ) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
-        """Basis and bounds for :func:`bounded_fit`: a monotone response is its first value plus
-        increments of one sign."""
+        """Return the basis and bounds for :func:`bounded_fit`: a monotone response is its first
+        value plus increments of one sign."""
         if self.monotone is None:
             return None, self.bounds_of(kept, design)
         sign = np.zeros((len(kept), design.width), int)
@@ -182,13 +185,14 @@ class FitProblem:
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
     def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """Problem with constraints. Groups and required columns keep their constant columns.
+        """Return the problem with constraints. Groups and required columns keep their constant
+        columns.
 
         Raises
         ------
         ValueError
-            If a column is unknown, or both included and excluded, or if bounds or directions are
-            not valid.
+            If a column is unknown, a column is both included and excluded, or bounds or directions
+            are not valid.
         """
         c, n = constraints, self.X.shape[1]
         groups = group_codes(c.groups, n)
@@ -225,11 +229,24 @@ class FitProblem:
         )
 
 
-def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
-    """Columns of data in memory that are not constant in the rows of positive weight: schedules,
-    sizes and criteria count columns. None for all, and if all are constant.
+def fit_problem(
+    estimator: Any, X: Any, targets: np.ndarray, weight: np.ndarray, **facts: Any
+) -> FitProblem:
+    """Return the problem of an estimator on checked data, under its constraints."""
+    names, allowed = getattr(estimator, "feature_names_in_", None), varying_columns(X, weight)
+    problem = FitProblem(X, targets, estimator.loss_, weight, names=names, allowed=allowed, **facts)
+    if estimator.constraints is None:
+        return problem
+    return problem.constrained(estimator.constraints, estimator._is_piecewise)
 
-    Only columns that are constant so far are read on: the first rows suffice for most data.
+
+def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
+    """Return the columns of in-memory data that are not constant in the rows of positive weight,
+    since schedules, sizes and criteria count columns. The result is None if all columns vary or all
+    are constant.
+
+    Later rows are read only for columns that are constant so far; the first rows suffice for most
+    data.
 
     Examples
     --------
@@ -253,7 +270,7 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
-    """Direction of each column: +1, -1 or 0."""
+    """Return the direction of each column: +1, -1 or 0."""
     directions = np.zeros(n_features, int)
     if not isinstance(monotone, dict):
         if np.shape(monotone) != (n_features,):
@@ -278,7 +295,7 @@ def _signs(
     n: int,
     names: np.ndarray | None,
 ) -> Any:
-    """Bounds, including the signs required by the directions of linear responses."""
+    """Return the bounds, including the signs required by the directions of linear responses."""
     lower, upper = bounds or (np.full(n, -np.inf), np.full(n, np.inf))
     both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
     if len(both):
@@ -290,7 +307,8 @@ def _signs(
 def _bounds(
     bounds: Any, n_features: int, names: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of all columns, given as one pair, a pair per column, or pairs for some columns."""
+    """Return the bounds of all columns, given as one pair, a pair per column, or pairs for some
+    columns."""
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if isinstance(bounds, dict):
         pairs = {
@@ -325,8 +343,8 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """Model of one size: the selected features (ascending), their standardised coefficients and the
-    objective."""
+    """Model of one size: the selected features in ascending order, their standardised coefficients,
+    and the objective."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -343,7 +361,7 @@ class Solution:
 
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
-        """Solution at the final state of annealing, without its objective."""
+        """Return the solution at the final state of annealing, without its objective."""
         return cls(
             state.kept,
             state.coef,
@@ -357,13 +375,14 @@ class Solution:
         )
 
     def scores(self, problem: FitProblem, rows: np.ndarray) -> np.ndarray:
-        """Scores of rows of X, for linear responses."""
+        """Compute the scores of rows of X, for linear responses."""
         raw, offset = self.design.unstandardise(self.coef, self.intercept)
         return problem.X[rows][:, problem.columns(self.kept)] @ raw[:, 0] + offset
 
 
 def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
-    """Fitted attributes of a solution, by name; ``size_by`` describes how the size was chosen."""
+    """Return the fitted attributes of a solution by name; ``size_by`` describes how the size was
+    chosen."""
     m, q = problem.X.shape[1], problem.y.shape[1]
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
@@ -373,13 +392,11 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     kept, design = columns[solution.kept], solution.design
     raw, offset = design.unstandardise(solution.coef, solution.intercept)
     raw, offset = raw * problem.scale, offset * problem.scale + problem.shift
-    support = np.zeros(m, bool)
-    support[kept] = True
     importance = np.zeros(m)
     importance[kept] = strengths(solution.coef)
     reasons = () if solution.plan is None else solution.plan.reasons
     attributes = {
-        "support_": support,
+        "support_": np.isin(np.arange(m), kept),
         "feature_importances_": importance,
         "ridge_": solution.ridge,
         "refinement_": size_by + "; ".join((", ".join(solution.done), *reasons)),

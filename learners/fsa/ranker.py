@@ -1,4 +1,4 @@
-"""FSA for ranking: learn scores that order the items of each query."""
+"""FSA for ranking: it learns scores that order the items of each query."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..common.validation import check_sample_weight, rollback_on_error
 from ..objective.pairwise import PairwiseLogisticLoss, check_pairs, graded_pairs
 from ..sklearn_bases import with_callbacks
 from .estimators import FSAEstimator
-from .problem import FitProblem, check_data, varying_columns
+from .problem import FitProblem, check_data, fit_problem
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSARanker(FSAEstimator):
     """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
-    It minimises mean loss of pairs + prior(theta) + ridge ||theta||^2 subject to exactly k features
+    It minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to exactly k features
     with theta_j != 0. There is no intercept, since it would not change the order.
 
     Parameters
@@ -26,7 +26,7 @@ class FSARanker(FSAEstimator):
     n_features_to_select : int, float or "auto", default 10
         As in :class:`FSAClassifier`.
     loss : {"auto", "pairwise_logistic"} or Loss, default "auto"
-        Loss of pairs: eq. (17) of [2]_ by default.
+        Pairwise loss, by default eq. (17) of [2]_.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         As in :class:`FSAClassifier`; "piecewise" is ``PiecewiseLinear(n_bins=4)``.
     constraints, prior, scaling, schedule : object
@@ -88,7 +88,7 @@ class FSARanker(FSAEstimator):
             Rows (i, j, r): i should score above j (r = 1), below j (0) or the same (0.5). They
             replace ``y`` and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
-            Weights of the items; the weight of a pair is the product of its items' weights.
+            Weights of the items; the weight of a pair is the product of the weights of its items.
 
         Returns
         -------
@@ -98,8 +98,8 @@ class FSARanker(FSAEstimator):
         Raises
         ------
         ValueError
-            If no pair has a preference, X holds NaN with linear responses, or a parameter is out of
-            range.
+            If no pair has a preference, X contains NaN with linear responses, or a parameter is out
+            of range.
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
@@ -151,24 +151,8 @@ class FSARanker(FSAEstimator):
                 "sample_weight is zero in every pair; "
                 "expected at least one pair of rows with positive weights"
             )
-        self.loss_, names = (
-            PairwiseLogisticLoss(ij, r, pair_weight),
-            getattr(self, "feature_names_in_", None),
-        )
-        problem = FitProblem(
-            X,
-            np.zeros((X.shape[0], 1)),
-            self.loss_,
-            weight,
-            flat=True,
-            names=names,
-            allowed=varying_columns(X, weight),
-        )
-        return (
-            problem
-            if self.constraints is None
-            else problem.constrained(self.constraints, self._is_piecewise)
-        )
+        self.loss_ = PairwiseLogisticLoss(ij, r, pair_weight)
+        return fit_problem(self, X, np.zeros((X.shape[0], 1)), weight, flat=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score items.

@@ -1,5 +1,5 @@
-"""Refinement after annealing: exchange features if the data support it, and fit the selected ones
-to convergence."""
+"""Refinement after annealing: exchange of features if the data support it, and a fit of the
+selected ones to convergence."""
 
 from dataclasses import replace
 
@@ -44,7 +44,8 @@ def refine(
     solution : Solution
         Solution at ``state``; changed in place.
     along_path : bool, default False
-        Whether the size is one of many: no passes over all columns, exchanges only on request.
+        Whether the size is one of many; passes over all columns are then avoided, and exchanges
+        happen only on request.
     previous : Solution or None, default None
         Solution of the previous size, whose ridge is the initial guess.
     """
@@ -58,7 +59,7 @@ def refine(
         plan = replace(plan, newton=decide(facts, settings, len(solution.kept) * width).newton)
     solution.plan = plan
     if plan.refinement == "newton" or (
-        plan.refinement == "exchange" and plan.chooses_ridge and plan.newton
+        plan.refinement == "exchange" and settings.chooses_ridge and plan.newton
     ):
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
     scores = solution.design.scores(solution.coef) + solution.intercept
@@ -89,7 +90,7 @@ def refine(
 def support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
-    """Problem of fitting a support of the design, with a ridge penalty."""
+    """Return the problem of fitting a support of the design, with a ridge penalty."""
     return SupportProblem(
         problem.y,
         problem.loss,
@@ -185,7 +186,7 @@ def _refined_by_newton(
     shift = small.mean[:, 0] * small.inv if sparse else np.zeros(len(theta))
     intercept = solution.intercept - shift @ theta
     ridge, chosen = settings.ridge, ""
-    if plan.chooses_ridge:
+    if settings.chooses_ridge:
         unit = raw_units(small.inv) if plan.raw_ridge else np.ones(small.n_features * small.width)
         scaled = A @ sp.diags_array(unit) if sparse else A * unit
         parts = problem.loss.parts(problem.weight) if not problem.loss.pointwise else None

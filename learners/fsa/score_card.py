@@ -36,10 +36,10 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     Parameters
     ----------
     n_features_to_select : int, default 5
-        Maximum number k of rules; several may use the same column. A rule whose points round to 0
-        is dropped.
+        Maximum number k of rules, several of which may use the same column. A rule whose points
+        round to 0 is dropped.
     points : int, default 5
-        Maximum points of a rule; each rule has between -points and points.
+        Maximum absolute number of points of a rule.
     n_thresholds : int, default 9
         Maximum number of thresholds per column, placed at its quantiles: deciles by default. A
         column with NaN also has the rule ``is missing``.
@@ -56,7 +56,8 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     points_ : ndarray of shape (k,), int
         Points of each rule.
     risk_table_ : ndarray of shape (n_totals, 2)
-        Every possible sum of points, in ascending order, and its probability of ``classes_[1]``.
+        Every possible sum of points, in ascending order, and the corresponding probability of
+        ``classes_[1]``.
     scale_ : float
         Log odds per point.
     intercept_ : ndarray of shape (1,)
@@ -114,8 +115,8 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are not exactly two classes, X holds infinity, all columns are constant, or a
-            parameter is out of range.
+            If there are not exactly two classes, X contains infinity, all columns are constant, or
+            a parameter is out of range.
         """
         for name, most in (("n_features_to_select", None), ("points", 1000), ("n_thresholds", 125)):
             check_integer(name, getattr(self, name), 1, most)
@@ -145,8 +146,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     def _tabulate(self, X: np.ndarray, scale: float, intercept: np.ndarray) -> None:
         """Set the risk table and the step functions."""
         self.scale_, self.intercept_ = scale, intercept
-        self.support_ = np.zeros(X.shape[1], bool)
-        self.support_[self.rule_columns_] = True
+        self.support_ = np.isin(np.arange(X.shape[1]), self.rule_columns_)
         selected = np.flatnonzero(self.support_)
         steps = ~np.isnan(self.rule_thresholds_)
         most = np.bincount(self.rule_columns_[steps], minlength=1).max(initial=0)
@@ -189,7 +189,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         ]
 
     def total_points(self, X: Any) -> np.ndarray:
-        """Sum of the points of each row.
+        """Compute the sum of the points of each row.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
 def candidate_rules(
     X: np.ndarray, weight: np.ndarray, n_thresholds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the column and threshold of every candidate rule.
+    """Determine the column and threshold of every candidate rule.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def candidate_rules(
     Returns
     -------
     columns : ndarray of shape (n_rules,), int
-        Ascending.
+        Column of each rule, in ascending order.
     thresholds : ndarray of shape (n_rules,)
         Values of the column above its minimum, ascending; NaN, for columns with NaN, is the rule
         ``is missing``.
@@ -261,7 +261,7 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
     Returns
     -------
     ndarray of shape (n_samples, n_rules), float32
-        0 or 1.
+        Whether each rule holds: 0 or 1.
     """
     out = np.empty((len(X), len(columns)), np.float32)
     for block in np.array_split(np.arange(len(columns)), len(columns) // _BLOCK + 1):
@@ -271,7 +271,7 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
 
 
 def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First occurrences of distinct 0/1 rows, and the index of each row among them."""
+    """Return the first occurrences of distinct 0/1 rows, and the index of each row among them."""
     bits = np.ascontiguousarray(np.packbits(held.astype(bool), axis=1))
     return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[
         1:
@@ -281,8 +281,8 @@ def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _whole_points(
     held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.ndarray, most: int
 ) -> tuple[np.ndarray, Fit]:
-    """Integer points with the lowest loss and the coefficients' signs, and the logistic curve of
-    their sum."""
+    """Return the integer points with the lowest loss and the signs of the coefficients, and the
+    logistic curve of their sum."""
     first, place = _different(held)
     patterns = held[first].astype(np.int64)
     counts = np.array([np.bincount(place, weight * (y == side)) for side in (-1, 1)])

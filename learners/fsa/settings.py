@@ -22,8 +22,8 @@ class Constraints(BaseEstimator):
     Parameters
     ----------
     groups : array of shape (n_features,) or None, default None
-        Label of each column's group, of any type: the columns of a group are selected or dropped
-        together, by the root mean square of their coefficients.
+        Label of each column's group, of any type. The columns of a group are selected or dropped
+        together, according to the root mean square of their coefficients.
     include, exclude : array of int, str or bool, or None, default None
         Required columns, and columns that cannot be selected, given by index, by name, or as a
         mask. Included columns count towards k.
@@ -34,8 +34,8 @@ class Constraints(BaseEstimator):
         linear responses; features are then not exchanged.
     monotone : dict or array of shape (n_features,), or None, default None
         Columns in which the scores are non-decreasing (+1) or non-increasing (-1): ``{column:
-        direction}``, or one of +1, 0, -1 for each column. The coefficient has that sign; a
-        piecewise-linear response is monotone (the response to NaN is free). With two classes the
+        direction}``, or one of +1, 0, -1 for each column. The coefficient has this sign; a
+        piecewise-linear response is monotone, except for the response to NaN. With two classes the
         score is that of the second class. Monotone columns require one output; features are then
         not exchanged.
 
@@ -76,15 +76,15 @@ class Refinement(BaseEstimator):
     exchange : {"auto", True, False, "cv"}, default "auto"
         Whether to exchange selected features for others as long as the objective decreases:
 
-        * "auto": if it takes at most about a second and there are enough rows: per coefficient ten
-          rows of the rarest class, or five rows with numeric targets. With fewer than 1,000 numeric
-          targets the gain from exchanges must also exceed a multiple of the extended Bayesian
-          information criterion's penalty for a support: 2.6 sqrt(k / rows) if the signal is weak; 1
-          if it is strong and there are fewer than 150 rows and fewer than ten per coefficient. With
-          fewer rows annealing uses a ridge instead (0.01, or 0.1 for the squared loss), which
-          selects the common signal of correlated columns;
+        * "auto": yes if it takes at most about a second and there are enough rows, that is, ten
+          rows of the rarest class, or five rows with numeric targets, per coefficient. With fewer
+          than 1,000 numeric targets the gain from exchanges must also exceed a multiple of the
+          extended Bayesian information criterion's penalty for a support: 2.6 sqrt(k / rows) if the
+          signal is weak; 1 if it is strong and there are fewer than 150 rows and fewer than ten per
+          coefficient. With fewer rows, annealing uses a ridge instead (0.01, or 0.1 for the squared
+          loss), which selects the common signal of correlated columns;
         * True, False: always, never;
-        * "cv": as "auto", but up to 1,000 rows three-fold cross-validation chooses between
+        * "cv": as "auto", but with up to 1,000 rows three-fold cross-validation chooses between
           exchanges and shrinkage.
     ridge : float or "auto", default "auto"
         Factor s >= 0 of the penalty ``s * ||theta||^2`` of the final fit, on standardised
@@ -130,7 +130,7 @@ class Refinement(BaseEstimator):
 
 @dataclass
 class FitSettings:
-    """Parameters of one fit; see the estimators.
+    """Parameters of one fit, which the estimators describe.
 
     Attributes
     ----------
@@ -148,8 +148,8 @@ class FitSettings:
     learning_rate : float or None
         Step size; None for the default of the loss.
     momentum, auto_momentum : float or None, float
-        Momentum; if the first is None, the second applies, or 0 for a loss whose steps are longer
-        than the curvature allows.
+        Momentum. If the first is None, the second applies, or 0 for a loss whose steps are longer
+        than its curvature allows.
     refinement : Refinement or None
         Steps after annealing; None for the paper's algorithm.
     fit_intercept : bool
@@ -160,7 +160,8 @@ class FitSettings:
     undecided : bool
         Whether a criterion or cross-validation chooses the size or its refinement.
     few_rows : bool or None
-        Whether rows count as few, by cross-validation; None applies the rule of ``Refinement``.
+        Whether rows count as few, according to cross-validation; None applies the rule of
+        ``Refinement``.
     annealing_ridge : float or None
         Ridge of annealing with few rows; None for the default.
     names_alternatives : bool
@@ -292,7 +293,7 @@ class FitSettings:
 
 
 def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:
-    """Prior with ``ridge`` added to its shrinkage."""
+    """Return a prior with ``ridge`` added to its shrinkage."""
     if not ridge:
         return prior
     prior = prior or Prior()

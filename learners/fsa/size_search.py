@@ -1,5 +1,5 @@
-"""Automatic choice of the size, and of the refinement if rows are few, by an information criterion
-or by cross-validation."""
+"""Automatic choice of the size and, if rows are few, of the refinement, by an information criterion
+or cross-validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSetting
     settings : FitSettings
         Settings that are no longer ``undecided``.
     why : str
-        Explanation that precedes the refinement's description; empty if nothing was automatic.
+        Explanation that precedes the description of the refinement; empty if nothing was automatic.
     """
     with solving(problem, settings):
         return (
@@ -46,9 +46,8 @@ def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSetting
 
 
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """Size with the lowest extended Bayesian information criterion or, if rows are few, with the
-    lowest held-out loss; 0 if no size is better than a constant.
-    """
+    """Return the size with the lowest extended Bayesian information criterion or, if rows are few,
+    with the lowest held-out loss; 0 if no size is better than a constant."""
     sizes = np.unique(
         np.clip(
             default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None
@@ -86,7 +85,7 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
 def _size_by_folds(
     problem: FitProblem, settings: FitSettings, folds: list[Split]
 ) -> tuple[FitSettings, str]:
-    """Size and refinement with the lowest loss on held-out rows; see :func:`.choose_size`.
+    """Return size and refinement with the lowest loss on held-out rows; see :func:`.choose_size`.
 
     The sizes go up to the number of training rows of a fold, but at most to 50. The size is 0 if
     the best one is not better than a constant (:func:`.beats_constant`).
@@ -126,7 +125,7 @@ def _size_by_folds(
 def _row_losses(
     problem: FitProblem, settings: FitSettings, folds: list[Split], sizes: np.ndarray
 ) -> np.ndarray:
-    """Out-of-fold loss (n_sizes, n_rows) of each row, with linear responses."""
+    """Compute the out-of-fold loss (n_sizes, n_rows) of each row, for linear responses."""
     losses = np.zeros((len(sizes), len(problem.y)))
     if not len(sizes):
         return losses
@@ -173,9 +172,8 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
 def _candidate_settings(
     problem: FitProblem, settings: FitSettings, sizes: np.ndarray
 ) -> list[tuple[FitSettings, np.ndarray]]:
-    """Settings of :func:`treatments`, and the sizes to try with each. Ties favour exchanges, then
-    the smaller size.
-    """
+    """Return the settings of :func:`treatments`, and the sizes to try with each. Ties favour
+    exchanges, then the smaller size."""
     ways = treatments(settings)
     if len(ways) == 1:
         return [(settings, sizes)]
@@ -209,7 +207,7 @@ def held_out(
     sizes: np.ndarray,
     score: Score,
 ) -> np.ndarray:
-    """Scores (n_folds, n_sizes) of held-out rows at the ascending ``sizes``.
+    """Compute scores (n_folds, n_sizes) of held-out rows at the ascending ``sizes``.
 
     Parameters
     ----------

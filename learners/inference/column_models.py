@@ -1,4 +1,4 @@
-"""Residuals of the regressions of each column on all other columns, computed together."""
+"""Residuals of regressions of each column on all other columns, computed together."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ _ROWS_PER_COLUMN = 10  # rows per column from which least squares on all others 
 
 
 def n_factors(singular_values: np.ndarray, n_features: int) -> int:
-    """Number of common factors of the columns: the last large gap between the first singular
-    values.
+    """Determine the number of common factors of the columns from the last large gap between the
+    first singular values.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def n_factors(singular_values: np.ndarray, n_features: int) -> int:
 
 
 def common_factors(Z: np.ndarray) -> np.ndarray:
-    """Orthonormal scores (n_samples, n) of the common factors of standardised columns; n may be
-    0."""
+    """Compute orthonormal scores (n_samples, n) of the common factors of standardised columns; n
+    may be 0."""
     n, p = Z.shape
     values, U = np.linalg.eigh(Z @ Z.T if p > n else Z.T @ Z)
     s = np.sqrt(np.maximum(values[::-1], 0.0))
@@ -47,7 +47,7 @@ def common_factors(Z: np.ndarray) -> np.ndarray:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Columns scaled to mean 0 and variance 1 in double precision; constant columns become 0."""
+    """Scale columns to mean 0 and variance 1 in double precision; constant columns become 0."""
     Z = np.asarray(X, dtype=float) - X.mean(axis=0)
     scale = Z.std(axis=0)
     return Z / np.where(scale > 0, scale, 1.0)
@@ -56,11 +56,11 @@ def standardised(X: np.ndarray) -> np.ndarray:
 def column_residuals(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Residuals of the regression of each target on the columns of other units.
+    """Compute residuals of the regression of each target on the columns of other units.
 
-    With ten or more rows per column this is least squares on all other columns. With fewer, the
-    common factors (dominant principal components) are followed by orthogonal matching pursuit,
-    until a column no longer improves the extended Bayesian information criterion.
+    With ten or more rows per column, this is least squares on all other columns. With fewer rows,
+    regression on the common factors (dominant principal components) is followed by orthogonal
+    matching pursuit, until a column no longer improves the extended Bayesian information criterion.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def column_residuals(
     targets : ndarray of shape (n_samples, n_targets)
         Columns, or functions of them, with mean 0.
     excluded : sequence of ndarray of int
-        Columns that must not predict each target: the column itself and those of its group.
+        Columns that must not predict each target: the column itself and the columns of its group.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def column_residuals(
 def _on_all_others(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Least squares on all other columns, from one inverse."""
+    """Compute least squares on all other columns from one inverse."""
     precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
     coef = precision @ (Z.T @ targets)
     for a, columns in zip(coef.T, excluded):
@@ -107,8 +107,8 @@ def _on_all_others(
 def _matching_pursuit(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Orthogonal matching pursuit for all targets in parallel; each ends when a step brings no
-    improvement."""
+    """Run orthogonal matching pursuit for all targets in parallel; each run ends when a step brings
+    no improvement."""
     n, p = Z.shape
     price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
     residuals = targets.T.copy()

@@ -1,7 +1,7 @@
 """Distilled conditional randomisation test of whether the target depends on a column, given the
 other columns.
 
-Target and column are both predicted from the other columns; under the null hypothesis the products
+Target and column are both predicted from the other columns. Under the null hypothesis, the products
 of the two residuals have mean zero. The test is valid if at least one of the predictions is good.
 """
 
@@ -37,8 +37,8 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
 
 
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
-    """Size with the lowest extended Bayesian information criterion along a path; 0 is the best
-    constant."""
+    """Return the size with the lowest extended Bayesian information criterion along a path; 0 is
+    the best constant."""
     constant, *path = solve_path(
         problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))
     )
@@ -53,8 +53,8 @@ def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
 def conditional_pvalues(
     problem: FitProblem, settings: FitSettings, *, candidates: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """P-values of the hypotheses that the target does not depend on a unit, given the other units
-    [1]_, [2]_.
+    """Compute p-values of the hypotheses that the target does not depend on a unit, given the other
+    units [1]_, [2]_.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def conditional_pvalues(
     Returns
     -------
     pvalues : ndarray of shape (n_units,)
-        P-values; 1 for units that are not tested. A unit with several columns or outputs has its
-        smallest p-value times their number.
+        P-values; 1 for units that are not tested. For a unit with several columns or outputs, the
+        smallest p-value is multiplied by their number.
     statistics : ndarray of shape (n_units,)
         Largest absolute studentised product; 0 for units that are not tested.
 
@@ -109,8 +109,8 @@ def conditional_pvalues(
 
 
 def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> np.ndarray:
-    """Products of the target's residuals and columns made orthogonal to the fitted columns, in the
-    metric of the loss.
+    """Compute the products of the residuals of the target and columns made orthogonal to the fitted
+    columns, in the metric of the loss.
 
     Their sum is the efficient score: the columns are adjusted for the fit in the same way as the
     residuals.
@@ -124,8 +124,8 @@ def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> n
 
 
 def _mean_is_zero(products: np.ndarray, n_fitted: int) -> tuple[float, float]:
-    """Bonferroni-corrected p-value of Student's t-tests that all column means are zero, and the
-    largest statistic.
+    """Compute the Bonferroni-corrected p-value of Student's t-tests that all column means are zero,
+    and the largest statistic.
 
     The residuals lose one degree of freedom for each fitted coefficient.
     """
@@ -148,11 +148,11 @@ def fits_without(
     candidates: np.ndarray,
     size: int,
 ) -> tuple[SupportProblem, list[Fit]]:
-    """Fits of the target that each exclude one candidate, and their problem.
+    """Compute fits of the target that each exclude one candidate, and their problem.
 
-    A fit of all units is used if it omits the candidate. Otherwise the stronger half of its support
-    is kept and the units with the steepest gradients are added, without the candidate: units
-    selected together with it would bias its test.
+    A fit of all units is used if it omits the candidate. Otherwise, the stronger half of its
+    support is retained and the units with the steepest gradients are added without the candidate,
+    since units selected together with it would bias its test.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     ridge = max(solution.ridge - settings.ridge, SHRINKAGE)
@@ -180,8 +180,8 @@ def _without(
     intercept: np.ndarray,
     unit: int,
 ) -> Fit:
-    """Fit of :func:`fits_without` for a unit of the support, from the coefficients of all
-    features."""
+    """Compute a fit of :func:`fits_without` for a unit of the support, starting from the
+    coefficients of all features."""
     others = np.flatnonzero(units.of_feature != unit)
     rest, coef = design.keep(others), coef[others]
     left = Units.of_groups(units.of_feature[others], len(others))

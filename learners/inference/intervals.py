@@ -1,5 +1,5 @@
-"""Confidence intervals after selection, by sample splitting: select on one half of the rows,
-estimate on the other."""
+"""Confidence intervals after selection, by sample splitting: selection on one half of the rows and
+estimation on the other."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
 
     The rows are split at random. Columns are selected on one half. On the other half, the loss is
     minimised without a ridge penalty over the coefficients of these columns and of those selected
-    on all rows; then the halves swap roles. Estimates and variances are averaged over several
+    on all rows; then the halves exchange roles. Estimates and variances are averaged over several
     splits [1]_; the variance of the mean estimate over the splits is added. Standard errors are
     robust [2]_: they are valid for heteroscedastic errors.
 
-    The intervals are for the linear model's coefficients. They are valid if the halves select the
-    relevant columns; the confidence level holds for a column specified in advance. To control false
-    selections, use :class:`FDRSelector`.
+    The intervals are for the coefficients of the linear model. They are valid if the halves select
+    the relevant columns; the confidence level applies to a column specified in advance. To control
+    false selections, use :class:`FDRSelector`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError
             If there are several outputs, responses that are not linear, or too few rows for the
-            columns, and in the cases listed under :meth:`FDRSelector.fit`.
+            columns, or in the cases listed under :meth:`FDRSelector.fit`.
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)
@@ -180,8 +180,8 @@ def _halves(problem: FitProblem, rng: np.random.RandomState) -> tuple[np.ndarray
 def _estimated(
     problem: FitProblem, settings: FitSettings, columns: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of ``columns`` in the units of the raw data, fitted together with ``others``,
-    and their HC3 variances."""
+    """Compute the coefficients of ``columns`` in the units of the raw data, fitted together with
+    ``others``, and their HC3 variances."""
     every = np.union1d(columns, others)
     A = np.asarray(problem.X[:, every], dtype=float)
     mean, scale = A.mean(axis=0), np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0)

@@ -30,8 +30,8 @@ def gaussian_knockoffs(
     """Draw Gaussian Model-X knockoffs, [1]_, eq. (3.2), with diag(s) = s I on standardised columns.
 
     The value of s minimises the reconstructability [2]_. An unknown covariance is estimated
-    ("second-order" knockoffs): common factors are unchanged, the rest is shrunk as in [3]_. Neither
-    step forms a matrix of all pairs of columns, so there may be many columns.
+    ("second-order" knockoffs): common factors are unchanged, and the remainder is shrunk as in
+    [3]_. Neither step forms a matrix of all pairs of columns, so there may be many columns.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def gaussian_knockoffs(
 
 
 def _shrunken_spectrum(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvectors (p, r) of a shrunken correlation matrix, their eigenvalues, and the common
-    eigenvalue of all other directions."""
+    """Return the eigenvectors (p, r) of a shrunken correlation matrix, their eigenvalues, and the
+    common eigenvalue of all other directions."""
     n, p = Z.shape
     _, s, Vt = np.linalg.svd(Z, full_matrices=False)
     stay = s > 1e-8 * s[0]
@@ -109,8 +109,8 @@ def antisymmetric_statistics(
     copies: np.ndarray,
     random_state: np.random.RandomState,
 ) -> np.ndarray:
-    """Statistic W of each unit ([1]_ of :func:`gaussian_knockoffs`): its strength minus that of its
-    knockoff, summed over joint fits of several sizes.
+    """Compute the statistic W of each unit ([1]_ of :func:`gaussian_knockoffs`): its strength minus
+    that of its knockoff, summed over joint fits of several sizes.
 
     The largest fit selects twice as many units as the extended Bayesian information criterion does
     along a path, and at least half as many as the coefficients that the rows support; the other
@@ -152,8 +152,8 @@ def antisymmetric_statistics(
 
 
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
-    """Smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: the threshold of knockoffs+, Barber
-    and Candes (2015), eq. (1.9).
+    """Return the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: the threshold of
+    knockoffs+, Barber and Candes (2015), eq. (1.9).
 
     Returns
     -------
@@ -172,8 +172,8 @@ def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
 
 
 def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
-    """Mean e-values of several draws of knockoffs, Ren and Barber (2024), eq. (8), where each draw
-    is thresholded at half of ``fdr``.
+    """Compute mean e-values of several draws of knockoffs, Ren and Barber (2024), eq. (8), where
+    each draw is thresholded at half of ``fdr``.
 
     Parameters
     ----------
@@ -195,11 +195,11 @@ def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
 def exchangeability(
     X: np.ndarray, copies: np.ndarray, random_state: np.random.RandomState
 ) -> float:
-    """P-value of the hypothesis that columns and their knockoffs are exchangeable.
+    """Compute a p-value of the hypothesis that columns and their knockoffs are exchangeable.
 
     Half of the columns are swapped with their knockoffs in random rows. The test compares means,
     squares and cubes of the ranks of these columns, and their products with the other columns:
-    under the hypothesis every choice of rows gives the same distribution.
+    under the hypothesis, every choice of rows gives the same distribution.
 
     Parameters
     ----------
@@ -209,8 +209,8 @@ def exchangeability(
     Returns
     -------
     float
-        P-value, at least 1 / 200. A small value shows that the knockoffs do not fit the columns; a
-        large value does not prove that they do.
+        P-value, at least 1 / 200. A small value shows that the knockoffs are not exchangeable with
+        the columns; a large value does not prove that they are.
     """
     n, p = X.shape
     Z, K = np.split(rankdata(np.vstack([X, copies]), axis=0) / n - 1.0, 2)

@@ -53,7 +53,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     ----------
     estimator : FSAClassifier or FSARegressor
         Base estimator. Its loss, responses, groups and weights are used, but not its
-        ``n_features_to_select``. Columns included by its constraints are kept without a test.
+        ``n_features_to_select``. Columns included by its constraints are selected without a test.
     fdr : float, default 0.1
         Target false discovery rate, in (0, 1).
     method : {"auto", "conditional", "knockoffs"}, default "auto"
@@ -148,7 +148,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         ------
         ValueError
             If ``fdr`` is outside (0, 1), X has fewer than 50 rows, NaN, or constant or duplicate
-            columns, or the estimator's ``fit`` raises one.
+            columns, or the estimator's ``fit`` raises it.
         """
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
@@ -205,7 +205,8 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     def _by_knockoffs(
         self, problem: FitProblem, settings: FitSettings, tested: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Selected units, mean statistics, and the fraction of draws that select each unit."""
+        """Return the selected units, mean statistics, and the fraction of draws that select each
+        unit."""
         rng, draws = (
             check_random_state(self.random_state),
             np.zeros((self.n_draws, problem.n_units)),
@@ -273,8 +274,8 @@ def selection_pvalues(
     Returns
     -------
     ndarray of shape (k,)
-        P-values in the order of ``get_support(indices=True)``; the columns of a group share one,
-        and included columns have NaN.
+        P-values in the order of ``get_support(indices=True)``; the columns of a group share one
+        value, and included columns have NaN.
 
     Raises
     ------
@@ -300,11 +301,12 @@ def selection_pvalues(
 
 
 def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
-    """The column of which a target and another column are most clearly curved functions, if any.
+    """Return the column of which both a target and another column are most clearly curved
+    functions, if any.
 
-    Covariances with the part of the column's square that no line explains, at a level of 0.005 over
-    all tests of the targets, and of the other columns. Beyond three standard deviations values are
-    cut, so that heavy tails count little.
+    It tests covariances with the part of the square of a column that no line explains, at a level
+    of 0.005 over all tests of the targets and of the other columns. Values are clipped at three
+    standard deviations, so that heavy tails have little influence.
     """
     Z = standardised(np.clip(standardised(X), -3.0, 3.0))
     n, m = Z.shape
@@ -324,27 +326,27 @@ def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
 
 
 def units_of(problem: FitProblem) -> np.ndarray:
-    """Index of each feature's unit: its group, or itself."""
+    """Return the index of each feature's unit: its group, or itself."""
     return np.arange(problem.n_features) if problem.groups is None else problem.groups
 
 
 def fit_settings_of(model: FSAEstimator) -> FitSettings:
-    """Settings of an estimator for fits of given sizes."""
+    """Return the settings of an estimator for fits of given sizes."""
     return replace(model.fit_settings(), undecided=False, title=None)
 
 
 def checked_problem(
     estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> tuple[FSAEstimator, FitProblem, np.ndarray, np.ndarray]:
-    """Prepared copy of the estimator, its problem for tests of columns, and the indices of the
-    columns to test.
+    """Return a prepared copy of the estimator, its problem for tests of columns, and the indices of
+    the columns to test.
 
     The problem has only the selectable columns; included columns are returned as a mask.
 
     Raises
     ------
     ValueError
-        See :meth:`FDRSelector.fit`.
+        As in :meth:`FDRSelector.fit`.
     """
     if not isinstance(estimator, FSAClassifier | FSARegressor):
         raise ValueError(
@@ -400,27 +402,26 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
 
 
 def _suit_knockoffs(Z: np.ndarray, fdr: float) -> bool:
-    """Whether "auto" uses knockoffs; see :class:`FDRSelector`."""
+    """Return whether "auto" uses knockoffs; see :class:`FDRSelector`."""
     if len(Z) * fdr < _ROWS_OF_KNOCKOFFS or common_factors(Z).shape[1]:
         return False
     return bool(np.abs(np.triu(Z.T @ Z / len(Z), 1)).max() <= _MAX_CORRELATION)
 
 
 def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:
-    """Selection by the procedure of Benjamini and Hochberg (1995), and its estimated fraction of
-    false discoveries."""
+    """Select by the procedure of Benjamini and Hochberg (1995), and estimate the fraction of false
+    discoveries."""
     order = np.argsort(pvalues, kind="stable")
     estimated = pvalues[order] * n_tests / np.arange(1, len(pvalues) + 1)
     good = np.flatnonzero(estimated <= fdr)
-    chosen = np.zeros(len(pvalues), bool)
-    chosen[order[: good[-1] + 1 if len(good) else 0]] = True
+    chosen = np.isin(np.arange(len(pvalues)), order[: good[-1] + 1 if len(good) else 0])
     return chosen, float(estimated[good[-1]]) if len(good) else np.nan
 
 
 def _refitted(
     estimator: FSAEstimator, support: np.ndarray, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> FSAEstimator:
-    """Estimator fitted on the selected columns, or the best constant."""
+    """Return the estimator fitted on the selected columns, or the best constant."""
     model = clone(estimator)
     constraints = Constraints() if model.constraints is None else clone(model.constraints)
     if not support.any():

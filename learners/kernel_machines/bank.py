@@ -1,7 +1,7 @@
 """Annealed bank: feature selection with annealing on thousands of random sparse frequencies.
 
-A few rounds redraw candidates around the remaining atoms, with the moves of the chains but without
-their acceptance rule.
+In a few further rounds, candidates are redrawn around the remaining atoms, with the moves of the
+chains but without their acceptance rule.
 """
 
 import numpy as np
@@ -36,8 +36,8 @@ def _fill(
     kinds: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Add candidates after the first ``size`` atoms until ``atoms`` is full: births, and changes to
-    ``parents``.
+    """Add candidates after the first ``size`` atoms until ``atoms`` is full: new atoms, and changes
+    to ``parents``.
     """
     n_parents = len(parents.length)
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
@@ -79,7 +79,7 @@ def anneal_bank(
     n_bank: int,
     n_rounds: int,
 ) -> Atoms:
-    """Select atoms from a bank.
+    """Select atoms from a bank by annealing.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ def anneal_bank(
         Proposal table of each output.
     rng : Generator
     n_components, n_bank, n_rounds : int
-        Numbers of atoms to select, of candidates in each round, and of rounds after the first.
+        Number of atoms to select, number of candidates in each round, and number of rounds after
+        the first.
 
     Returns
     -------
@@ -142,8 +143,8 @@ def polished(
     start: Atoms,
     precision: float,
 ) -> Chain:
-    """Improve the bank's atoms by greedy moves, which drop useless columns and adjust frequencies,
-    and fit the weights.
+    """Improve the selected atoms by greedy moves, which drop useless columns and adjust
+    frequencies, and fit the weights.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def polished(
         Likelihood of the weights, ``GAUSSIAN`` or ``LOGISTIC``. The moves use the Gaussian one.
     XT : (p, N) ndarray
     y : (N,) ndarray
-        As for :func:`~.chains.sampler.run_chain`.
+        Target, as for :func:`~.chains.sampler.run_chain`.
     prior : AtomPrior
     table : Table
     rng : Generator

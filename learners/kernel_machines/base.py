@@ -1,4 +1,4 @@
-"""Base of the classifier and the regressor: parameters, chains and attributes of the result."""
+"""Base class of the classifier and the regressor: parameters, chains and fitted attributes."""
 
 from dataclasses import dataclass
 
@@ -30,9 +30,8 @@ from .rows import Standardiser, correlated_groups
 
 @jit
 def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
-    """Mean score of each row over the samples; with ``squash``, mean of the logistic function of
-    the score.
-    """
+    """Average the score of each row over the samples or, with ``squash``, the logistic function of
+    the score."""
     n = XT.shape[1]
     total, one = np.zeros(n), np.zeros(n)
     phase, features = np.zeros(n), np.zeros((2, n))
@@ -51,13 +50,13 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
-    """Sample and position of every atom of every sample."""
+    """Return the sample and position of every atom in every sample."""
     sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
     return sample, place
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Indicator matrix (n_samples, n_columns) of the columns that each sample uses."""
+    """Return an indicator matrix (n_samples, n_columns) of the columns that each sample uses."""
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
     columns = kept.columns[sample, place][inside]
@@ -71,9 +70,8 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
 
 
 def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Mean number of transitions per sample, (1 + n_columns, 1 + n_columns): state 0 is the null
-    state, state j + 1 is column j.
-    """
+    """Compute the mean number of transitions per sample, (1 + n_columns, 1 + n_columns), where
+    state 0 is the null state and state j + 1 is column j."""
     sample, place = atoms_in_use(kept)
     columns, length = kept.columns[sample, place], kept.length[sample, place]
     state = np.where(np.arange(columns.shape[1]) < length[:, None], columns + 1, 0)
@@ -91,7 +89,7 @@ MAX_KEPT = 250  # samples per chain
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierBase(AtomFeatures):
-    """Chains over sparse frequencies for one or more outputs."""
+    """Estimator that runs chains over sparse frequencies for one or more outputs."""
 
     solver: str = "mcmc"
     max_order: int = 3
@@ -121,7 +119,8 @@ class SparseFourierBase(AtomFeatures):
         check_jobs(self.n_jobs)
 
     def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:
-        """Run the chains of each target, a column of ``targets`` (n_samples, n_outputs)."""
+        """Run the chains of each target, which is a column of ``targets`` (n_samples,
+        n_outputs)."""
         self._standardiser = Standardiser.of(X)
         prior = self._prior(len(self._standardiser.usable), self.expected_components)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -259,7 +258,7 @@ class SparseFourierBase(AtomFeatures):
         self.r_hat_["inclusion"] = max(worst)
 
     def _mean_scores(self, X: Matrix, squash: bool) -> np.ndarray:
-        """Mean scores (n_samples, n_outputs) over the samples."""
+        """Compute the mean scores (n_samples, n_outputs) over the samples."""
         X = self._rows(X)
         scores = np.empty((len(X), len(self._kept)))
         for first in range(0, len(X), ROWS_AT_ONCE):

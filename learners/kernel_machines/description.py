@@ -25,7 +25,8 @@ START_MASS, STOP_MASS, STEP_MASS = (
 
 
 class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Transformer that computes cos and sin of the atoms of the best sample of each output."""
+    """Transformer that computes the cosine and sine of each atom in the best sample of each
+    output."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
@@ -59,7 +60,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
 
     def _some_rows(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Indices of at most ``max_samples`` of ``n`` rows, in ascending order."""
+        """Return the indices of at most ``max_samples`` of ``n`` rows, in ascending order."""
         most = n if self.max_samples is None else min(n, self.max_samples)
         return np.arange(n) if most == n else np.sort(rng.choice(n, most, replace=False))
 
@@ -91,7 +92,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
 
     def _best_atoms(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Columns and frequencies of each atom of every output's best sample."""
+        """Return columns and frequencies of each atom in the best sample of each output."""
         for kept in self._kept:
             s = int(np.argmax(kept.score))
             for l in range(kept.size[s]):
@@ -103,7 +104,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return validated(self, X, dtype=np.float64, reset=False)
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Compute cos and sin of each of ``atoms_``.
+        """Compute the cosine and sine of each atom in ``atoms_``.
 
         Parameters
         ----------
@@ -113,7 +114,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         ndarray of shape (n_samples, 2 n_atoms)
-            Cos and sin of the first atom, then of the second, and so on.
+            Cosine and sine of the first atom, then of the second, and so on.
         """
         X = self._rows(X)
         result = np.empty((len(X), 2 * len(self.atoms_)))

@@ -19,73 +19,74 @@ from .chains.sampler import GAUSSIAN
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Likelihood:
-    """Parameter of the classifier only; the last base class, so that it comes first."""
+    """Parameter of the classifier only. It is in the last base class so that it comes first."""
 
     likelihood: str = "gaussian"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
-    """Classifier on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
+    """Classifier on a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
-    Section 4.2 of Ma (thesis) [1]_. It samples from the posterior whose logarithm is::
+    It samples from the posterior of section 4.2 of Ma (thesis) [1]_, whose logarithm is::
 
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A translation-invariant kernel is a distribution of frequencies omega. The columns of a
-    frequency (an "atom") have a Markov chain as prior; chains sample the frequencies and their
-    number [2]_. They detect columns that act only together. Columns are standardised.
+    A translation-invariant kernel corresponds to a distribution of frequencies omega. The prior of
+    the columns of a frequency (an "atom") is a Markov chain; chains sample the frequencies and
+    their number [2]_. This detects columns that matter only jointly. Columns are standardised.
 
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        p(y | F); several classes are fitted one-vs-rest:
+        Likelihood p(y | F); several classes are fitted one-vs-rest:
 
-        * "gaussian": least squares on labels -1 and +1 with the noise integrated out: fast, sparse;
-        * "logistic": by Polya-Gamma variables [4]_: probabilities, at several times the cost.
+        * "gaussian": least squares on labels -1 and +1 with the noise integrated out (fast,
+          sparse);
+        * "logistic": logistic, by Polya-Gamma variables [4]_ (probabilities, several times slower).
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Source of the atoms:
+        Method that selects the atoms:
 
         * "mcmc": chains from the posterior;
-        * "annealed": banks of random atoms, of which annealing keeps the useful ones;
-        * "annealed+mcmc": chains from such banks.
+        * "annealed": annealing on banks of random atoms;
+        * "annealed+mcmc": chains that start from the annealed atoms.
     max_order : int, default 3
-        Columns of an atom at most, at least 1.
+        Maximum number of columns of an atom, at least 1.
     frequency_scale : float, default 1.5
-        Scale of the prior in radians per standard deviation of a column, above 0.
+        Scale > 0 of the prior of frequencies, in radians per standard deviation of a column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the births come from a table of informative columns and products of
+        Half of the new atoms are drawn from a table of informative columns and products of
 
-        * "pairs": two;
-        * "triples": two or three, among at most 400 columns;
-        * None: no table, which finds nothing among hundreds of columns.
+        * "pairs": two columns;
+        * "triples": two or three columns, among at most 400;
+        * None: no table, which fails with hundreds of columns.
     n_steps : int, default 20000
-        Moves of each chain, at least 1.
+        Number of moves of each chain, at least 1.
     burn_in : int or None, default None
-        Moves before samples are kept, below ``n_steps``; None: half.
+        Number of moves before the first sample, below ``n_steps``; None means half.
     n_chains : int, default 2
-        Chains, or banks, at least 1. Predictions average over them.
+        Number of chains or banks, at least 1; predictions are averaged.
     max_components : int, default 40
-        Atoms at most, at least 1. Memory is 16 bytes per row and atom.
+        Maximum number of atoms, at least 1 (16 bytes per row each).
     expected_components : float, default 5.0
-        Mean of the prior of their number, above 0.
+        Prior mean > 0 of the number of atoms.
     n_components : int, default 50
-        Atoms kept of a bank, at least 1.
+        Number of atoms selected from a bank, at least 1.
     n_bank : int, default 5000
-        Candidates of a bank in each round, at least 1.
+        Number of candidates per round, at least 1.
     n_rounds : int, default 4
-        Rounds that redraw candidates, at least 0.
+        Number of rounds that redraw candidates, at least 0.
     ridge : float, default 1.0
-        Factor of the penalty, above 0.
+        Factor > 0 of the penalty.
     group_correlation : float, default 0.5
         Correlation, in (0, 1], above which columns form a group.
     max_samples : int or None, default 10000
-        Rows of each chain, drawn at random, at least 1; None: all.
+        Maximum number of random rows per chain, at least 1; None uses all.
     random_state : int, RandomState or None, default None
-        Seed of the chains.
+        Random seed of the chains.
     n_jobs : int or None, default None
-        Threads; the result does not depend on it.
+        Number of threads, which does not affect the result.
 
     Attributes
     ----------
@@ -96,32 +97,32 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Share of the kept samples that use the column, for at least one of the outputs.
+        Fraction of samples that use a column for any output.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        The same for each chain.
+        Inclusion probabilities in each chain.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
-        The same for the groups.
+        Inclusion probabilities of the groups.
     groups_ : ndarray of int of shape (n_features,)
         Group of each column.
     atoms_ : list of tuple of int
-        Columns of each atom of the most probable kept sample.
+        Columns of each atom in the most probable sample.
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
-        In radians per unit of X.
+        Frequencies in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        The features are cos and sin of X frequencies_' - phases_.
+        Phases; the features are cos and sin of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of steps between columns within the atoms of a sample: j + 1 stands for column
-        j, 0 for the ends of an atom.
+        Mean number of transitions within atoms per sample; j + 1 denotes column j, and 0 the ends
+        of an atom.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
-        Atoms of each kept sample.
+        Number of atoms in each sample.
     acceptance_ : dict of str to float
-        Accepted share of each kind of move.
+        Acceptance rate of each kind of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Diagnostics [3]_ of the chains, the worst value of each.
+        Worst values of the convergence diagnostics [3]_.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms along the run.
+        Log likelihood and number of atoms during the run.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X.
 
     References
     ----------
@@ -163,7 +164,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         Raises
         ------
         ValueError
-            If y holds a single class, X holds NaN, or a parameter is out of range.
+            If y contains a single class, X contains NaN, or a parameter is out of range.
         """
         self._check_parameters()
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
@@ -187,7 +188,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         return self
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Mean least-squares scores, or the logits of the mean probabilities."""
+        """Compute mean least-squares scores, or the logits of mean probabilities."""
         check_is_fitted(self)
         scores = self._mean_scores(X, self._squash)
         return (
@@ -197,7 +198,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         )
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities averaged over the samples; with least squares, (1 + score) / 2, clipped."""
+        """Average the probabilities over the samples; with least squares, they are (1 + score) / 2,
+        clipped."""
         if self._squash:
             p = 1.0 / (1.0 + np.exp(-scores))
         else:
@@ -206,7 +208,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 
 
 class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
-    """Regressor on a learnt kernel: cos and sin of sparse frequencies, by reversible-jump MCMC.
+    """Regressor on a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
     It implements section 4.2 of Ma (thesis) [1]_ and samples from the posterior whose logarithm
     is::
@@ -274,7 +276,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Raises
         ------
         ValueError
-            If X or y holds NaN, or a parameter is out of range.
+            If X or y contains NaN, or a parameter is out of range.
         """
         self._check_parameters()
         X, y = validated(self, X, y, dtype=np.float64, y_numeric=True)

@@ -24,10 +24,10 @@ EXPECTED = 5.0  # prior number of atoms, which the bank does not use
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierFeatures(AtomFeatures):
-    """Transformer: cos and sin of sparse frequencies that annealing selects from random ones.
+    """Transformer to sparse Fourier features, which annealing selects from random ones.
 
-    From a bank of atoms (sparse frequencies omega_l) it selects, by feature selection with
-    annealing, those that minimise the least squares error::
+    From a bank of atoms (sparse frequencies omega_l), feature selection with annealing selects
+    those that minimise the squared error::
 
         mean_i (y_i - constant - sum_l (weights of atom l) . (cos, sin)(omega_l . x_i))^2
 
@@ -115,7 +115,7 @@ class SparseFourierFeatures(AtomFeatures):
         Raises
         ------
         ValueError
-            If y holds a single class, X holds NaN, or a parameter is out of range.
+            If y contains a single class, X contains NaN, or a parameter is out of range.
         """
         self._check_parameters()
         X, y = validated(self, X, y, dtype=np.float64)

@@ -38,7 +38,7 @@ class Standardiser:
 
     @classmethod
     def of(cls, X: np.ndarray) -> Standardiser:
-        """Fit to the rows of X."""
+        """Fit the standardisation to the rows of X."""
         unit = np.abs(X).max(axis=0)
         unit[unit == 0] = 1.0
         values = X / unit
@@ -47,13 +47,13 @@ class Standardiser:
         return cls(usable, unit[usable], mean[usable], deviation[usable])
 
     def columns(self, X: np.ndarray) -> np.ndarray:
-        """Standardised columns (len(usable), n_samples) of rows."""
+        """Standardise the columns (len(usable), n_samples) of some rows."""
         values = (X[:, self.usable] / self.unit - self.mean) / self.deviation
         return np.ascontiguousarray(np.clip(values, -FARTHEST, FARTHEST).T)
 
 
 def correlated_groups(XT: np.ndarray, threshold: float) -> np.ndarray:
-    """Group index of each column: average linkage of absolute correlations, cut at ``threshold``.
+    """Assign columns to groups by average linkage of absolute correlations, cut at ``threshold``.
 
     Only columns connected by such correlations are clustered, so that no matrix of all columns is
     formed. With few rows, correlations that many columns reach by chance are ignored.

@@ -1,6 +1,5 @@
-"""Algorithm 2.2 of Ma (thesis): boosting of a metric W = sum_m w_m xi_m xi_m', one sparse rank-one
-matrix at a time.
-"""
+"""Boosting of a metric W = sum_m w_m xi_m xi_m', one sparse rank-one matrix at a time: Algorithm
+2.2 of Ma (thesis)."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ LOSS = ExponentialLoss()
 
 @dataclass
 class SparseMetric:
-    """Positive semi-definite matrix over the few columns of a feature map that it uses.
+    """Positive semi-definite matrix on the few columns of a feature map that it uses.
 
     Parameters
     ----------
@@ -47,9 +46,8 @@ class SparseMetric:
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """Factor L (rank, len(columns)) of W = L'L, strongest direction first; the largest entry of
-        each row is positive.
-        """
+        """Return the factor L (rank, len(columns)) of W = L'L, strongest direction first; the
+        largest entry of each row is positive."""
         if not self.columns:
             return np.zeros((0, 0))
         values, vectors = np.linalg.eigh(self.matrix)
@@ -68,17 +66,17 @@ class SparseMetric:
         return metric
 
     def trimmed(self, n_columns: int, variance: np.ndarray) -> SparseMetric:
-        """Principal submatrix of the ``n_columns`` columns that contribute most to the mean
-        distance, W_jj var_j; it is still positive semi-definite. ``variance`` (len(columns),) is
-        that of the training rows, so that the choice does not depend on the columns' units.
-        """
+        """Return the principal submatrix of the ``n_columns`` columns that contribute most to the
+        mean distance, W_jj var_j; it remains positive semi-definite. ``variance`` (len(columns),)
+        is computed on the training rows, so that the choice does not depend on the units of the
+        columns."""
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """Coordinates with W_0 = I: the standardised columns, followed by the coordinates Z in the
-    learnt subspace."""
+    """Return coordinates for W_0 = I: the standardised columns, followed by the coordinates Z in
+    the learnt subspace."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
@@ -107,7 +105,7 @@ def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> floa
 
 
 class MetricBooster:
-    """One run of Algorithm 2.2; each call of :meth:`step` adds one rank-one matrix.
+    """Run of Algorithm 2.2, to which each call of :meth:`step` adds one rank-one matrix.
 
     Parameters
     ----------
@@ -120,14 +118,14 @@ class MetricBooster:
     n_neighbors : int
         Number of neighbours of each kind.
     random_state : RandomState
-        Random numbers for bagging, fractions of the columns and stochastic steps.
+        Source of random numbers for bagging, column subsets and stochastic steps.
 
     Attributes
     ----------
     metric : SparseMetric
         Current metric.
     margin : ndarray of shape (n,)
-        Margin y f of each row: distance to the other classes minus distance to its own.
+        Margin y f of each row: distance to the other classes minus distance to its own class.
     path : list of (support, values, weight)
         Rank-one terms, one per step.
     leading : ndarray or None
@@ -182,7 +180,7 @@ class MetricBooster:
         self._find_neighbours(columns.base)
 
     def embedding(self) -> np.ndarray:
-        """Training rows (n, rank) in the learnt subspace."""
+        """Training rows (n, rank) mapped to the learnt subspace."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
             self.columns.base.dtype
         )
@@ -200,21 +198,17 @@ class MetricBooster:
         )
         self.since_update = 0
 
-    def update_neighbours(self) -> None:
-        """Repeat the search for neighbours in the learnt metric."""
-        self._find_neighbours(self.embedding())
-
     def step(self) -> bool:
         """Add one rank-one matrix; return False if no direction lowers the loss."""
         if self.path and self.since_update >= self.model.update_every:
-            self.update_neighbours()
+            self._find_neighbours(self.embedding())
         support, values, g, size = self._search()
         retries = self.n_retries if self.random else 0
         while size == 0.0:
             # The cause may be neighbours from an older metric, or an unlucky random choice of rows,
             # columns or steps.
             if self.path and self.since_update > 0:
-                self.update_neighbours()
+                self._find_neighbours(self.embedding())
             elif retries > 0:
                 retries -= 1
                 self.leading = None
@@ -249,9 +243,8 @@ class MetricBooster:
         return support, values, g, best_step(g[self.in_bag], weight[self.in_bag])
 
     def _weights(self) -> np.ndarray:
-        """Weights of the rows: minus the slope of the exponential loss, eq. (2.9), scaled to sum to
-        one; zero for out-of-bag rows.
-        """
+        """Compute the weights of the rows: minus the slope of the exponential loss, eq. (2.9),
+        scaled to sum to one; zero for out-of-bag rows."""
         weight = -LOSS.margin_slope(self.margin - self.margin.min())
         if self.model.bagging < 1.0:
             n = len(weight)

@@ -1,4 +1,4 @@
-"""Boosting runs of sDist: stopping, trimming, and one path for every number of steps."""
+"""Boosting runs of sDist: stopping, trimming, and one path that covers every number of steps."""
 
 from __future__ import annotations
 
@@ -81,16 +81,15 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 def subspace(
     X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool
 ) -> np.ndarray:
-    """Coordinates of raw rows X in the subspace of L on the columns of a feature map; with W_0 = I
-    all columns of X come first.
-    """
+    """Compute the coordinates of raw rows X in the subspace of L on the columns of a feature map;
+    with W_0 = I, all columns of X come first."""
     Z = features.columns(X, columns) @ L.T
     return beside(features.base(X), Z) if identity else Z
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
-    """Resolve ``n_neighbors="auto"`` from the class codes of the training rows; limit a given
-    number to the rows available.
+    """Resolve ``n_neighbors="auto"`` from the class codes of the training rows, or limit a given
+    number to the available rows.
 
     Examples
     --------
@@ -110,7 +109,8 @@ def class_scores(
     n_classes: int,
     n_neighbors: int,
 ) -> np.ndarray:
-    """Compute class scores of points in the learnt subspace, for prediction and along a path.
+    """Compute class scores of points in the learnt subspace, for predictions and for each size of a
+    path.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ def class_scores(
     n_classes : int
         Number of classes.
     n_neighbors : int
-        Number of nearest rows of each class whose mean distance "base" uses.
+        Number of nearest rows of each class over which "base" averages the distance.
 
     Returns
     -------
     ndarray of shape (n, n_classes)
-        Fractions of the votes, or minus the mean squared distances.
+        Fractions of the votes, or negative mean squared distances.
     """
     scores = np.zeros((len(Z), n_classes))
     if model.classifier == "knn":
@@ -145,7 +145,7 @@ def class_scores(
 
 
 class BoostingRun:
-    """Boosting run with the parameters of an :class:`SDist` on validated data; its path covers
+    """Boosting run with the parameters of an :class:`SDist` on validated data. Its path covers
     every number of steps.
 
     Parameters
@@ -212,27 +212,28 @@ class BoostingRun:
             self.criterion.append((loss + model.complexity_weight * trace, step))
 
     def trimmed(self, metric: SparseMetric, n_features: Any = "model") -> SparseMetric:
-        """Metric restricted to its strongest columns."""
+        """Return a metric restricted to its strongest columns."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
         if n_features is None or n_features >= len(metric.columns):
             return metric
         return metric.trimmed(n_features, self.variance(metric))
 
     def variance(self, metric: SparseMetric) -> np.ndarray:
-        """Variance, on the training rows, of the columns that a metric uses."""
+        """Compute the variance of the columns of a metric on the training rows."""
         return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self) -> tuple[SparseMetric, int]:
-        """Metric and number of steps with the lowest criterion; ties favour fewer steps."""
+        """Return the metric and number of steps with the lowest criterion; ties favour fewer
+        steps."""
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
         return self.trimmed(SparseMetric.of(self.booster.path[:n_steps])), n_steps
 
     def subspace(self, X: Matrix, metric: SparseMetric) -> np.ndarray:
-        """Raw rows in the subspace of a metric."""
+        """Map raw rows to the subspace of a metric."""
         return subspace(X, self.features, metric.columns, metric.factor(), self.booster.identity)
 
     def train_subspace(self, metric: SparseMetric) -> np.ndarray:
-        """Training rows in the subspace of a metric."""
+        """Map training rows to the subspace of a metric."""
         Z = self.booster.columns.take(metric.columns) @ metric.factor().T
         return beside(self.booster.columns.base, Z) if self.booster.identity else Z
 

@@ -1,6 +1,5 @@
-"""Settings of sDist by cross-validation: one boosting run per fold and path covers every number of
-steps, columns and voting neighbours.
-"""
+"""Cross-validation of the settings of sDist: one boosting run per fold and path covers every number
+of steps, columns and voting neighbours."""
 
 from __future__ import annotations
 
@@ -55,8 +54,8 @@ class SDistCV(
 ):
     """Sparse nonlinear metric (:class:`SDist`) with settings chosen by cross-validation.
 
-    It minimises the cross-validated fraction of wrong predictions on the training rows over the
-    settings of ``param_grid``, then fits all rows with the best settings.
+    It minimises the cross-validated error rate over the settings of ``param_grid``, then fits all
+    rows with the best settings.
 
     Parameters
     ----------
@@ -83,7 +82,7 @@ class SDistCV(
     best_params_ : dict
         Best settings.
     best_error_ : float
-        Cross-validated fraction of wrong predictions.
+        Cross-validated error rate.
     cv_results_ : list of dict
         One entry per combination: parameters, ``mean_error``, ``standard_error``, ``n_columns``.
     n_runs_ : int
@@ -131,7 +130,7 @@ class SDistCV(
         Raises
         ------
         ValueError
-            If the grid has an unknown parameter, or :class:`SDist` raises one.
+            If the grid contains an unknown parameter, or a value that :class:`SDist` rejects.
         """
         given = X
         X, y = validated(
@@ -242,9 +241,8 @@ def _path_errors(
     train: np.ndarray,
     test: np.ndarray,
 ) -> list[tuple[float, int]]:
-    """Error on the test rows and number of columns (n_combinations, 2) for every combination that
-    one path covers.
-    """
+    """Compute the error on the test rows and the number of columns (n_combinations, 2) for every
+    combination that one path covers."""
     model.set_params(n_steps=max(served["n_steps"]))
     n_classes = codes.max() + 1
     errors = {}

@@ -1,7 +1,8 @@
-"""Direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, without forming A.
+"""Direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, computed without
+forming A.
 
 A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other
-classes and subtracts the same average over those of the own class (Ma (thesis), below eqs. (2.4)
+classes and subtracts the same average over those of its own class (Ma (thesis), below eqs. (2.4)
 and (2.12)). L is therefore a signed graph Laplacian with 2 k edges per row, and A v = X~'(L (X~ v))
 costs O(n k) and two products with X~.
 """
@@ -20,9 +21,9 @@ _BLOCK_VALUES = 1 << 20  # number of difference values in memory at a time
 def laplacian(
     same: np.ndarray, other: np.ndarray, weight: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Product u -> L u in O(n k): ``weight_i (mean over others j of (u_i - u_j) - mean over same
-    j)``, and the opposite term at each j, by a sparse matrix of the edge weights c.
-    """
+    """Return the product u -> L u, computed in O(n k): ``weight_i (mean over others j of (u_i -
+    u_j) - mean over same j)``, and the opposite term at each j, by a sparse matrix of the edge
+    weights c."""
     rows = np.hstack([other, same])
     known = rows >= 0
     share = [
@@ -44,9 +45,8 @@ def laplacian(
 
 
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Mean squared distance in Z (n, d) to the neighbours of other classes minus the mean squared
-    distance to those of the same class: y f of Ma (thesis), eq. (2.3).
-    """
+    """Compute the mean squared distance in Z (n, d) to the neighbours of other classes minus that
+    to the neighbours of the same class: y f of Ma (thesis), eq. (2.3)."""
     out = np.zeros(len(Z))
     step = max(1, _BLOCK_VALUES // max(1, same.shape[1] * Z.shape[1]))
     for block in (slice(start, start + step) for start in range(0, len(Z), step)):
@@ -61,13 +61,13 @@ def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
 def lanczos(
     product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_iter: int
 ) -> tuple[np.ndarray, float, float]:
-    """Leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with full
-    reorthogonalisation.
+    """Compute the leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with
+    full reorthogonalisation.
 
     Parameters
     ----------
     product : callable
-        Product v -> A v with a symmetric A.
+        Function that returns A v for a symmetric matrix A.
     start : ndarray of shape (p,)
         Non-zero initial vector.
     n_iter : int
@@ -76,7 +76,7 @@ def lanczos(
     Returns
     -------
     vector : ndarray of shape (p,)
-        Eigenvector, of length about one.
+        Eigenvector, of approximately unit length.
     largest, smallest : float
         Extreme Ritz values.
     """
@@ -108,7 +108,8 @@ def truncated_power(
     kappa: int,
     shift: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm 2.1.
+    """Compute the largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm
+    2.1.
 
     The shift is increased only when the value xi' A xi decreases. Shifting until A is positive
     semi-definite, as step (a) of the algorithm can be read, would keep the iteration near its
@@ -117,20 +118,20 @@ def truncated_power(
     Parameters
     ----------
     columns_product : callable
-        Function of (support, values) that returns A v, dense (p,), for a v with few entries.
+        Function of (support, values) that returns A v, dense (p,), for a sparse vector v.
     vector : ndarray of shape (p,)
         Initial vector, which is truncated first.
     kappa : int
         Number of entries to keep.
     shift : float
-        First shift, used when the value decreases; it is multiplied by ten each time.
+        Initial shift, used if the value decreases, and then multiplied by ten each time.
 
     Returns
     -------
     support : ndarray of shape (<= kappa,), int
         Positions of the entries, in ascending order.
     values : ndarray
-        Entries of a vector of length one; the largest is positive.
+        Entries of a unit vector; the largest entry is positive.
     value : float
         Value of xi' A xi.
     """
@@ -172,9 +173,8 @@ def _unit(v: np.ndarray) -> np.ndarray:
 def power_step(
     booster: Any, weight: np.ndarray, allowed: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sparse leading eigenvector: a few Lanczos steps from the last dense vector, then truncated
-    power steps.
-    """
+    """Compute the sparse leading eigenvector by a few Lanczos steps from the last dense vector,
+    followed by truncated power steps."""
     columns = booster.columns
     dtype = columns.base.dtype
     times = laplacian(booster.same, booster.other, weight)

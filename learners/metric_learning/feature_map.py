@@ -1,6 +1,5 @@
-"""Columns and products of columns: the growing feature map phi(x) of sDist (Ma (thesis), eq.
-(2.20)).
-"""
+"""Growing feature map phi(x) of sDist: columns and products of columns (Ma (thesis), eq.
+(2.20))."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ DENSE_VALUES = 1 << 24  # values of restricted sparse columns made dense: at mos
 
 
 class FeatureMap:
-    """Feature map of the centred and scaled columns of X, followed by products of them.
+    """Feature map of centred and scaled columns of X, followed by products of them.
 
     A product is a tuple of column indices in ascending order, repeated for powers: (3, 17) is
     x3 x17, (3, 3) is x3 squared.
@@ -25,15 +24,16 @@ class FeatureMap:
     Parameters
     ----------
     center, scale : ndarray of shape (n_features,)
-        Values to subtract from and divide the columns by; the center of sparse data is 0.
+        Values that are subtracted from the columns, and by which they are divided; the center of
+        sparse data is 0.
 
     Attributes
     ----------
     monomials : list of tuple of int
-        Column ``n_features + i`` of the map is the product ``monomials[i]`` of centred and scaled
-        columns ...
+        Indices of the columns that form each product; product i is column ``n_features + i`` of the
+        map.
     monomial_scale : list of float
-        ... divided by this.
+        Divisor of each product.
     """
 
     def __init__(self, center: np.ndarray, scale: np.ndarray) -> None:
@@ -44,9 +44,8 @@ class FeatureMap:
 
     @classmethod
     def fit(cls, X: Matrix, standardize: bool) -> FeatureMap:
-        """Fit the centring and scaling to unit variance (``standardize``), or leave the columns
-        unchanged; constant columns get scale 1.
-        """
+        """Fit the centring and scaling to unit variance if ``standardize``, and leave the columns
+        unchanged otherwise; constant columns have scale 1."""
         p = X.shape[1]
         if not standardize:
             return cls(np.zeros(p, dtype=X.dtype), np.ones(p, dtype=X.dtype))
@@ -65,25 +64,20 @@ class FeatureMap:
         scale = np.where(constant, 1.0, np.sqrt(np.maximum(variance, 0.0)))
         return cls(center.astype(X.dtype), scale.astype(X.dtype))
 
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return len(self.scale)
-
     def monomial(self, column: int) -> tuple[int, ...]:
-        """Columns of X whose product is a column of the map."""
+        """Return the columns of X whose product is a column of the map."""
         return (
-            (int(column),) if column < self.n_features else self.monomials[column - self.n_features]
+            (int(column),) if column < len(self.scale) else self.monomials[column - len(self.scale)]
         )
 
     def base(self, X: Matrix) -> Matrix:
-        """All columns of X, centred and scaled; dense, or CSR for sparse X."""
+        """Return all columns of X, centred and scaled: dense, or CSR for sparse X."""
         if sp.issparse(X):
             return sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
         return np.ascontiguousarray((X - self.center) / self.scale)
 
     def columns(self, X: Matrix, which: Sequence[int]) -> np.ndarray:
-        """Columns ``which`` of the map for raw rows X, dense (n, len(which))."""
+        """Compute the columns ``which`` of the map for raw rows X, dense (n, len(which))."""
         tuples = [self.monomial(c) for c in which]
         used = sorted({j for t in tuples for j in t})
         place = {j: i for i, j in enumerate(used)}
@@ -93,12 +87,12 @@ class FeatureMap:
         out = np.empty((X.shape[0], len(which)), dtype=part.dtype)
         for i, (c, t) in enumerate(zip(which, tuples)):
             out[:, i] = part[:, [place[j] for j in t]].prod(axis=1)
-            if c >= self.n_features:
-                out[:, i] /= self.monomial_scale[c - self.n_features]
+            if c >= len(self.scale):
+                out[:, i] /= self.monomial_scale[c - len(self.scale)]
         return out
 
     def name(self, column: int, input_names: np.ndarray) -> str:
-        """Name of a column, such as ``x3``, ``x3*x17`` or ``x3^2``."""
+        """Return the name of a column, such as ``x3``, ``x3*x17`` or ``x3^2``."""
         powers = Counter(self.monomial(column))
         return "*".join(
             input_names[j] if e == 1 else f"{input_names[j]}^{e}" for j, e in sorted(powers.items())
@@ -141,23 +135,23 @@ class ExpandedColumns:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of X plus products so far."""
+        """Number of columns of X plus current number of products."""
         return self.n_base + len(self.features.monomials)
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """Product X~ v."""
+        """Compute the product X~ v."""
         out = self.base @ v[: self.n_base]
         q = self.n_columns - self.n_base
         return out + self._extra[:, :q] @ v[self.n_base :] if q else out
 
     def transposed_times(self, u: np.ndarray) -> np.ndarray:
-        """Product X~' u."""
+        """Compute the product X~' u."""
         head = self.base.T @ u
         q = self.n_columns - self.n_base
         return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head
 
     def take(self, which: ArrayLike) -> np.ndarray:
-        """Columns ``which``, dense (n, len(which))."""
+        """Return the columns ``which``, dense (n, len(which))."""
         which = np.asarray(which, dtype=np.intp)
         out = np.empty((self.n_samples, len(which)), dtype=self.base.dtype)
         plain = which < self.n_base
@@ -169,7 +163,7 @@ class ExpandedColumns:
         return out
 
     def restricted(self, which: np.ndarray) -> RestrictedColumns:
-        """Only the columns ``which`` (ascending), for differences of rows."""
+        """Return the columns ``which`` (ascending) alone, for differences of rows."""
         plain = which[which < self.n_base]
         base = self.base if len(plain) == self.n_base else self.base[:, plain]
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
@@ -218,7 +212,7 @@ class RestrictedColumns:
         self.extra = extra
 
     def differences(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Rows i minus rows j, dense (len(i), n_columns)."""
+        """Compute rows i minus rows j, dense (len(i), n_columns)."""
         part = self.base[i] - self.base[j]
         part = part.toarray() if sp.issparse(part) else part
         return np.hstack([part, self.extra[i] - self.extra[j]]) if self.extra.shape[1] else part

@@ -1,4 +1,4 @@
-"""Nearest neighbours inside and outside a class, found in blocks without an n x n matrix.
+"""Nearest neighbours inside and outside a class, computed in blocks without an n x n matrix.
 
 Distances are computed by matrix products on blocks of query rows; ties are resolved in favour of
 the lower row index, so that the result depends only on the data.
@@ -14,8 +14,8 @@ BLOCK_BYTES = 1 << 24  # size of one block of distances
 
 
 def _k_least(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns (n, k) of the k smallest finite values of each row, in order, and the values. Ties
-    are in the order of the columns; missing entries are -1 and infinity."""
+    """Return the columns (n, k) of the k smallest finite values of each row, in order, and the
+    values. Ties are in the order of the columns; missing entries are -1 and infinity."""
     columns, values = np.full((len(distance), k), -1, np.int32), np.full((len(distance), k), np.inf)
     limit = (
         np.partition(distance, k - 1, axis=1)[:, k - 1, None] if k < distance.shape[1] else np.inf
@@ -47,7 +47,7 @@ def _square_norms(Z: Matrix) -> np.ndarray:
 def _distances(
     queries: Matrix, query_norms: np.ndarray, Z: Matrix, norms: np.ndarray
 ) -> np.ndarray:
-    """Squared Euclidean distances, dense (n_queries, n)."""
+    """Compute squared Euclidean distances, dense (n_queries, n)."""
     distance = (-2.0 * queries) @ Z.T
     if sp.issparse(distance):
         distance = distance.toarray()
@@ -59,7 +59,7 @@ def _distances(
 def same_and_other_neighbours(
     Z: Matrix, classes: np.ndarray, k: int, n_jobs: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the k nearest rows of the same class and the k nearest of all other classes.
+    """Find the k nearest rows of the same class and the k nearest rows of all other classes.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def same_and_other_neighbours(
     Returns
     -------
     same, other : ndarray of shape (n, k), int32
-        Row indices, nearest first; -1 if there are no more neighbours. A row is not its own
+        Row indices, nearest first; -1 if there are fewer neighbours. A row is not its own
         neighbour.
     """
     n = Z.shape[0]

@@ -1,6 +1,5 @@
-"""sDist: a boosted sparse nonlinear metric (Ma (thesis), chapter 2) as a metric learner,
-transformer and classifier.
-"""
+"""sDist, a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer
+and classifier."""
 
 from __future__ import annotations
 
@@ -46,104 +45,103 @@ class SDist(
 ):
     """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
-    It minimises greedily, one sparse rank-one w_m xi_m xi_m' at a time (Algorithm 2.2 of [1]_)::
+    It minimises greedily, one sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2 of
+    [1]_)::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and
-    products of them: W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse by construction.
+    their products. W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        k, at least 1. "auto" is 15; with over 20 columns per row at least half of the smallest
-        class.
+        Number k of neighbours, at least 1. "auto" is 15 or, with more than 20 columns per row, at
+        least half of the smallest class.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric, those with the largest W_jj times variance;
-        None: all.
+        Number of columns of phi in the final metric, by the largest W_jj times variance; None: all.
     n_neighbors_predict : int, default 3
-        Neighbours that vote, at least 1.
+        Number of neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
-        How a step finds its direction:
+        Method for the direction of a step:
 
         * "power": truncated power method (Algorithm 2.1);
         * "sgd": stochastic (Oja) steps with informative truncation (sections 3.3.1 and 3.3.3).
     start : {"lanczos", "ones"}, default "lanczos"
-        Of the truncated power method; "ones" as in [1]_.
+        Initial vector of the truncated power method; "ones" as in [1]_.
     initial : {"zero", "identity"}, default "zero"
-        W_0; "identity", as in [1]_, uses every column.
+        Initial metric W_0; "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Columns per step, or, in (0, 1), the fraction of them (rho of [1]_).
+        Number of columns per step, or a fraction in (0, 1) (rho of [1]_).
     max_order : int, default 2
-        Longest product of columns, at least 1; 1 learns a linear metric.
+        Maximum number of columns in a product, at least 1; 1 gives a linear metric.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        nu of eq. (2.22), in (0, 1]: share of a step's best length.
+        Fraction of the best step length, in (0, 1]; nu of eq. (2.22).
     update_every : int, default 20
-        Steps between two searches for the neighbours, at least 1.
+        Number of steps between neighbour searches, at least 1.
     bagging : float, default 1.0
         Fraction of the rows that each step draws, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
         Fraction of the columns that each step draws, in (0, 1]; "sqrt" is 1 / sqrt(p).
     standardize : bool, default True
-        Scale the columns and their products to unit variance.
+        Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        Stopping rule, which chooses the number of steps:
+        Choice of the number of steps:
 
-        * None: the last one;
-        * "holdout": the lowest error on ``validation_fraction`` of the rows, which are held out;
+        * None: all steps;
+        * "holdout": the lowest error on a held-out ``validation_fraction`` of the rows;
         * "oob": the lowest out-of-bag loss (``bagging`` below 1);
         * "complexity": the lowest value of eq. (2.17).
     validation_fraction : float, default 0.2
-        Fraction of the rows for ``stopping="holdout"``, in (0, 1].
+        Fraction of the rows that ``stopping="holdout"`` holds out, in (0, 1].
     complexity_weight : float, default 0.1
-        lambda_C of eq. (2.17), at least 0, for ``stopping="complexity"``.
+        Weight lambda_C in eq. (2.17), at least 0, for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Products added before the first step, those most correlated with the class, in O(n p^2)
-        time.
+        Number of initial products, those most correlated with the class; O(n p^2) time.
     max_products : int or None, default None
-        Products at most; None: three times the columns of X.
+        Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
-        How classes are predicted:
+        Method that predicts classes:
 
-        * "knn": by vote of the nearest neighbours;
-        * "base": by f_W of eq. (2.3).
+        * "knn": vote of the nearest neighbours;
+        * "base": f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Threads for the neighbours; the result does not depend on it.
+        Number of threads, which does not affect the result.
     verbose : bool, default False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     columns_ : list of tuple of int
-        The columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
+        Columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
-        The metric on them.
+        Metric on these columns.
     components_ : ndarray of shape (rank, len(columns_))
-        L with W = L'L, strongest direction first.
+        Factor L of W = L'L, strongest direction first.
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, the strongest first.
+        Names of the products in ``columns_``, strongest first.
     n_neighbors_ : int
-        k that training used.
+        Number k of neighbours used in training.
     n_steps_ : int
-        Steps taken.
+        Number of steps.
     path_ : list of (ndarray, ndarray, float)
-        (support, values, weight) of each step, kept or not.
+        Support, values and weight of each step, chosen or not.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X.
 
     Notes
     -----
-    A step costs O(n k + n p) time and the fit O(n p) memory: no p x p and no n x n matrix is
-    formed. See docs/metric.md for the differences from [1]_.
+    A step costs O(n k + n p) time and the fit O(n p) memory; no p x p or n x n matrix is formed.
+    See docs/metric.md for the differences from [1]_.
 
     References
     ----------
@@ -192,8 +190,8 @@ class SDist(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. float32 stays float32 and takes half the time. Sparse columns are not
-            centred: their products use the raw columns, whereas products of dense columns use the
+            Training rows. float32 is not converted and takes half the time. Sparse columns are not
+            centred, so their products use raw columns, whereas products of dense columns use
             centred columns (``standardize``).
         y : array-like of shape (n_samples,)
             Labels of any type.
@@ -413,9 +411,8 @@ class SDist(
         return metric
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Scores (n, n_classes): votes of the nearest neighbours, or minus the mean distance to the
-        nearest rows of each class.
-        """
+        """Compute scores (n, n_classes): votes of the nearest neighbours, or the negative mean
+        distance to the nearest rows of each class."""
         Z = self.transform(X)
         return class_scores(
             self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_
@@ -432,7 +429,7 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Fractions of the votes; with ``classifier="base"`` the softmax of -2 times the mean
+            Fractions of the votes or, with ``classifier="base"``, the softmax of -2 times the mean
             distance to each class, as implied by the exponential loss.
         """
         scores = self._scores(X)

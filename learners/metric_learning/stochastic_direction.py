@@ -26,18 +26,17 @@ REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
 def sgd_step(
     booster: Any, weight: np.ndarray, allowed: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with informative
-    truncation and stability selection.
+    """Compute the sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with
+    informative truncation and stability selection.
 
     Each path samples ``BURST`` rows by their weights, with one neighbour of each kind, and takes a
-    step along the sampled A v. Then entry j of its vector shrinks by g k_j, where k_j is the number
-    of sampled differences in which column j is not zero (Algorithm 3.2). The fraction of bursts,
-    over all paths, that leave an entry non-zero is the selection probability of its column (3.9).
-    After each stage the columns with the lowest probabilities are dropped permanently, with ties
-    resolved by the mean over the paths, and g is set to the quantile of the updates per occurrence
-    that rejects the fraction (3.14) of them.
-    The number of columns decreases to kappa as in feature selection with annealing, since a
-    threshold on the probability would not control it.
+    step along the sampled A v. Entry j of its vector is then shrunk by g k_j, where k_j is the
+    number of sampled differences in which column j is not zero (Algorithm 3.2). The fraction of
+    bursts, over all paths, that leave an entry non-zero is the selection probability of its column
+    (3.9). After each stage the columns with the lowest probabilities are dropped permanently, with
+    ties resolved by the mean over the paths, and g is set to the quantile of the updates per
+    occurrence that rejects the fraction (3.14) of them. The number of columns decreases to kappa as
+    in feature selection with annealing, since a threshold on the probability would not control it.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def sgd_step(
     support : ndarray of int
         At most kappa columns, in ascending order.
     values : ndarray
-        Mean over the paths, scaled to length one.
+        Mean over the paths, scaled to unit length.
     """
     columns, rng = booster.columns, booster.random_state
     active = np.arange(columns.n_columns) if allowed is None else np.flatnonzero(allowed)
@@ -104,9 +103,8 @@ def _sampled_products(
     booster: Any,
     rng: np.random.RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sampled A v (n_paths, n_active) of each path, and the number of its differences in which each
-    column is not zero.
-    """
+    """Sample A v (n_paths, n_active) for each path, and count the differences in which each column
+    is not zero."""
     anchors = rng.choice(len(weight), (len(paths), BURST), p=weight / weight.sum())
     product, count = np.zeros_like(paths), np.zeros(paths.shape, np.int32)
     for sign, near in ((1.0, booster.other), (-1.0, booster.same)):
@@ -123,6 +121,6 @@ def _sampled_products(
 
 
 def _unit(v: np.ndarray) -> np.ndarray:
-    """A vector, or each row of a matrix, divided by its length."""
+    """Divide a vector, or each row of a matrix, by its length."""
     norm = np.linalg.norm(v, axis=-1, keepdims=True)
     return v / np.where(norm > 0, norm, 1.0)

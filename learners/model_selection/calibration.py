@@ -1,4 +1,4 @@
-"""Probabilities calibrated by out-of-fold scores."""
+"""Calibration of probabilities with out-of-fold scores."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -7,24 +7,26 @@ from scipy.special import log_softmax
 from ..objective.base import effective_rows
 
 # Candidates for the share of labels on the wrong side, and limits of the slope: choices. Priors of
-# half and of twice the weight are no better (benchmarks/probabilities.py)
-FLIPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
+# half and of twice the weight are no better; without a smallest share a single new row far on the
+# wrong side costs more than all others (benchmarks/probabilities.py)
+FLIPS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
 MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 
 
 def calibrate(
     scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Slope a and flip f of probabilities: f + (1 - 2 f) / (1 + exp(-a score)) of two classes,
-    softmax(a scores) of several.
+    """Estimate the slope a and the flip f of probabilities: f + (1 - 2 f) / (1 + exp(-a score)) for
+    two classes, softmax(a scores) for more.
 
     They minimise the mean log loss + 2 / n (ln a)^2, a weak prior. There is no intercept, so the
-    predicted labels do not change.
+    predicted labels do not change. The flip of two classes is at least 1 / (2 n), or 0.0025 with
+    fewer than 200 rows: rows without an error do not prove that none occurs.
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Out-of-fold scores; the columns are selected separately in each fold, otherwise the
+        Out-of-fold scores. The columns must be selected separately in each fold; otherwise, the
         probabilities are overconfident.
     codes : ndarray of shape (n_rows,), int
         Class of each row, 0, 1, ...
@@ -40,11 +42,12 @@ def calibrate(
     >>> score = 2.0 * rng.standard_normal(2000)
     >>> slope, flip = calibrate(score, score + 2.0 * rng.logistic(size=2000) > 0)
     >>> round(slope, 1), flip  # scores twice as large as the log odds
-    (0.5, 0.0)
+    (0.5, 0.00025)
     """
     weight = np.ones(len(scores)) if weight is None else weight
-    share, prior = weight / weight.sum(), 2.0 / effective_rows(weight)
+    share, n = weight / weight.sum(), effective_rows(weight)
     several = scores.ndim == 2
+    flips = (0.0,) if several else (min(0.5 / n, FLIPS[0]), *FLIPS)
     margin = 0.0 if several else np.where(codes, scores, -scores)
 
     def objective(log_slope: float, flip: float) -> float:
@@ -55,11 +58,11 @@ def calibrate(
             log_p = -np.logaddexp(0.0, -slope * margin)
         if flip:
             log_p = np.log(flip + (1.0 - 2.0 * flip) * np.exp(log_p))
-        return prior * log_slope**2 - float(share @ log_p)
+        return 2.0 / n * log_slope**2 - float(share @ log_p)
 
     fits = [
         (minimize_scalar(objective, bounds=MAX_LOG_SLOPE, args=(flip,), method="bounded"), flip)
-        for flip in (FLIPS[:1] if several else FLIPS)
+        for flip in flips
     ]
     best, flip = min(fits, key=lambda fit: fit[0].fun)
     return float(np.exp(best.x)), flip

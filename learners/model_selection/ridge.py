@@ -1,4 +1,5 @@
-"""Automatic ridge penalty, by generalised or approximate leave-one-out cross-validation.
+"""Automatic choice of the ridge penalty by generalised or approximate leave-one-out
+cross-validation.
 
 The ridge is the factor s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is
 not shrunk.
@@ -35,14 +36,14 @@ CHOSEN_OPTIMISM = 3.0
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Parts left out in cross-validation.
+    """Description of the parts left out in cross-validation.
 
     Attributes
     ----------
     n_rows : float
         Sum of the row weights; one copy of a row is left out at a time.
     parts : list of (ndarray, float) or None
-        Pairs of each query (or item) in ranking, and the fraction of their weight that belongs to
+        Pairs of each query (or item) in ranking, and the fraction of their weight that is due to
         one copy.
     optimism : float
         Factor for the excess loss of held-out rows: above 1 if the columns were selected on the
@@ -68,10 +69,10 @@ def choose_ridge(
     """Fit with the ridge that has the lowest estimated error on new rows.
 
     The estimate is generalised cross-validation in closed form for the squared loss without a prior
-    [1]_, and for one-hot classes if there are too many classes and columns for leave-one-out.
-    Otherwise it is the approximate leave-one-out deviance of rows (of queries or items in ranking),
-    by one Newton step from the full fit [2]_. This is within 5% of brute force for ridges of at
-    least 0.003, but too low for separable classes and smaller ridges.
+    [1]_, and for one-hot classes if leave-one-out would be too expensive. Otherwise it is the
+    approximate leave-one-out deviance of rows (of queries or items in ranking), computed by one
+    Newton step from the full fit [2]_. This is within 5% of brute force for ridges of at least
+    0.003, but too low for separable classes and smaller ridges.
 
     Parameters
     ----------
@@ -84,19 +85,20 @@ def choose_ridge(
     intercept : ndarray of shape (n_outputs,)
     left_out : LeftOut
     few_rows : bool
-        Whether to search from the largest ridge down instead of from the smallest up; both searches
-        end early.
+        Whether to search from the largest ridge downwards instead of from the smallest upwards;
+        both searches may stop early.
     near : float or None, default None
-        Ridge to search around, chosen for a support of nearly the same size.
+        Ridge chosen for a support of nearly the same size, around which to search.
     until_stationary : bool, default True
-        Whether to solve until the gradient is zero up to rounding; fits along a path need less.
+        Whether to solve until the gradient is zero up to rounding; fits along a path need less
+        precision.
 
     Returns
     -------
     fit : Fit
     ridge : float
     how : str
-        Description of how the ridge was chosen; empty if it was not.
+        Description of how the ridge was chosen; empty if it was not chosen.
 
     References
     ----------
@@ -149,9 +151,8 @@ def choose_ridge(
 def _nearer_start(
     problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray
 ) -> Fit:
-    """Starting point: the given coefficients, or zero if that has a lower objective. Newton's
-    method does not recover from extreme scores, where the loss is flat.
-    """
+    """Return the starting point: the given coefficients, or zero if it has a lower objective.
+    Newton's method does not recover from extreme scores, where the loss is flat."""
     begin = fit_at(problem, A, theta, intercept)
     if not problem.fit_intercept:
         return begin
@@ -165,8 +166,8 @@ def _nearer_start(
 
 
 class _RidgeSearch:
-    """Fits with some of ``RIDGES``, each started from the previous fit; the fit with the lowest
-    held-out loss is kept."""
+    """Fits with some of ``RIDGES``, each started from the previous fit. The fit with the lowest
+    held-out loss is retained."""
 
     def __init__(
         self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit
@@ -209,7 +210,8 @@ class _RidgeSearch:
 
 
 def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
-    """Factors that make a ridge act on raw columns: their scales over the root mean square scale.
+    """Compute factors that make a ridge act on raw columns: their scales divided by the root mean
+    square scale.
 
     Parameters
     ----------
@@ -226,8 +228,8 @@ def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
 
 
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
-    """Ridge penalty that minimises the generalised cross-validation criterion: the residual sum of
-    squares over the squared fraction of residual degrees of freedom.
+    """Return the ridge penalty that minimises the generalised cross-validation criterion: the
+    residual sum of squares over the squared fraction of residual degrees of freedom.
 
     Parameters
     ----------
@@ -262,7 +264,7 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
 
 
 def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float:
-    """Mean leave-one-out loss, estimated by one Newton step from the full fit for each row.
+    """Estimate the mean leave-one-out loss by one Newton step from the full fit for each row.
 
     Parameters
     ----------
@@ -294,7 +296,7 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
 
 
 def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows: float) -> float:
-    """Leave-one-out loss for one output, where every K_i and H_i is a number."""
+    """Compute the leave-one-out loss for one output, where every K_i and H_i is a number."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
     # Of each row with weight one
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))
@@ -319,7 +321,7 @@ def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows
 
 
 def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
-    """Products x_i' H^-1 x_i (n, q, q) of each row."""
+    """Compute the products x_i' H^-1 x_i (n, q, q) for each row."""
     n, p = A1.shape
     out = np.empty((n, q, q))
     blocks = inverse.reshape(p, q * p * q)
@@ -333,7 +335,8 @@ def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
 def _pairs_left_out(
     problem: SupportProblem, fit: Fit, parts: list[tuple[np.ndarray, float]]
 ) -> float:
-    """Loss of the left-out pairs of each part, by one Newton step of the coefficients."""
+    """Compute the loss of the left-out pairs of each part by one Newton step of the
+    coefficients."""
     loss, A = cast(PairwiseLogisticLoss, problem.loss), fit.A1[:, : len(fit.theta)]
     D = A[loss.pairs[:, 0]] - A[loss.pairs[:, 1]]
     weight = loss.pair_weights

@@ -1,5 +1,5 @@
-"""Number of features: candidate sizes, the extended Bayesian information criterion, and the choice
-by cross-validation."""
+"""Choice of the number of features: candidate sizes, the extended Bayesian information criterion,
+and cross-validation."""
 
 import numpy as np
 from scipy.special import gammaln
@@ -19,8 +19,8 @@ _MIN_FOLDS = 3  # a choice
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
-    """Candidate sizes in ascending order: all up to 8, then in steps of about a fifth, up to a
-    third of the number of rows.
+    """Return candidate sizes in ascending order: all up to 8, then in steps of about a fifth, up to
+    a third of the number of rows.
 
     Parameters
     ----------
@@ -54,16 +54,17 @@ def ebic(
     unknown_dispersion: bool,
     gamma: float = 1.0,
 ) -> float:
-    """Extended BIC: -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
+    """Compute the extended BIC: -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
 
     Parameters
     ----------
     value : float
-        Mean loss. Twice its sum is used as -2 log likelihood, exact for the logistic losses; with
-        an ``unknown_dispersion``, such as the variance of the squared loss, it is n ln(2 value).
+        Mean loss. -2 log likelihood is twice the sum of the losses, which is exact for logistic
+        losses; with an ``unknown_dispersion``, such as the variance for the squared loss, it is n
+        ln(2 value).
     n_samples : float
     k, n_units : int
-        Numbers of selected and of all features.
+        Number of selected features, and number of all features.
     degrees : int
         Number of free coefficients.
     unknown_dispersion : bool
@@ -89,7 +90,7 @@ def ebic(
 
 
 def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
-    """Value of -2 log likelihood, from the mean loss; see :func:`ebic`."""
+    """Compute -2 log likelihood from the mean loss; see :func:`ebic`."""
     return float(
         n_samples * np.log(max(2.0 * value, 1e-300))
         if unknown_dispersion
@@ -98,15 +99,15 @@ def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
 
 
 def support_price(k: int, n_units: int) -> float:
-    """Penalty 2 ln C(M, k) of the extended criterion for the choice among all supports of one
-    size."""
+    """Compute the penalty 2 ln C(M, k) of the extended criterion for choosing among all supports of
+    one size."""
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 
 def choose_size(
     losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None
 ) -> int:
-    """Choose a size by held-out losses; used by all estimators and commands.
+    """Choose a size by held-out losses, in all estimators and commands.
 
     Parameters
     ----------
@@ -114,12 +115,12 @@ def choose_size(
         Mean loss of the held-out rows of each fold (or minus a score), with sizes ascending. Ties
         (up to ``EQUAL``) favour the smaller size.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule: the smallest size that reaches 97% (``SHARE``) of the best size's improvement over a
-        constant; the size with the lowest mean loss; or the smallest size within one standard
-        error, over the folds, of the best.
+        Rule for the choice: the smallest size that reaches 97% (``SHARE``) of the best size's
+        improvement over a constant; the size with the lowest mean loss; or the smallest size within
+        one standard error, over the folds, of the best.
     constant : ndarray of shape (n_folds,) or None, default None
-        Losses of a constant, for "explained"; without them, or if no size is better, the rule is
-        "best".
+        Losses of a constant, for "explained"; without these losses, or if no size improves on a
+        constant, the rule is "best".
 
     Returns
     -------
@@ -153,8 +154,8 @@ def beats_constant(
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> bool:
-    """Whether the mean gain over a constant exceeds one standard error over the held-out rows;
-    otherwise no column is selected.
+    """Return whether the mean gain over a constant exceeds one standard error over the held-out
+    rows. If not, no column is selected.
 
     Parameters
     ----------
@@ -186,8 +187,8 @@ def beats_constant(
 def folds_by_content(
     target: np.ndarray, content: np.ndarray, stratify: bool, n_folds: int = 5
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and held-out rows of ``n_folds`` folds, or of as many folds as the rarest class has
-    rows; no folds if that is less than three.
+    """Return training and held-out rows of ``n_folds`` folds, or of as many folds as the rarest
+    class has rows; no folds if this is less than three.
 
     Rows are sorted by class (or target) and content and assigned to the folds in turn, with
     identical rows together. The folds therefore depend neither on the order of the rows nor on

@@ -19,18 +19,18 @@ SecondOrder = tuple[
 
 
 def effective_rows(weight: np.ndarray) -> float:
-    """Number of rows that weights represent: their sum if they may count copies (at least one is 1
-    or more), else the effective number ``(sum w)^2 / sum w^2``."""
+    """Return the number of rows that weights represent: their sum if they may be counts of copies
+    (at least one weight is 1 or more), otherwise the effective number ``(sum w)^2 / sum w^2``."""
     total = float(weight.sum())
     return total if weight.max() >= 1.0 else float(1.0 / np.sum((weight / total) ** 2))
 
 
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
-    """Penalties of units for having more coefficients than the smallest unit: the expected decrease
-    of the mean loss due to coefficients without effect.
+    """Compute the penalty on each unit for having more coefficients than the smallest unit: the
+    expected decrease of the mean loss due to coefficients that have no effect.
 
-    One coefficient lowers the loss by ``dispersion / (2 n_rows)``; several lower it by more, as if
-    there were that many fewer rows [1]_. Units of equal size have no penalty.
+    A single coefficient lowers the loss by ``dispersion / (2 n_rows)``; with several, each lowers
+    it by more, as if there were fewer rows [1]_. Units of equal size have no penalty.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     n_rows : float
         Number of rows; see :func:`effective_rows`.
     dispersion : float, default 1.0
-        Ratio of the targets' variance to the variance that the loss assumes, summed over the
+        Ratio of the variance of the targets to the variance that the loss assumes, summed over the
         outputs.
 
     Returns
@@ -61,8 +61,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
 
 
 class DiagonalProduct:
-    """Product A -> W A with a diagonal Hessian, in the precision of A; ``weights`` (n,) is the
-    diagonal."""
+    """Product A -> W A with a diagonal Hessian ``weights`` (n,), in the precision of A."""
 
     def __init__(self, weights: np.ndarray):
         self.weights = weights
@@ -72,14 +71,14 @@ class DiagonalProduct:
 
 
 def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
-    """Product with a diagonal Hessian, for each output."""
+    """Return the product with a diagonal Hessian for each output."""
     return [DiagonalProduct(weights) for weights in curvature.T]
 
 
 class Loss(BaseEstimator):
-    """Differentiable loss of scores, a weighted mean over the rows: ``sum_i w_i loss(y_i, f_i)``.
+    """Differentiable loss of scores: a weighted mean over the rows, ``sum_i w_i loss(y_i, f_i)``.
 
-    Its methods take the same three arrays and, unless noted, return arrays of the shape of the
+    Its methods take three arrays and, unless stated otherwise, return arrays of the shape of the
     scores:
 
     * ``y`` of shape (n, q): targets as encoded by :meth:`encode_targets` and the estimators: real
@@ -95,7 +94,7 @@ class Loss(BaseEstimator):
     name : str
         Key in ``LOSSES``; empty for a custom loss.
     tasks : frozenset of str
-        Kinds of estimators that accept the name of the loss: "binary" (two classes), "multiclass",
+        Types of estimator that accept the name of the loss: "binary" (two classes), "multiclass",
         "regression", "ranking" and "online" (one row at a time). Empty for a custom loss, which is
         passed as an object.
     max_curvature : float
@@ -104,7 +103,7 @@ class Loss(BaseEstimator):
         Step size of annealing for standardised columns and mean gradients, chosen on the synthetic
         data of Barbu et al. (2017). None means one over the Lipschitz constant of the gradient,
         estimated by power iteration. Margin losses have bounded slopes and tolerate much longer
-        steps; with the squared loss these would diverge.
+        steps, which would diverge with the squared loss.
     pointwise : bool
         Whether row i of the gradient depends only on row i of the scores, so that rows can be read
         in blocks.
@@ -116,13 +115,13 @@ class Loss(BaseEstimator):
     several_classes : bool
         Whether ``y`` is one-hot encoded.
     redundant_outputs : int
-        Number of outputs determined by the others: 1 if a constant added to all scores of a row
-        changes nothing.
+        Number of outputs determined by the remaining ones: 1 if adding a constant to all scores of
+        a row changes nothing.
     censored : bool
         Whether the targets are times, some of which are censored.
     target_scaling : {"variance", "median", None}
-        Scaling of regression targets: mean 0 and variance 1; median 0 and robust scale 1; none.
-        With scaling, the loss depends on the residual alone: an offset is subtracted from the
+        Scaling of regression targets: to mean 0 and variance 1, to median 0 and robust scale 1, or
+        none. With scaling, the loss depends on the residual alone: an offset is subtracted from the
         targets.
     link : {"identity", "log"}
         Link function; with "log" the prediction is exp(score).
@@ -170,8 +169,8 @@ class Loss(BaseEstimator):
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
-        """Code and parameter for the compiled loops, or None for a loss without a compiled form. A
-        subclass does not inherit the code, since it may override methods.
+        """Code and parameter for the compiled loops, or None for a loss without a compiled form.
+        Subclasses do not inherit the code, since they may override methods.
         """
         number = vars(type(self)).get("kernel")
         return (
@@ -180,30 +179,30 @@ class Loss(BaseEstimator):
 
     @property
     def smooth(self) -> Loss:
-        """The loss itself, or the closest loss with a continuous gradient."""
+        """Return the loss itself, or the closest loss with a continuous gradient."""
         return self
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        """Weighted mean loss. See :class:`Loss`."""
+        """Compute the weighted mean loss. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Loss (n,) of each row, for a ``pointwise`` loss. See :class:`Loss`."""
+        """Compute the loss (n,) of each row if ``pointwise``. See :class:`Loss`."""
         one = np.ones(1)
         return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Derivative of :meth:`value` with respect to the scores, (n, q). See :class:`Loss`."""
+        """Differentiate :meth:`value` with respect to the scores, (n, q). See :class:`Loss`."""
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Second derivatives (n, q) with respect to each score, at least 0. See :class:`Loss`."""
+        """Compute second derivatives (n, q) by score, at least 0. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
-        """Hessian of each row's loss over its scores, (n, q, q). See :class:`Loss`.
+        """Compute the Hessian of each row's loss, (n, q, q). See :class:`Loss`.
 
         By default it is the diagonal matrix of :meth:`curvature`.
         """
@@ -212,13 +211,13 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Value and gradient; override if computing both at once is cheaper. See :class:`Loss`."""
+        """Compute value and gradient; override if cheaper at once. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Value, gradient and the product A -> W A of each output. See :class:`Loss`.
+        """Compute value, gradient and product A -> W A by output. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
         """
@@ -226,7 +225,7 @@ class Loss(BaseEstimator):
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
-        """Parts to leave out when estimating the loss on new data; None for single rows.
+        """List parts to leave out when estimating the loss on new data; None for single rows.
 
         Parameters
         ----------
@@ -236,18 +235,18 @@ class Loss(BaseEstimator):
         Returns
         -------
         list of (ndarray of int, float), or None
-            Pairs of each query, and the fraction of their weight to leave out, for a loss of pairs.
+            Pairs of each query, and the fraction of their weight to leave out, for a pairwise loss.
         """
         return None
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Score (q,) that minimises the loss without any feature, or 0. See :class:`Loss`."""
+        """Return the score (q,) of minimum loss without features. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
     # -- targets -----------------------------------------------------------------------------------
 
     def encode_targets(self, y: Any) -> Any:
-        """Validate and encode the targets; by default unchanged. See :class:`Loss`.
+        """Validate and encode targets; unchanged by default. See :class:`Loss`.
 
         Raises
         ------
@@ -257,13 +256,13 @@ class Loss(BaseEstimator):
         return y
 
     def inverse_link(self, scores: np.ndarray) -> np.ndarray:
-        """Predictions in the units of the targets; by default the scores. See :class:`Loss`."""
+        """Convert scores to units of the targets. See :class:`Loss`."""
         return scores
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        """Quality of a regression, by default R^2. See :class:`Loss`.
+        """Compute the quality of a regression, by default R^2. See :class:`Loss`.
 
-        ``y`` and ``prediction`` are in the user's units; for censored times, predictions are
+        ``y`` and ``prediction`` are in the units of the user; for censored times, predictions are
         scores. Weights may be None.
         """
         from sklearn.metrics import r2_score
@@ -271,7 +270,7 @@ class Loss(BaseEstimator):
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Number of informative rows; with censored times, number of events. See :class:`Loss`."""
+        """Count informative rows; with censored times, events. See :class:`Loss`."""
         return float(weight.sum())
 
     def charges(
@@ -282,10 +281,10 @@ class Loss(BaseEstimator):
         sample_weight: np.ndarray,
         n_rows: float,
     ) -> np.ndarray:
-        """Penalties (:func:`charges_of`) of units of ``sizes`` coefficients. See :class:`Loss`.
+        """Compute penalties of units of ``sizes`` coefficients. See :class:`Loss`.
 
         The dispersion is 1 for a log likelihood. Otherwise it is the sum of the squared residuals
-        divided by the sum of the curvatures: the mean squared residual for the squared loss,
+        divided by the sum of the curvatures: the mean squared residual for the squared loss, and
         Pearson's estimate for a quasi-likelihood.
         """
         if (sizes == sizes[0]).all():
@@ -310,9 +309,9 @@ class Loss(BaseEstimator):
     # -- fixed step lengths ------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        """Loss that annealing minimises: this loss or an approximation. See :class:`Loss`.
+        """Return the loss that annealing minimises, or its approximation. See :class:`Loss`.
 
-        By default a loss with unbounded curvature is replaced by parabolas for scores far from the
+        By default, a loss with unbounded curvature is replaced by parabolas for scores far from the
         best constant.
         """
         if np.isfinite(self.max_curvature) or not (self.pointwise and self.has_curvature):
@@ -320,12 +319,23 @@ class Loss(BaseEstimator):
         return BandedLoss(self, self.best_constant(y, sample_weight))
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bounds (n, q) on the second derivatives; None if one is enough. See :class:`Loss`."""
+        """Bound second derivatives, (n, q); None if one bound is enough. See :class:`Loss`."""
         return None
 
 
-class BandedLoss(Loss):
-    """Loss with bounded curvature: ``base`` inside a band of scores, tangent parabolas outside it.
+class JointLoss(Loss):
+    """Loss that computes value and gradient together; a subclass defines ``value_and_gradient``."""
+
+    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
+        return self.value_and_gradient(y, scores, sample_weight)[0]
+
+    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
+        return self.value_and_gradient(y, scores, sample_weight)[1]
+
+
+class BandedLoss(JointLoss):
+    """Loss with bounded curvature: ``base`` inside a band of scores, and tangent parabolas outside
+    it.
 
     Parameters
     ----------
@@ -341,12 +351,6 @@ class BandedLoss(Loss):
         self.base = base
         self.centre = centre
         self.half_width = half_width
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return self.value_and_gradient(y, scores, sample_weight)[0]
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.value_and_gradient(y, scores, sample_weight)[1]
 
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
@@ -367,7 +371,7 @@ class BandedLoss(Loss):
 
 
 def _shifted(name: str) -> Any:
-    """The method of that name of the base loss, at the scores plus the offset."""
+    """Return a method that calls the method of the base loss at the scores plus the offset."""
 
     def method(self: OffsetLoss, y: np.ndarray, scores: np.ndarray, *weight: np.ndarray) -> Any:
         # Compiled losses need contiguous arrays
@@ -379,13 +383,13 @@ def _shifted(name: str) -> Any:
 class OffsetLoss(Loss):
     """Loss of the scores plus an offset for each row.
 
-    Its targets are the complex numbers y + offset i, so that any subset of the rows carries its
+    Its targets are the complex numbers y + offset i, so that any subset of the rows includes its
     offsets.
 
     Parameters
     ----------
     base : Loss
-        Loss of the sums.
+        Loss of the scores plus offsets.
     """
 
     _same = (
@@ -421,7 +425,7 @@ class OffsetLoss(Loss):
 
 
 class RowLoss(Loss):
-    """A weighted sum of the values of the rows; a subclass defines ``row_values``."""
+    """Weighted sum of the values of the rows; a subclass defines ``row_values``."""
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(sample_weight @ self.row_values(y, scores))
@@ -438,15 +442,15 @@ class MarginLoss(RowLoss):
         cls.has_curvature = cls.margin_curvature is not MarginLoss.margin_curvature
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
-        """Loss of the margin. See :class:`MarginLoss`."""
+        """Compute the loss of the margin. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        """Derivative of the loss. See :class:`MarginLoss`."""
+        """Compute the derivative of the loss. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Second derivative of the loss, or a positive majorant. See :class:`MarginLoss`."""
+        """Compute the second derivative, or a positive majorant. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -1,11 +1,11 @@
 """Loss of a linear-chain conditional random field: sequences of labels, with scores of the
 transitions between them.
 
-A chain gives labels c_1 ... c_T the score sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], and the
-probability softmax of that over all sequences of labels. The loss is minus the log probability of
-the true labels; its gradient with respect to the scores f is marginals minus indicators. The
-forward-backward algorithm runs with scaling, in one compiled loop; if that underflows, it runs in
-logarithms (the reference form in NumPy).
+A chain assigns labels c_1 ... c_T the score sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], and the
+probability given by the softmax of the scores of all label sequences. The loss is minus the log
+probability of the true labels; its gradient with respect to the scores f is the marginals minus the
+indicators. The forward-backward algorithm runs with scaling in one compiled loop; if a scale
+underflows, it runs in logarithms (the reference form in NumPy).
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from scipy.special import logsumexp
 
 from ..compilation import jit
 from ..types import ArrayLike
-from .base import Loss
+from .base import JointLoss
 
 _MIN_SCALE = 1e-250  # below this scale, logarithms replace the compiled form
 
 
-class ChainLoss(Loss):
-    """Minus the log likelihood of a linear-chain conditional random field ([1]_, section 5).
+class ChainLoss(JointLoss):
+    """Negative log likelihood of a linear-chain conditional random field ([1]_, section 5).
 
     Parameters
     ----------
     lengths : array of shape (n_sequences,), int, or None, default None
         Number of rows of each sequence, in order; None means one sequence.
     transitions : ndarray of shape (n_classes, n_classes) or None, default None
-        Score of each transition from a class (row) to the next (column): parameters of the loss,
-        whose gradient :meth:`value_and_gradients` returns. None means zero, which gives the
-        multinomial loss.
+        Score of each transition from a class (row) to the next (column). The scores are parameters
+        of the loss, whose gradient :meth:`value_and_gradients` returns. None means zero, which
+        gives the multinomial loss.
 
     Notes
     -----
@@ -68,12 +68,6 @@ class ChainLoss(Loss):
         self.lengths = lengths
         self.transitions = transitions
 
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return self.value_and_gradients(y, scores, sample_weight)[0]
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return self.value_and_gradients(y, scores, sample_weight)[1]
-
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -82,7 +76,7 @@ class ChainLoss(Loss):
     def value_and_gradients(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value and its gradients with respect to the scores and the transitions.
+        """Compute the value and its gradients with respect to the scores and the transitions.
 
         Parameters
         ----------
@@ -96,7 +90,8 @@ class ChainLoss(Loss):
         Returns
         -------
         tuple of float, ndarray of shape (n, n_classes) and ndarray of shape (n_classes, n_classes)
-            Value, gradient over the scores, gradient over the transitions.
+            Value, gradient with respect to the scores, and gradient with respect to the
+            transitions.
         """
         offsets, transitions = self._chains(scores)
         weights = np.add.reduceat(
@@ -107,7 +102,7 @@ class ChainLoss(Loss):
         )
 
     def marginals(self, scores: np.ndarray) -> np.ndarray:
-        """Probability of each class in each row, given all rows of its sequence.
+        """Compute the probability of each class in each row, given all rows of its sequence.
 
         Parameters
         ----------
@@ -126,7 +121,7 @@ class ChainLoss(Loss):
         )[1]
 
     def best_path(self, scores: np.ndarray) -> np.ndarray:
-        """Most probable sequence of labels as a whole, by the Viterbi algorithm.
+        """Return the most probable sequence of labels as a whole, by the Viterbi algorithm.
 
         Parameters
         ----------
@@ -142,7 +137,8 @@ class ChainLoss(Loss):
         return viterbi(np.asarray(scores, dtype=np.float64), transitions, offsets)
 
     def _chains(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """First row of each sequence followed by the number of rows, and the transitions."""
+        """Return the first row of each sequence followed by the number of rows, and the
+        transitions."""
         lengths = [len(scores)] if self.lengths is None else self.lengths
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n_classes = scores.shape[1]
@@ -159,7 +155,8 @@ def chain_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Weighted minus log likelihood and its gradients over scores and transitions.
+    """Compute the weighted negative log likelihood and its gradients with respect to scores and
+    transitions.
 
     Parameters
     ----------
@@ -198,7 +195,8 @@ def _chain_terms(
     gradient: np.ndarray,
     transition_gradient: np.ndarray,
 ) -> float:
-    """Scaled forward-backward algorithm over all sequences; NaN if a scale underflows."""
+    """Run the scaled forward-backward algorithm over all sequences; return NaN if a scale
+    underflows."""
     n_classes = scores.shape[1]
     longest = 0
     for s in range(len(offsets) - 1):
@@ -287,8 +285,8 @@ def reference_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Reference form of :func:`chain_terms` in NumPy: its logarithms never underflow, but it is
-    about fifty times slower."""
+    """Compute the result of :func:`chain_terms` in NumPy with logarithms, which never underflow but
+    take about fifty times as long."""
     gradient, transition_gradient, value = np.empty(scores.shape), np.zeros(transitions.shape), 0.0
     for begin, end, weight in zip(offsets[:-1], offsets[1:], weights, strict=True):
         f = scores[begin:end]
@@ -314,8 +312,8 @@ def reference_terms(
 
 @jit
 def viterbi(scores: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Most probable classes (n,) of each sequence; ties are resolved in favour of the first
-    class."""
+    """Return the most probable classes (n,) of each sequence; ties are resolved in favour of the
+    first class."""
     n_classes = scores.shape[1]
     path = np.empty(len(scores), np.int64)
     came_from = np.empty(scores.shape, np.int32)

@@ -67,8 +67,8 @@ def flipped_logistic_terms(
     gradient: np.ndarray,
     curvature: np.ndarray,
 ) -> float:
-    """Value, gradient and curvature of the flipped logistic loss in one pass; with ``flip`` 0, of
-    the logistic loss."""
+    """Compute value, gradient and curvature of the flipped logistic loss (the logistic loss if
+    ``flip`` is 0) in one pass."""
     value = 0.0
     for i in range(scores.shape[0]):
         for q in range(scores.shape[1]):
@@ -114,7 +114,7 @@ class SquaredLoss(RowLoss):
 
 
 class _Logistic(MarginLoss):
-    """Base of the logistic losses: value, gradient and curvature in one compiled pass."""
+    """Base class of the logistic losses: value, gradient and curvature in one compiled pass."""
 
     tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 0.25
@@ -235,13 +235,13 @@ class LorenzLoss(MarginLoss):
 
 
 class FlippedLogisticLoss(_Logistic):
-    """Minus the log likelihood of labels some of which are flipped: -ln(flip + (1 - 2 flip) / (1 +
-    exp(-u))).
+    """Negative log likelihood with flipped labels: -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
 
     It is close to the logistic loss for correctly classified rows, and bounded by -ln(flip) for
-    rows on the wrong side, so that a few wrong labels cost little. The noise need not be known: any
-    ``flip`` far below the fraction of the rarer class also suits clean labels (see docs/losses.md).
-    If ``flip`` is above that fraction, it is cheaper to treat the whole class as flipped labels.
+    misclassified rows, so that a few wrong labels have little influence. The noise need not be
+    known: any ``flip`` far below the fraction of the rarer class also suits clean labels (see
+    docs/losses.md). If ``flip`` is above that fraction, the loss is lower if the whole class is
+    treated as flipped labels.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class FlippedLogisticLoss(_Logistic):
     @classmethod
     def of_shares(cls, shares: np.ndarray) -> FlippedLogisticLoss:
         """Return the loss for given class fractions: ``flip`` is 0.02, or a tenth of the smallest
-        fraction if that is less.
+        fraction if this is lower.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class HingeLoss(MarginLoss):
 class ExponentialLoss(MarginLoss):
     """exp(-y f), the loss of boosting, Ma (thesis), eq. (2.5).
 
-    Its curvature has no bound, so no fixed step size is safe.
+    Its curvature is unbounded, so no fixed step size is safe.
     """
 
     name = "exponential"
@@ -325,10 +325,9 @@ class ExponentialLoss(MarginLoss):
         return np.exp(-np.maximum(u, -500.0))
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        return -np.exp(-np.maximum(u, -500.0))
+        return -self.margin_value(u)
 
-    def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        return np.exp(-np.maximum(u, -500.0))
+    margin_curvature = margin_value
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         return 0.5 * LogisticLoss().best_constant(y, sample_weight)
@@ -358,7 +357,8 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def losses_for(task: str) -> list[str]:
-    """Names of the losses that an estimator for a task accepts, in the order of ``LOSSES``.
+    """Return the names of the losses that an estimator for a task accepts, in the order of
+    ``LOSSES``.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def pointwise_loss(loss: str | Loss) -> Loss:
-    """Return a loss as :func:`get_loss`; require that it is a loss of single samples.
+    """Return the same as :func:`get_loss`, but require a pointwise loss.
 
     Parameters
     ----------
@@ -417,7 +417,7 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If it is not a loss, or it compares samples.
+        If the argument is not a loss, or the loss compares samples.
     """
     resolved = get_loss(loss)
     if not resolved.pointwise:
@@ -426,7 +426,7 @@ def pointwise_loss(loss: str | Loss) -> Loss:
 
 
 def regression_loss(loss: str | Loss) -> Loss:
-    """Return a loss as :func:`get_loss`; allow losses of numbers and of censored times.
+    """Return the same as :func:`get_loss`, but require a loss of numbers or of censored times.
 
     Parameters
     ----------
@@ -440,14 +440,14 @@ def regression_loss(loss: str | Loss) -> Loss:
     Raises
     ------
     ValueError
-        If it is not a loss, or it compares pairs of samples.
+        If the argument is not a loss, or the loss compares samples.
     """
     resolved = get_loss(loss)
     return resolved if resolved.censored else pointwise_loss(resolved)
 
 
 def loss_of_several_classes(loss: Loss) -> Loss:
-    """Multiclass version of a loss of single samples.
+    """Return the multiclass version of a pointwise loss.
 
     Parameters
     ----------
@@ -456,8 +456,8 @@ def loss_of_several_classes(loss: Loss) -> Loss:
     Returns
     -------
     Loss
-        The multinomial loss for the logistic loss, :class:`VapnikLoss` for the other margin losses,
-        else the loss itself.
+        The multinomial loss for the logistic loss, :class:`VapnikLoss` for other margin losses, and
+        otherwise the loss itself.
     """
     if type(loss) is LogisticLoss:
         return MultinomialLoss()

@@ -1,9 +1,9 @@
-"""Compiled terms of the losses of one score: functions of numbers and arrays for the loops of
-designs and online learners.
+"""Compiled terms of losses of one score: functions of numbers and arrays for the loops of designs
+and online learners.
 
 ``LOSS, parameter`` selects the loss of such a loop: the number is one of the constants below, and
-the parameter is that of the loss (``flip`` of the logistic losses, half width ``h`` of the
-Huberised hinge, else 0). A loss object holds both in its ``kernel_code``. The formulas and their
+the parameter is that of the loss (``flip`` for the logistic losses, half width ``h`` for the
+Huberised hinge, otherwise 0). Both are the ``kernel_code`` of a loss object. The formulas and their
 sources are given with the classes in ``losses``.
 """
 
@@ -16,8 +16,8 @@ SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 @jit(plain=True, error_model="numpy")
 def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
-    """Value and slope of the loss with number ``kind`` at one score; a margin loss ignores the
-    score if y = 0."""
+    """Compute value and slope of the loss with number ``kind`` at one score; a margin loss ignores
+    the score if y = 0."""
     if kind == SQUARED:
         return 0.5 * (score - y) * (score - y), score - y
     if y == 0.0:
@@ -47,6 +47,6 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
 
 @jit(plain=True)
 def margin_slope(kind: int, parameter: float, u: float) -> float:
-    """Derivative of the loss with number ``kind`` with respect to the margin u = y f, y in {-1,
-    +1}."""
+    """Compute the derivative of the loss with number ``kind`` with respect to the margin u = y f, y
+    in {-1, +1}."""
     return loss_terms(kind, parameter, 1.0, u)[1]

@@ -79,7 +79,7 @@ class MeanLoss(RowLoss):
 class PoissonLoss(MeanLoss):
     """exp(f) - y f - y + y ln y: half the deviance of counts y with mean exp(f).
 
-    This is minus their log likelihood, up to a constant.
+    It equals the negative log likelihood up to a constant.
     """
 
     name = "poisson"
@@ -90,7 +90,7 @@ class PoissonLoss(MeanLoss):
 class GammaLoss(MeanLoss):
     """y exp(-f) + f - 1 - ln y: half the deviance of amounts y > 0 with mean exp(f).
 
-    Their variance is proportional to the square of the mean.
+    The variance is proportional to the square of the mean.
     """
 
     name = "gamma"
@@ -102,13 +102,14 @@ class GammaLoss(MeanLoss):
 class TweedieLoss(MeanLoss):
     """Half the deviance of amounts, many of which are 0, with variance mean ** ``power``.
 
-    The mean is exp(f); the variance is proportional to that power of it.
+    The mean is exp(f), and the variance is proportional to its power.
 
     Parameters
     ----------
     power : float, default 1.5
-        Power of the mean, from 1 (the Poisson loss) to 2 (the gamma loss). In between, amounts are
-        sums of a Poisson number of gamma variables, such as the cost of all claims of a policy.
+        Power of the mean, from 1 (the Poisson loss) to 2 (the gamma loss). For powers in between,
+        an amount is the sum of a Poisson number of gamma variables, such as the cost of all claims
+        of a policy.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Ranking: pairs of items of the same query, and the loss of their score differences."""
+"""Ranking: pairs of items of the same query, and a loss of their score differences."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class PairwiseLogisticLoss(Loss):
     pairs : ndarray of shape (n_pairs, 2), int
         Rows (i, j) of the compared items.
     r : ndarray of shape (n_pairs,)
-        Preference of each pair, in [0, 1]: 1 if item i should score above item j, 0 if below, 0.5
-        if they are equally good.
+        Preference of each pair, in [0, 1]: 1 if item i should score above item j, 0 if it should
+        score below, and 0.5 if they are equally good.
     pair_weight : ndarray of shape (n_pairs,) or None, default None
         Weights of the pairs; None means equal weights.
 
@@ -76,7 +76,7 @@ class PairwiseLogisticLoss(Loss):
         return out[:, None]
 
     def pair_terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of each pair's loss with respect to the difference of its scores.
+        """Compute derivatives of each pair's loss with respect to its score difference.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class PairwiseLogisticLoss(Loss):
 
     @staticmethod
     def pair_values(d: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """Loss of each pair.
+        """Compute the loss of each pair.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class PairwiseLogisticLoss(Loss):
         return np.logaddexp(0.0, d) - r * d
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]]:
-        """Pairs of each query or, with few queries, of each item.
+        """List the pairs of each query or, with few queries, of each item.
 
         Parameters
         ----------
@@ -120,8 +120,8 @@ class PairwiseLogisticLoss(Loss):
         Returns
         -------
         list of (ndarray of int, float)
-            Positions in ``pairs``, and the fraction of their weight to leave out: one copy of the
-            item.
+            Positions in ``pairs``, and the fraction of their weight to leave out, which is that of
+            one copy of the item.
         """
         pairs = np.asarray(self.pairs)
         present = np.flatnonzero((weight[pairs] > 0).all(axis=1))
@@ -164,7 +164,7 @@ class PairwiseLogisticLoss(Loss):
 
 
 def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
-    """Pairs (i, j) of rows of the same query where row i has the higher grade.
+    """Return the pairs (i, j) of rows of the same query in which row i has the higher grade.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
 
 
 def _positions(labels: np.ndarray) -> list[np.ndarray]:
-    """Positions of each distinct label."""
+    """Return the positions of each distinct label."""
     order = np.argsort(labels, kind="stable")
     ordered = labels[order]
     return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)

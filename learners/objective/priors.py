@@ -20,8 +20,8 @@ class Prior(BaseEstimator):
     Parameters
     ----------
     shrinkage : float, default 0.0
-        Factor lambda >= 0 of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. There is no factor
-        of one half, as in all ridge penalties below the estimators.
+        Factor lambda >= 0 of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. As in all ridge
+        penalties below the estimators, there is no factor of one half.
     second_order : float, default 0.0
         Factor c >= 0 of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
     total_variation : float, default 0.0
@@ -60,7 +60,7 @@ class Prior(BaseEstimator):
                 )
 
     def value(self, coef: np.ndarray, n_knots: int) -> float:
-        """Sum of the penalties.
+        """Compute the sum of the penalties.
 
         The first ``n_knots`` entries of each block form the response curve.
 
@@ -89,7 +89,7 @@ class Prior(BaseEstimator):
         return total
 
     def gradient(self, coef: np.ndarray, n_knots: int) -> np.ndarray:
-        """Gradient of :meth:`value`, shaped like ``coef``.
+        """Compute the gradient of :meth:`value`, shaped like ``coef``.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Prior(BaseEstimator):
         return out
 
     def curvature(self, n_knots: int, width: int) -> np.ndarray:
-        """Matrix (width, width) that bounds the Hessian of one block.
+        """Return a matrix (width, width) that bounds the Hessian of one block.
 
         Parameters
         ----------

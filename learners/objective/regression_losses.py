@@ -10,9 +10,9 @@ _MIN_MAJORISER = 0.001
 
 
 class HuberLoss(Loss):
-    """Huber's loss of the residual u = f - y: outliers have little influence.
+    """Huber's loss of the residual u = f - y, in which outliers have little influence.
 
-    It is u^2 / 2 for |u| up to ``delta``, and delta |u| - delta^2 / 2 beyond.
+    It is u^2 / 2 for |u| up to ``delta``, and delta |u| - delta^2 / 2 above.
 
     ``FSARegressor`` scales targets to median 0 and robust scale 1 (1.4826 times the median absolute
     deviation).
@@ -56,8 +56,8 @@ class QuantileLoss(Loss):
 
     It is q u + width ln(1 + exp(-u / width)).
 
-    This is the check loss convolved with a logistic density of scale ``width``, and tends to the
-    check loss as the width goes to 0. ``FSARegressor`` scales targets to median 0 and robust scale
+    It is the check loss convolved with a logistic density of scale ``width``, and tends to the
+    check loss as the width tends to 0. ``FSARegressor`` scales targets to median 0 and robust scale
     1 (1.4826 times the median absolute deviation).
 
     Parameters
@@ -118,7 +118,8 @@ class QuantileLoss(Loss):
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:
-    """Smallest value with at least the fraction ``q`` of the total weight at or below it.
+    """Return the smallest value with at least the fraction ``q`` of the total weight at or below
+    it.
 
     Examples
     --------

@@ -7,17 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .base import Loss, SecondOrder
+from .base import JointLoss, SecondOrder
 
 
-class CoxLoss(Loss):
-    """Minus the logarithm of Cox's partial likelihood, with Efron's treatment of ties.
+class CoxLoss(JointLoss):
+    """Negative logarithm of Cox's partial likelihood, with Efron's treatment of ties.
 
     The score is the logarithm of the relative hazard.
 
-    With weights, deaths at the same time count with their mean weight, as in R's ``survival``.
-    There is no intercept, since a constant added to all scores changes nothing. Targets are
-    integers: the rank of the time, negative if it is censored (:func:`survival_targets`).
+    With weights, deaths at the same time are counted with their mean weight, as in R's
+    ``survival``. There is no intercept, since a constant added to all scores changes nothing.
+    Targets are integers: the rank of the time, negative if it is censored
+    (:func:`survival_targets`).
 
     References
     ----------
@@ -33,12 +34,6 @@ class CoxLoss(Loss):
     is_log_likelihood = True
     censored = True
     target_scaling = None
-
-    def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
-        return _RiskSets.of(y, scores, sample_weight).value
-
-    def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        return _RiskSets.of(y, scores, sample_weight).gradient()
 
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
@@ -70,8 +65,8 @@ class _RiskSets(NamedTuple):
     """Sums over the rows still at risk at each time, for the current scores.
 
     With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T:
-    R is the sum of exp(score) over the rows at risk, T the sum over the deaths. ``sums[i, j]`` at a
-    time is the sum over l of (l / m)^j / S^i, times the mean weight of its deaths.
+    R is the sum of exp(score) over the rows at risk, and T is the sum over the deaths. ``sums[i,
+    j]`` at a time is the sum over l of (l / m)^j / S^i, times the mean weight of its deaths.
     """
 
     time: np.ndarray  # (n,), int: rank of each row's time
@@ -110,24 +105,24 @@ class _RiskSets(NamedTuple):
         return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, value, sums)
 
     def _slope(self) -> np.ndarray:
-        """Probability of each row to be the next death, summed over all deaths."""
+        """Compute the probability that each row is the next death, summed over all deaths."""
         return self.hazard * (
             np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time]
         )
 
     def gradient(self) -> np.ndarray:
-        """Derivatives (n, 1) of the value with respect to the scores."""
+        """Compute derivatives (n, 1) of the value with respect to the scores."""
         return (self._slope() - self.weight * self.died)[:, None]
 
     def hessian_diagonal(self) -> np.ndarray:
-        """Second derivatives (n, 1) of the value with respect to each score."""
+        """Compute second derivatives (n, 1) of the value with respect to each score."""
         tied = self.died * (2.0 * self.sums[2, 1] - self.sums[2, 2])[self.time]
         return (
             self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)
         ).clip(min=0.0)[:, None]
 
     def hessian_product(self, A: np.ndarray) -> np.ndarray:
-        """Product of the Hessian over the scores and A (n, p)."""
+        """Multiply the Hessian with respect to the scores by A (n, p)."""
         n, n_times = len(self.time), len(self.sums[1, 0])
         members = sp.csr_array((np.ones(n), (self.time, np.arange(n))), shape=(n_times, n))
         weighted = self.hazard[:, None] * A
@@ -147,8 +142,8 @@ def survival_targets(y: Any) -> np.ndarray:
     ----------
     y : structured array of shape (n_samples,), or array or frame of shape (n_samples, 2)
         A structured array has one boolean field, True where the event was observed, and one field
-        of times, in any order, as in scikit-survival. Two columns are the time and the event (1
-        observed, 0 censored), as in R's ``Surv``.
+        of times, in any order, as in scikit-survival. If y has two columns, they are the time and
+        the event (1 if observed, 0 if censored), as in R's ``Surv``.
 
     Returns
     -------
@@ -207,11 +202,11 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's index: the fraction of comparable pairs in which the earlier death has the higher
-    risk; ties in risk count one half.
+    """Compute Harrell's index: the fraction of comparable pairs in which the earlier death has the
+    higher risk; ties in risk count one half.
 
-    A pair is comparable if the earlier of its times is a death; at equal times a death precedes a
-    censored row.
+    A pair is comparable if its earlier time is a death; at equal times, a death precedes a censored
+    row.
 
     Parameters
     ----------
@@ -222,7 +217,7 @@ def concordance(y: np.ndarray, risk: np.ndarray) -> float:
     Returns
     -------
     float
-        The index; NaN if no pair is comparable.
+        Concordance index; NaN if no pair is comparable.
 
     Examples
     --------

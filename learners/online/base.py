@@ -1,4 +1,4 @@
-"""Base of the online sparse linear classifiers."""
+"""Base class of the online sparse linear classifiers."""
 
 import warnings
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 
 
 def margin_code(loss: str | Loss) -> tuple[int, float]:
-    """Number and parameter of a margin loss for the compiled loops.
+    """Return number and parameter of a margin loss for the compiled loops.
 
     Parameters
     ----------
@@ -69,9 +69,10 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """Base of the online learners: labels, weights, one problem per class, prediction, selection.
+    """Base class for online learners: handles labels, weights, one problem per class and
+    prediction.
 
-    A learner defines ``_new_state``, ``_learn``, which passes over rows with labels -1 and +1, and
+    A learner defines ``_new_state``; ``_learn``, which processes rows with labels -1 and +1; and
     ``_weights``, which returns coefficients and intercept. With more than two classes there is one
     state per class (one-vs-rest).
     """
@@ -92,7 +93,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows. Sparse rows stay sparse; dense rows are converted to CSR.
+            Rows; dense rows are converted to CSR.
         y : array-like of shape (n_samples,)
             Labels of any type, with two or more classes.
         sample_weight : array-like of shape (n_samples,) or None, default None
@@ -141,7 +142,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Raises
         ------
         ValueError
-            If the first call has no ``classes``, or y holds labels that are not among them.
+            If ``classes`` is missing in the first call, or y contains labels that are not in
+            ``classes``.
         """
         first = not hasattr(self, "classes_")
         if first:
@@ -222,9 +224,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         self.intercept_ = np.array([b for _, b in pairs])
 
     def _warn_of_means(self, X: Matrix) -> None:
-        """Warn once, on the first rows, if the columns' means dominate the length of the rows and
-        hence the step size.
-        """
+        """Warn once, for the first rows, if the column means dominate the length of the rows and
+        hence the step size."""
         if self._first_rows is None:
             return
         n, total, square = self._first_rows
@@ -246,14 +247,14 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         return (self.coef_ != 0).any(axis=0)
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Scores (n, 1 or n_classes) of raw rows."""
+        """Compute the scores (n, 1 or n_classes) of raw rows."""
         check_is_fitted(self)
         X = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return X @ self.coef_.T + self.intercept_
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities (logistic loss only); those of several classes are normalised.
+        """Predict probabilities (logistic loss only), normalised for more than two classes.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from ..objective.margin_kernels import margin_slope
 class Rows(NamedTuple):
     """Rows of a CSR matrix with their labels and weights.
 
-    The entries of row i are those from ``start[i]`` to ``end[i]``.
+    The entries of row i have positions from ``start[i]`` to ``end[i]``.
     """
 
     data: np.ndarray
@@ -27,10 +27,11 @@ class Rows(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Number and parameter of the margin loss (``kernel_code``), whether there is an intercept, and
-    the scale.
+    """Number and parameter of the margin loss (``kernel_code``), use of an intercept, and the
+    scale.
 
-    The scale is the step size of a row; for dual averaging it is gamma, in units of a row's square.
+    The scale is the step size of a row or, for dual averaging, gamma in units of the squared length
+    of a row.
     """
 
     loss: int
@@ -40,11 +41,11 @@ class Descent(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """When, and by how much, :func:`thresholded_pass` shrinks coefficients.
+    """Settings that determine when, and by how much, :func:`thresholded_pass` shrinks coefficients.
 
     If ``penalty`` is negative, they shrink by ``burst * gravity`` after every ``burst`` rows, with
-    a constant step size (Algorithm 3.1). Otherwise ``burst`` and ``gravity`` are 1, and they shrink
-    by ``penalty`` times each row's step size, which decreases as 1 / sqrt(t) (3.36).
+    a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and they
+    shrink by ``penalty`` times the step size of each row, which decreases as 1 / sqrt(t) (3.36).
     """
 
     burst: int
@@ -53,11 +54,11 @@ class Threshold(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Parallel paths of :func:`stabilised_stage`.
+    """Parallel paths for :func:`stabilised_stage`.
 
-    ``pool[m]`` collects updates per touch for the next gravity: every update until it is full, then
-    every second one, and so on. It holds ``pooled[m]`` updates and takes every ``strides[m]``-th
-    one.
+    ``pool[m]`` collects updates per occurrence of a feature, from which the next gravity is
+    computed: every update until it is full, then every second one, and so on. It holds
+    ``pooled[m]`` updates and takes every ``strides[m]``-th one.
     """
 
     coef: np.ndarray  # (n_paths, p)
@@ -80,7 +81,7 @@ class Counts(NamedTuple):
 
 @jit(plain=True)
 def shrink(w: float, gravity: float) -> float:
-    """Soft threshold T(w, g) of (3.6)."""
+    """Apply the soft threshold T(w, g) of (3.6)."""
     if w > gravity:
         return w - gravity
     if w < -gravity:
@@ -99,14 +100,16 @@ def stabilised_stage(
     counts: Counts,
     first: int,
     last: int,
+    count_all: bool,
 ) -> None:
-    """Run one stage, or a part of it, of informative truncated bursts (Algorithms 3.2 and 3.3) on
-    the paths ``first`` to ``last - 1``.
+    """Run all or part of one stage of informative truncated bursts (Ma (thesis), Algorithms 3.2 and
+    3.3) on the paths ``first`` to ``last - 1``.
 
     Path m processes the rows ``orders[m]`` in order. After every ``burst`` rows each coefficient
-    shrinks by ``gravity`` times the number of those rows in which its feature is non-zero.
-    ``indices`` and ``seen`` are unsigned, which saves a test for negative indices. Which features
-    occur in a burst cannot be predicted, so no branch depends on it.
+    shrinks by ``gravity`` times the number of those rows in which its feature is non-zero. Without
+    ``count_all``, rows where the loss has no slope do not count.
+    ``indices`` and ``seen`` are unsigned, which saves a test for negative indices. No branch
+    depends on which features occur in a burst, since the processor could not predict it.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
@@ -130,7 +133,7 @@ def stabilised_stage(
                 for e in range(start[i], end[i]):
                     f += w[indices[e]] * data[e]
                 step = -rate * weight[i] * y[i] * margin_slope(loss, h, y[i] * f)
-                if step == 0.0:
+                if step == 0.0 and not count_all:
                     continue
                 for e in range(start[i], end[i]):
                     j = indices[e]
@@ -168,29 +171,12 @@ def stabilised_stage(
         strides[m] = stride
 
 
-@jit
-def renumber_columns(rows: Rows, place: np.ndarray) -> None:
-    """Renumber the columns in use (``place[j] >= 0``) to ``place[j]``, move their entries to the
-    front of each row, and shorten the row, all in place.
-    """
-    data, indices, start, end, _, _ = rows
-    for i in range(len(start)):
-        at = start[i]
-        for e in range(start[i], end[i]):
-            j = place[indices[e]]
-            if j >= 0:
-                indices[at] = j
-                data[at] = data[e]
-                at += 1
-        end[i] = at
-
-
 # The NumPy forms below process one row at a time as an array. Sums are in the order of the compiled
 # loops.
 
 
 def _shrunk(w: np.ndarray, gravity: np.ndarray | float) -> np.ndarray:
-    """:func:`shrink` applied to an array."""
+    """Apply :func:`shrink` to an array."""
     return np.where(w > gravity, w - gravity, np.where(w < -gravity, w + gravity, 0.0))
 
 
@@ -312,9 +298,8 @@ def rda_pass(
     g: np.ndarray,
     g0: float,
 ) -> float:
-    """Regularised dual averaging: coefficients are computed from the sums ``g`` of the gradients
-    when a row needs them. Returns g0.
-    """
+    """Run regularised dual averaging. Coefficients are computed from the sums ``g`` of the
+    gradients when a row needs them. Return g0."""
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, scale = descent
     for i in order:

@@ -28,14 +28,14 @@ from ..solvers.annealing import strongest
 from ..solvers.schedules import Schedule, as_schedule, step_counts
 from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
-from .kernels import Counts, Paths, Rows, renumber_columns, stabilised_stage
+from .kernels import Counts, Paths, Rows, stabilised_stage
 
 POOL = 64  # number of updates per path that determine a stage's gravity: a choice
 
 
 @dataclass
 class PathState:
-    """State of the paths of one binary problem between stages."""
+    """State of the paths of one binary problem between two stages."""
 
     columns: (
         np.ndarray
@@ -56,7 +56,8 @@ class PathState:
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
-        """Initial state: all coefficients are zero and all features active."""
+        """Create the initial state, in which all coefficients are zero and all features are
+        active."""
         counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)
         return cls(
             columns=np.arange(n_features),
@@ -71,11 +72,6 @@ class PathState:
             n_features=n_features,
             total=np.zeros(n_features + 1),
         )
-
-    @property
-    def n_active(self) -> int:
-        """Number of features in use."""
-        return len(self.columns)
 
     def keep(self, stay: np.ndarray) -> None:
         """Permanently drop the features outside the mask ``stay``."""
@@ -92,22 +88,24 @@ class PathState:
         self.summed += len(self.paths.coef)
 
     def mean(self) -> np.ndarray:
-        """Mean coefficients and intercept (n_active + 1,) of the paths."""
+        """Compute the mean coefficients and intercept (n_active + 1,) of the paths."""
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 
-def keep_columns(rows: Rows, stay: np.ndarray) -> None:
-    """Remove the columns outside the mask ``stay`` and renumber the rest, so that the cost of a row
-    decreases with its number of entries."""
-    renumber_columns(rows, np.where(stay, np.cumsum(stay) - 1, -1).astype(np.int32))
+def rows_of(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
+    """Rows of a CSR matrix of the active columns alone: the cost of a row is its number of
+    entries."""
+    start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
+    return Rows(X.data, X.indices.astype(np.uint32), start, end, y, writable(weight))
 
 
 FEWER = 0.95  # drop features once the schedule keeps at most this fraction of the active ones
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """Rate beta of the next stage, (3.14) with d and 1 - d exchanged: ``rejection`` if all features
-    are active, 0 if none is.
+    """Return the rate beta of the next stage, eq. (3.14) with d and 1 - d exchanged, where d =
+    ``share`` is the fraction of active features: ``rejection`` if all features are active, 0 if
+    none is.
 
     Examples
     --------
@@ -122,10 +120,10 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 
 
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
-    """Counters of each thread; the first thread counts in ``bursts`` directly.
+    """Allocate counters for each thread; the first thread counts in ``bursts`` directly.
 
-    Counts are integers: each thread sums over its own paths, and the total does not depend on how
-    paths are assigned to threads.
+    Counts are integers. Each thread sums over its paths, and the total does not depend on the
+    assignment of paths to threads.
     """
     p = len(bursts)
     return [
@@ -148,96 +146,96 @@ def _gather(counts: list[Counts]) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier by SGD on parallel paths; unstable features are dropped (Ma (thesis) [1]_).
+    """Linear classifier by SGD on parallel paths that drops unstable features (Ma (thesis) [1]_).
 
-    Chapter 3 of [1]_, Algorithms 3.2 to 3.4. It has no separate objective: every path takes
+    It implements Algorithms 3.2 to 3.4 of [1]_. There is no separate objective: every path takes
     stochastic gradient steps on the mean loss of the margin::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
-    in its own order of the rows. After a burst of rows each coefficient shrinks in proportion to
-    how many of them changed it. The fraction of bursts that leave it non-zero, over all paths, is
-    its selection probability; after each stage of bursts the features of lowest probability are
-    dropped permanently. The result is the mean over paths and over stages since then; on a stream
-    the current mean of the paths.
+    with rows in its own order. After a burst of rows, each coefficient shrinks in proportion to the
+    number of rows that changed it. Its selection probability is the fraction of bursts, over all
+    paths, that leave it non-zero; after each stage of bursts, the features with the lowest
+    probability are dropped permanently. The result is the mean over paths and later stages; on a
+    stream, it is the current mean of the paths.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        k, or the fraction of the features, left at the end with ``selection="annealed"``, for each
-        of several classes.
+        Number or fraction of features left at the end with ``selection="annealed"``, for each of
+        several classes.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Which features a stage drops:
+        Features that a stage drops:
 
-        * "annealed": those of the lowest selection probability, ties by the mean coefficient, as
-          many as ``schedule`` determines;
-        * "threshold": those below ``threshold``, the printed algorithm; the result is the last
-          mean.
+        * "annealed": those with the lowest selection probability (ties: mean coefficient), in the
+          number that ``schedule`` determines;
+        * "threshold": those below ``threshold``, as in the printed algorithm; the result is the
+          last mean.
     threshold : float, default 0.7
-        pi_0, in [0, 1]; larger values select fewer features.
+        Threshold pi_0, in [0, 1]; larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
-        Number of features left after each stage, see :class:`Schedule`; a name ("inverse",
-        "inverse_arxiv", "exponential", "linear") has the speed mu = 0.3.
+        Number of features left after each stage, see :class:`Schedule`; named schedules ("inverse",
+        "inverse_arxiv", "exponential", "linear") have mu = 0.3.
     learning_rate : float, default 1.0
-        Step size, above 0, divided by the mean squared length of a row.
+        Step size > 0, which is divided by the mean squared length of a row.
     rejection : float, default 0.05
-        beta_0 of eq. (3.14), in [0, 1]: fraction of the updates rejected while all features are
-        active; larger values give sparser models.
+        Fraction of updates rejected while all features are active, in [0, 1] (beta_0 of eq.
+        (3.14)); larger values give sparser models.
     annealing : float, default 0.0
-        gamma of eq. (3.14): how fast the rejection falls with the active features.
+        Rate at which rejection decreases with the active features (gamma of eq. (3.14)).
     burst_size : int, default 5
-        K, at least 1: rows per burst.
+        Number K of rows per burst, at least 1.
     burst_growth : float or None, default None
-        alpha of section 3.5, in (0, 1): at a fraction d of active features a burst has
-        K log(1 / (alpha d)) rows, rounded up. None: always K rows.
+        Constant alpha of section 3.5, in (0, 1): with a fraction d of active features, a burst has
+        K log(1 / (alpha d)) rows, rounded up. None means K rows.
     n_bursts : int, default 5
-        n_K, at least 1: bursts per stage.
+        Number n_K of bursts per stage, at least 1.
     n_paths : int, default 16
-        M, at least 1: paths.
+        Number M of paths, at least 1.
     min_bursts : int, default 0
-        delta_K of eq. (3.33), at least 0: a feature is judged once more bursts than this touched
-        it.
+        Number of bursts, at least 0, that must be exceeded by those with a feature before the
+        feature is judged (delta_K of eq. (3.33)).
     n_stages : int, default 100
-        Stages of the schedule for ``partial_fit``, where the number of rows is unknown.
+        Number of stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        ridge, above 0, over the mean squared length of a row: ``fit`` finally minimises the mean
-        loss + ridge / 2 ||coef||^2 on the features left (the Huberised hinge for the hinge).
+        Ridge > 0 over the mean squared length of a row: ``fit`` finally minimises mean loss + ridge
+        / 2 ||coef||^2 on the remaining features (the Huberised hinge for the hinge).
     fit_intercept : bool, default True
-        Whether to fit an intercept; it is not shrunk.
+        Whether to fit an intercept, which is not shrunk.
     max_iter : int, default 20
-        Passes over the rows in ``fit``, at least 1.
+        Number of passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
         Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
         weight.
     random_state : int, RandomState or None, default None
-        Seed of the order of the rows.
+        Random seed of the row order.
     n_jobs : int or None, default None
-        Threads, -1 for all; the result does not depend on it.
+        Number of threads (-1: all), which does not affect the result.
     verbose : bool, default False
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In units of the raw columns; 0 where a column is not used. More than two classes are
+        Coefficients in units of the raw columns; 0 for unused columns. More than two classes are
         fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
         Labels in ascending order.
     n_iter_ : int
-        Number of passes made.
+        Number of passes.
     history_ : ndarray of shape (n_stages, 2)
-        Features active after each stage of the (first) problem, and the gravity used in it.
+        Number of active features after each stage of the (first) problem, and its gravity.
     n_features_in_, feature_names_in_
-        As in every scikit-learn estimator.
+        Number and names of the columns of X.
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed: docs/papers.md gives the replacements.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed; docs/papers.md gives replacements.
 
     References
     ----------
@@ -309,9 +307,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         streaming: bool,
         bar: Any,
     ) -> None:
-        start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
-        rows = Rows(X.data.copy(), X.indices.astype(np.uint32), start, end, y, writable(weight))
-        keep_columns(rows, np.isin(np.arange(X.shape[1]), state.columns))
+        active = X[:, state.columns]
+        rows = rows_of(active, y, weight)
         state.total[:], state.summed = 0.0, 0
         n, p = X.shape
         shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
@@ -336,6 +333,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
                 def work(
                     thread: int,
+                    rows: Rows = rows,
                     part: np.ndarray = part,
                     counts: list[Counts] = counts,
                     burst: int = burst,
@@ -352,6 +350,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                         counts[thread],
                         first,
                         last,
+                        self.selection == "threshold",
                     )
 
                 if n_threads == 1:
@@ -364,42 +363,45 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                 state.rows += take
                 if state.seen >= per_stage or (left == 0 and not streaming):
                     target = int(targets[min(ceil(state.rows / shortest), len(targets)) - 1])
-                    if self._is_due(state.n_active, target, last=left == 0 and not streaming):
+                    if self._is_due(len(state.columns), target, last=left == 0 and not streaming):
                         _gather(counts)
                         stay = self._judge(state, target)
                         if not stay.all():
                             state.keep(stay)
-                            keep_columns(rows, stay)
+                            active = active[:, stay]
+                            rows = rows_of(active, y, weight)
                             counts = _counts(state.bursts, n_threads)
                     self._end_stage(state)
-                    if not streaming and state.n_active <= self._k:
+                    if not streaming and len(state.columns) <= self._k:
                         state.sum_up()
         _gather(counts)
         if self.refit is not None and not streaming:
             self._fit_again(state, X, y, weight)
 
     def _burst(self, state: PathState) -> int:
-        """Number K_s of rows of a burst in the current stage, section 3.5."""
+        """Return the number K_s of rows of a burst in the current stage, section 3.5."""
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(
-            1, ceil(self.burst_size * log(state.n_features / (self.burst_growth * state.n_active)))
+            1,
+            ceil(
+                self.burst_size * log(state.n_features / (self.burst_growth * len(state.columns)))
+            ),
         )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
-        """Whether a stage evaluates all features at its end. Annealed stages do so only if they
-        drop enough features.
-        """
+        """Return whether a stage evaluates all features at its end. Annealed stages do so only if
+        they drop enough features."""
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)
 
     def _end_stage(self, state: PathState) -> None:
         """Set the next gravity."""
-        beta = rejection_rate(state.n_active / state.n_features, self.rejection, self.annealing)
+        beta = rejection_rate(len(state.columns) / state.n_features, self.rejection, self.annealing)
         paths = state.paths
         updates = paths.pool[np.arange(POOL) < paths.pooled[:, None]]
-        state.history.append((state.n_active, state.gravity))
+        state.history.append((len(state.columns), state.gravity))
         place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
         state.gravity = (
             float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0
@@ -409,7 +411,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.seen = 0
 
     def _judge(self, state: PathState, target: int) -> np.ndarray:
-        """Mask (n_active,) of the features to keep, by their selection probabilities (3.33)."""
+        """Return a mask (n_active,) of the features to keep, based on their selection probabilities
+        (3.33)."""
         touched, survived = state.bursts.T
         judged = touched > self.min_bursts
         probability = np.where(judged, survived / np.maximum(touched, 1), 1.0)
@@ -424,9 +427,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     @staticmethod
     def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
-        """Mask of the ``target`` highest probabilities; ties favour the largest absolute mean
-        coefficient over the paths.
-        """
+        """Return a mask of the ``target`` highest probabilities; ties favour the largest absolute
+        mean coefficient over the paths."""
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
@@ -436,7 +438,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
-        """Minimise the mean loss plus ridge on the remaining features; all paths get the result."""
+        """Minimise the mean loss plus ridge penalty on the remaining features, and store the result
+        in all paths."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
         share = weight / weight.sum()

@@ -18,14 +18,14 @@ from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
 
 class SoftThresholdClassifier(OnlineClassifier):
-    """Base of the learners that shrink coefficients towards zero while processing rows."""
+    """Base class of the learners that shrink coefficients towards zero while processing rows."""
 
     shuffle: bool
     learning_rate: float
 
     @property
     def _threshold(self) -> Threshold:
-        """Settings of the shrinkage: when coefficients shrink, and by how much."""
+        """Return settings that determine when coefficients shrink, and by how much."""
         raise NotImplementedError
 
     def _learn(

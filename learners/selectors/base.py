@@ -1,5 +1,5 @@
-"""scikit-learn interface of the linear selectors. Each algorithm implements ``_select`` for encoded
-targets.
+"""Interface of the linear selectors to scikit-learn. Each algorithm implements ``_select`` for
+encoded targets.
 """
 
 from typing import Any, Self
@@ -20,12 +20,12 @@ from ..types import ArrayLike, Matrix
 
 
 class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
-    """Selector with linear scores; each algorithm's ``_select`` sets ``support_``, ``coef_`` and
-    ``intercept_``.
+    """Selector with linear scores; the ``_select`` method of an algorithm sets ``support_``,
+    ``coef_`` and ``intercept_``.
 
-    In ``_select(X, y, loss, weight)`` ``X`` is validated, ``y`` (n, q) is encoded for the loss, and
-    ``weight`` is as given by the user. The method sets ``coef_`` of shape (q, n_features), which
-    becomes (n_features,) for regression with one output.
+    In ``_select(X, y, loss, weight)``, ``X`` is validated, ``y`` (n, q) is encoded for the loss,
+    and ``weight`` is as given by the user. The method sets ``coef_`` of shape (q, n_features),
+    which becomes (n_features,) for regression with one output.
     """
 
     _auto_loss: str  # loss of loss="auto"
@@ -50,13 +50,12 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
         """
         warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
-        self.support_ = np.zeros(design.n_features, bool)
-        self.support_[kept] = True
+        self.support_ = np.isin(np.arange(design.n_features), kept)
         self.coef_ = np.zeros((coef.shape[1], design.n_features))
         self.coef_[:, kept] = raw[:, 0].T
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Scores (n, q) of raw rows; (n,) if ``coef_`` is one-dimensional."""
+        """Compute scores (n, q) of raw rows, or (n,) if ``coef_`` is one-dimensional."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
@@ -71,13 +70,14 @@ class ScaledSelector(Selector):
         return super()._validate(X, y, **kwargs)
 
     def _make_design(self, X: Matrix, weight: np.ndarray) -> Design:
-        """Design of linear responses, scaled according to ``scaling``; ``weight`` sums to one."""
+        """Return a design of linear responses, scaled according to ``scaling``; ``weight`` must sum
+        to one."""
         design = make_design(X, weight)
         return unscaled(design, X) if self.scaling == "none" else design
 
 
 class SelectingClassifier(SparseClassifierMixin, Selector):
-    """Base of the selecting classifiers."""
+    """Base class of the selecting classifiers."""
 
     _auto_loss = "logistic"
 
@@ -106,7 +106,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         Raises
         ------
         ValueError
-            If y holds a single class, X holds NaN, or a parameter is out of range.
+            If y contains a single class, X contains NaN, or a parameter is out of range.
         """
         X, encoded, loss, weight = self._encode(X, y, sample_weight)
         with problem_size(n_values(X)):
@@ -115,7 +115,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
 
 class SelectingRegressor(RegressorMixin, Selector):
-    """Base of the selecting regressors; several outputs share one support."""
+    """Base class of the selecting regressors; several outputs share one support."""
 
     _auto_loss = "squared"
 
@@ -141,7 +141,7 @@ class SelectingRegressor(RegressorMixin, Selector):
         Raises
         ------
         ValueError
-            If X or y holds NaN, or a parameter is out of range.
+            If X or y contains NaN, or a parameter is out of range.
         """
         X, y = self._validate(X, y, multi_output=True, y_numeric=True)
         weight = check_sample_weight(sample_weight, len(y))

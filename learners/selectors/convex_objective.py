@@ -1,6 +1,5 @@
 """Forward-backward greedy selection for any smooth convex function (Liu et al. (2014), Algorithm 1
-for a custom Q).
-"""
+with a custom Q)."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ class SparseMinimum(NamedTuple):
     value : float
         Objective at the minimiser.
     path : list of (action, feature, objective, size)
-        Steps in order: the coordinate added or removed, the objective and the number of selected
-        coordinates.
+        Steps in order: the action, the coordinate added or removed, the objective and the number of
+        selected coordinates.
     """
 
     coef: np.ndarray
@@ -76,18 +75,18 @@ def forward_backward_minimise(
     backward : bool, default True
         Whether to take backward steps; False gives Forward-gdt.
     tol : float, default 1e-6
-        Largest derivative allowed on the support after a refit, above 0.
+        Maximum derivative > 0 allowed on the support after a refit.
 
     Returns
     -------
     SparseMinimum
-        Minimiser, its support and the steps.
+        Minimiser, its support, and the steps.
 
     Raises
     ------
     ValueError
-        If the start is not a vector, the objective is not finite there, a gradient has the wrong
-        shape, or a parameter is out of range.
+        If the starting point is not a vector, the objective is not finite there, a gradient has the
+        wrong shape, or a parameter is out of range.
 
     References
     ----------
@@ -205,17 +204,17 @@ class _ConvexModel:
         return coef, value
 
     def charges(self) -> np.ndarray:
-        """Penalties of units: 0, since every unit is one coordinate."""
+        """Return the penalties of units, which are 0 since every unit is one coordinate."""
         return np.zeros(len(self.coef))
 
     def strengths(self) -> np.ndarray:
-        """Absolute derivatives; 0 for the free coordinates."""
+        """Compute absolute derivatives; 0 for the free coordinates."""
         strength = np.abs(self._at(self.coef)[1])
         strength[self.free] = 0.0
         return strength
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Decrease in the objective that each candidate alone gives."""
+        """Compute the decrease in the objective due to each candidate alone."""
         out = np.zeros(len(candidates))
         for unit in np.flatnonzero(candidates):
             out[unit] = self.value - self._minimise(np.array([unit]))[1]
@@ -234,7 +233,7 @@ class _ConvexModel:
         self._refit()
 
     def value_without(self, unit: int) -> float:
-        """Objective with one coordinate set to 0 and all others fixed."""
+        """Compute the objective with one coordinate set to 0 and all others fixed."""
         coef = self.coef.copy()
         coef[unit] = 0.0
         return self._at(coef)[0]

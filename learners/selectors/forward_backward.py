@@ -1,5 +1,5 @@
 """Forward-backward greedy selection (Liu, Fujimaki, Ye: "Forward-backward greedy algorithms for
-general convex smooth functions over a cardinality constraint", Algorithm 1), for every smooth loss
+general convex smooth functions over a cardinality constraint", Algorithm 1), for any smooth loss
 and for groups of columns.
 """
 
@@ -25,9 +25,8 @@ _NEWTON_TOLERANCE = 1e-10  # relative; small, since gains of different features 
 
 
 class _NewtonFit:
-    """Model refitted on the active columns for any loss, by Newton's method from the previous
-    solution.
-    """
+    """Model refitted on the active columns for any loss, with Newton's method started from the
+    previous solution."""
 
     def __init__(self, problem: SupportProblem) -> None:
         self.problem = problem
@@ -68,8 +67,8 @@ class _NewtonFit:
 
 
 class _QuadraticFit(_NewtonFit):
-    """Refitted model for the squared loss: the inverse of the Gram matrix is kept and updated in
-    blocks.
+    """Refitted model for the squared loss, for which the inverse of the Gram matrix is stored and
+    updated in blocks.
 
     Standardised columns are centred under the weights, so the intercept is always the mean of y.
     """
@@ -183,7 +182,7 @@ class _DesignModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _ForwardBackward(ScaledSelector):
-    """Fit of both estimators."""
+    """Fit method of both estimators."""
 
     n_features_to_select: int | float | None = field(default=10, kw_only=False)
     loss: str | Loss = "auto"

@@ -59,9 +59,8 @@ def weighted_sums(
     h: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m, n),
-    ``out`` (f, 3).
-    """
+    """Compute sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m,
+    n), ``out`` (f, 3)."""
     for f in range(len(features)):
         j = features[f]
         column, m, s = columns[j], mean[j], inv[j]
@@ -77,25 +76,25 @@ def weighted_sums(
 
 
 class WeakLearners:
-    """Base of the weak learners, for gradients ``g`` and curvatures ``h`` (n, q)."""
+    """Base class of the weak learners, for gradients ``g`` and curvatures ``h`` (n, q)."""
 
     def _solve(
         self, g: np.ndarray, h: np.ndarray, features: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Parameters (f, width) and gains (f,) of ``features``, for one output."""
+        """Compute parameters (f, width) and gains (f,) of ``features``, for one output."""
         raise NotImplementedError
 
     def _response(self, feature: int, parameters: np.ndarray) -> np.ndarray:
-        """Scores (n, q) of one feature with parameters (q, width)."""
+        """Compute the scores (n, q) due to one feature with parameters (q, width)."""
         raise NotImplementedError
 
     def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Decrease in the quadratic model that each of ``features`` would give."""
+        """Compute the decrease in the quadratic model due to each of ``features``."""
         gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
         return sum(gains, np.zeros(len(features)))
 
     def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Scores (n, q) that a feature adds, and its parameters (q, width)."""
+        """Return the scores (n, q) that a feature adds, and its parameters (q, width)."""
         parameters = np.stack(
             [self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])]
         )
@@ -114,9 +113,8 @@ class LinearLearners(WeakLearners):
             self.columns, self.squares = np.ascontiguousarray(X.T), None
 
     def _sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Sums (3, f) over the rows of h x, h x^2 and g x for standardised ``features``; sparse
-        features use their stored values only.
-        """
+        """Compute sums (3, f) over the rows of h x, h x^2 and g x for standardised ``features``;
+        only stored values of sparse features are read."""
         mean, inv = self.design.mean[:, 0], self.design.inv
         if self.squares is None:
             out = np.empty((len(features), 3))
@@ -197,8 +195,7 @@ class TableLearners(CodeLearners):
 
 class Boosted(NamedTuple):
     """Result of :func:`boost`: the feature of each weak learner, the initial loss and the loss
-    after each round, the sum of each feature's parameters, and the initial constant (q,).
-    """
+    after each round, the sum of the parameters of each feature, and the initial constant (q,)."""
 
     rounds: list[int]
     curve: list[float]
@@ -219,13 +216,13 @@ def boost(
     learning_rate: float = 1.0,
     random_state: Seed = None,
 ) -> Boosted:
-    """Boost: in each round add the weak learner that lowers the quadratic model of the loss most,
-    until more than k features would be selected.
+    """Boost single features: in each round, add the weak learner that lowers the quadratic model of
+    the loss most, until more than k features would be selected.
 
     Parameters
     ----------
     learners : object
-        Object with the methods ``gains`` and ``step`` of :class:`WeakLearners`.
+        Weak learners, with the methods ``gains`` and ``step`` of :class:`WeakLearners`.
     n_features : int
         Number of features of ``learners``.
     y, weight : ndarray of shape (n, q) and (n,)
@@ -286,7 +283,7 @@ class LogitBoostClassifier(SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        Number k of features to select, or a fraction of them. Fewer may be selected after
+        Number k of features to select, or a fraction of them. Fewer features may be selected after
         ``n_rounds``.
     loss : str or Loss, default "auto"
         Loss of single samples with bounded curvature; "auto" is "logistic", which gives LogitBoost.
@@ -405,8 +402,7 @@ class LogitBoostClassifier(SelectingClassifier):
                 learners.design, kept, table[:, :, 1], boosted.constant + table[:, :, 0].sum(axis=0)
             )
             return
-        self.support_ = np.zeros(X.shape[1], bool)
-        self.support_[kept] = True
+        self.support_ = np.isin(np.arange(X.shape[1]), kept)
         self.intercept_ = boosted.constant
         self.knots_ = learners.knots[kept]
         self.responses_ = table.transpose(0, 2, 1)

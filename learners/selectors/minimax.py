@@ -1,6 +1,5 @@
-"""Minimax sparse logistic regression: features are added in cuts of r features, and the weights of
-all cuts are fitted jointly (Tan et al., 2013).
-"""
+"""Minimax sparse logistic regression: features are added in cuts of r features, whose weights are
+fitted jointly (Tan et al., 2013)."""
 
 from __future__ import annotations
 
@@ -43,9 +42,9 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))
 
     where s_i are the sample weights. The loss is a SUM over the rows, on standardised columns.
-    Algorithm 1 adds cuts, the sets that violate the minimax problem most, and weights all cuts
-    jointly. The columns are read once per cut, which suits data with many more features than
-    samples.
+    Algorithm 1 adds cuts, the sets that violate the minimax problem most, and optimises the weights
+    of all cuts jointly. The columns are read once per cut, which suits data with many more features
+    than samples.
 
     Parameters
     ----------
@@ -58,8 +57,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     max_cuts : int, default 10
         Maximum number T_m of cuts, at least 1.
     n_features_to_select : int or None, default None
-        Number of features to select; a warning is issued if ``r * max_cuts`` cuts select fewer.
-        With None the cuts determine the number; with ``C="auto"`` they end once no training row is
+        Number of features to select; a warning is issued if the cuts select fewer. With None, the
+        cuts determine the number; with ``C="auto"``, they end once no training row is
         misclassified.
     retrain_C : float, "auto" or None, default 5.0
         C > 0 of a final ridge logistic regression on the selected features (the paper's protocol);
@@ -152,7 +151,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Raises
         ------
         ValueError
-            If y does not have two classes, X holds NaN, or a parameter is out of range.
+            If y does not have two classes, X contains NaN, or a parameter is out of range.
         """
         check_parameters(check_integer, self, ("r", "max_cuts"), 1)
         check_parameters(check_real, self, ("C",), 0.0, above=True, unless=("auto",))
@@ -213,14 +212,14 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     def _cutting_planes(
         self, design: Design, y: np.ndarray, upper: np.ndarray, size: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Algorithm 1: repeatedly add the most violated constraint and solve the reduced problem
-        over all constraints so far.
+        """Run Algorithm 1: repeatedly add the most violated constraint and solve the reduced
+        problem over all constraints so far.
 
-        The targets ``y`` (n_samples,) are -1 or +1, ``upper`` holds the bounds C_i on alpha. The
-        search ends once ``size`` different features are selected; the weakest new features of the
-        last cut are left out. It returns the selected features in ascending order, their weights
-        (k, 1), and the constant, whose column belongs to every cut, so that its weight is shrunk
-        like all others.
+        The targets ``y`` (n_samples,) are -1 or +1, and ``upper`` holds the bounds C_i on alpha.
+        The search ends once ``size`` different features are selected; the weakest new features of
+        the last cut are omitted. The result is the selected features in ascending order, their
+        weights (k, 1), and the constant, whose column belongs to every cut, so that its weight is
+        shrunk like all others.
         """
         constant = int(bool(self.fit_intercept))
         Z = np.ones((len(y), constant))

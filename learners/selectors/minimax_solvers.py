@@ -4,9 +4,9 @@ and (10).
 Notation of the paper: alpha_i in (0, C_i) is the dual variable of sample i, w_t = sum_i alpha_i y_i
 x_i on the columns of cut t, f_t(alpha) = ||w_t||^2 / 2 + G(alpha) with G(alpha) = sum_i alpha_i ln
 alpha_i + (C_i - alpha_i) ln(C_i - alpha_i). The reduced problem is min over alpha of max over t of
-f_t(alpha). Its convex dual is multiple-kernel learning: max over mixtures lambda of the cuts of min
-over u of sum_j u_j^2 / (2 d_j) + sum_i C_i loss(y_i z_i . u), with d_j the sum of lambda_t over the
-cuts that hold column j.
+f_t(alpha). Its convex dual is multiple-kernel learning: the maximum over mixtures lambda of the
+cuts of the minimum over u of sum_j u_j^2 / (2 d_j) + sum_i C_i loss(y_i z_i . u), with d_j the sum
+of lambda_t over the cuts that contain column j.
 """
 
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def minimise_coordinate(
 
     The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), which increases
     from -inf to inf; lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown
-    is the distance to the nearer bound, so that nothing cancels in the logarithm.
+    is the distance to the nearer bound, which avoids cancellation in the logarithm.
     """
     n_cuts = len(a)
     width = c1 + c2
@@ -127,11 +127,11 @@ def coordinate_sweep(
     alpha: np.ndarray,
     w: np.ndarray,
 ) -> None:
-    """One pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2; updates
-    ``alpha`` and ``w``.
+    """Do one pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2,
+    which updates ``alpha`` and ``w``.
 
-    ``A`` (n, p) holds y_i x_i, the columns of cut t from ``starts[t]`` to ``starts[t + 1]``;
-    ``square`` (n, T) their squared norms; ``w`` (p,) is alpha' A.
+    ``A`` (n, p) holds y_i x_i, with the columns of cut t from ``starts[t]`` to ``starts[t + 1]``.
+    ``square`` (n, T) holds their squared norms, and ``w`` (p,) is alpha' A.
     """
     n_cuts = len(starts) - 1
     half_norms = np.zeros(n_cuts)
@@ -170,7 +170,7 @@ class Reduced(NamedTuple):
     coef : ndarray of shape (p,)
         Coefficients u of the columns.
     primal, gap : float
-        Objective, and the relative distance between its upper and lower bounds.
+        Objective, and relative distance between its upper and lower bounds.
     """
 
     alpha: np.ndarray
@@ -182,16 +182,16 @@ class Reduced(NamedTuple):
 
 @dataclass(frozen=True)
 class ReducedProblem:
-    """Reduced problem over the cuts so far.
+    """Reduced problem over the current cuts.
 
     Attributes
     ----------
     Z : ndarray of shape (n_samples, p)
-        Distinct columns of all cuts; products with Z have its precision.
+        Distinct columns of all cuts; products are computed in the precision of Z.
     y : ndarray of shape (n_samples,)
         Labels -1 and +1.
     members : ndarray of shape (n_cuts, p)
-        1 if a column belongs to a cut, else 0.
+        Membership of columns in cuts: 1 if a column belongs to a cut, else 0.
     upper : ndarray of shape (n_samples,)
         Constants C_i > 0: upper bounds on alpha, and weights of the losses.
     """
@@ -202,30 +202,30 @@ class ReducedProblem:
     upper: np.ndarray
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
-        """Scores Z u."""
+        """Compute the scores Z u."""
         return self.Z @ coef.astype(self.Z.dtype)
 
     def loss(self, scores: np.ndarray) -> float:
-        """Sum of C_i loss(y_i score_i)."""
+        """Compute the sum of C_i loss(y_i score_i)."""
         return float(self.upper @ LOSS.margin_value(self.y * scores))
 
     def alpha(self, scores: np.ndarray) -> np.ndarray:
-        """Dual variables for given scores: alpha_i = -C_i loss'(y_i score_i)."""
+        """Compute the dual variables for given scores: alpha_i = -C_i loss'(y_i score_i)."""
         return -self.upper * LOSS.margin_slope(self.y * scores)
 
     def hessian(self, scores: np.ndarray) -> np.ndarray:
-        """Diagonal W of the Hessian of :meth:`loss`."""
+        """Compute the diagonal W of the Hessian of :meth:`loss`."""
         return self.upper * LOSS.margin_curvature(self.y * scores)
 
     def weights(self, alpha: np.ndarray) -> np.ndarray:
-        """Weights sum_i alpha_i y_i z_i."""
+        """Compute the weights sum_i alpha_i y_i z_i."""
         return (alpha * self.y).astype(self.Z.dtype) @ self.Z
 
     def bounds(
         self, alpha: np.ndarray, mixture: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Bounds on the optimum: ``alpha`` gives a lower bound, the u of ``mixture`` an upper
-        bound.
+        """Compute bounds on the optimum: a lower bound from ``alpha``, and an upper bound from the
+        u of ``mixture``.
 
         Returns
         -------
@@ -247,9 +247,9 @@ class ReducedProblem:
 class WeightedGram:
     """Matrix Z' W Z for the Hessian W at some earlier scores.
 
-    Forming it costs n p^2, the rest of a Newton step n p. New columns are added with the old W; the
-    matrix is rebuilt when steps stop improving the objective. It is in single precision, since it
-    only provides directions.
+    Forming it costs n p^2, and the remainder of a Newton step costs n p. New columns are added with
+    the old W; the matrix is rebuilt when steps no longer improve the objective. Single precision
+    suffices, since the matrix only provides directions.
 
     Parameters
     ----------
@@ -266,7 +266,8 @@ class WeightedGram:
         self._product = np.empty((0, 0), np.float32)
 
     def product(self, Z: np.ndarray) -> np.ndarray:
-        """Matrix Z' W Z (p, p); columns may have been appended to ``Z`` since the last call."""
+        """Return the matrix Z' W Z (p, p); columns may have been appended to ``Z`` since the last
+        call."""
         old, p = len(self._product), Z.shape[1]
         if old < p:
             weighted = Z * self._root
@@ -326,8 +327,8 @@ def solve_newton(
     """Solve the reduced problem by alternating ridge logistic regression at the current mixture
     with lambda_t ~ lambda_t ||w_t||.
 
-    The first step is Newton's method; the second minimises sum_t ||u_t||^2 / (2 lambda_t), u_t =
-    lambda_t w_t, over mixtures. Neither step increases the objective.
+    The first step is Newton's method. The second step minimises sum_t ||u_t||^2 / (2 lambda_t), u_t
+    = lambda_t w_t, over mixtures. Neither step increases the objective.
 
     Parameters
     ----------
@@ -380,9 +381,9 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     """Solve the reduced problem by smoothing coordinate descent: Algorithm 2, which calls
     Algorithm 3.
 
-    In the printed algorithm q grows after every sweep, converged or not, and coordinate descent
-    reaches the kinks of the maximum too early. Here q grows when the duality gap falls to the bound
-    ln(T) / q on the smoothing error (Proposition 2).
+    In the paper's algorithm, q grows after every sweep, whether or not it has converged, so
+    coordinate descent reaches the kinks of the maximum too early. Here, q grows when the duality
+    gap reaches the bound ln(T) / q on the smoothing error (Proposition 2).
 
     Parameters
     ----------
@@ -393,7 +394,7 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     Returns
     -------
     Reduced
-        Sweep with the smallest gap.
+        Solution from the sweep with the smallest duality gap.
     """
     Z, y, members, upper = problem.Z, problem.y, problem.members, problem.upper
     columns = [np.flatnonzero(cut) for cut in members]

@@ -1,6 +1,5 @@
-"""RankBoost with threshold rankers: the baseline of the ranking experiments of Barbu et al. (2014),
-section 7.3.1.
-"""
+"""RankBoost with threshold rankers, the baseline of the ranking experiments of Barbu et al. (2014),
+section 7.3.1."""
 
 from __future__ import annotations
 
@@ -18,7 +17,8 @@ from ..types import ArrayLike, Matrix
 
 
 def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
-    """Indicator matrix (n_features * n_codes, n_items) of the items with each code of a feature."""
+    """Return the indicator matrix (n_features * n_codes, n_items) of the items with each code of a
+    feature."""
     m, n = codes.shape
     counts = np.bincount((codes + n_codes * np.arange(m)[:, None]).ravel(), minlength=m * n_codes)
     items = (
@@ -34,9 +34,8 @@ def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
 def _best_threshold(
     indicator: sp.csr_array, potential: np.ndarray, n_thresholds: int
 ) -> tuple[float, int, int]:
-    """Feature and threshold with the largest |r|, where r is the sum of the potentials of the
-    items above the threshold.
-    """
+    """Return the feature and threshold with the largest |r|, where r is the sum of the potentials
+    of the items above the threshold."""
     histogram = (indicator @ potential).reshape(-1, n_thresholds + 1)
     above = np.cumsum(
         histogram[:, :0:-1], axis=1
@@ -116,12 +115,12 @@ class RankBoost(BaseEstimator):
         y : array of shape (n_samples,) or None
             Relevance grades; higher is better. They are not needed with ``pairs``.
         qid : array of shape (n_samples,) or None
-            Query of each item; without ``qid`` and ``pairs`` all items belong to one query.
+            Query of each item; without ``qid`` and ``pairs``, all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None
             Rows (i, j, r): i should score above j if r > 0.5, below j if r < 0.5; the weight of the
             preference is |2 r - 1|.
         sample_weight : array of shape (n_samples,) or None
-            Weights of the items; the weight of a pair is the product of its items' weights.
+            Weights of the items; the weight of a pair is the product of the weights of its items.
 
         Returns
         -------

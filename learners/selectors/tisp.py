@@ -26,7 +26,7 @@ from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TISP(ScaledSelector):
-    """Fit of both estimators."""
+    """Fit method of both estimators."""
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -53,9 +53,8 @@ class _TISP(ScaledSelector):
         intercept = loss.best_constant(y, weight) if self.fit_intercept else zero
 
         def step_of(columns: Design) -> float:
-            """Inverse curvature along the current features: first all of them, then the k features
-            kept by the last thresholding.
-            """
+            """Return the inverse curvature along the current features: first all of them, then the
+            k features kept by the last thresholding."""
             if not isinstance(self.learning_rate, str):
                 return float(self.learning_rate)
             direction = start_direction(columns, y, loss, weight, zero)

@@ -1,1 +1,1 @@
-"""Sequences of labels: the linear-chain conditional random field, and selection with it."""
+"""Sequences of labels: the linear-chain conditional random field, and feature selection for it."""

@@ -1,5 +1,5 @@
-"""Paths of sparse penalties: the l1 penalty on single coefficients, and the group penalty on groups
-of columns, by proximal gradient steps.
+"""Paths of sparse penalties, by proximal gradient steps: the l1 penalty on single coefficients, and
+the group penalty on groups of columns.
 
 These are the baselines of Liu et al. (2014) (L1-CRF): a sensor is selected if any of its
 coefficients is not zero.
@@ -24,7 +24,7 @@ def lasso_path(
     Parameters
     ----------
     problem : ChainProblem
-        Problem; its ridge penalty is kept.
+        Problem, whose ridge penalty still applies.
     codes : ndarray of shape (n_features, n_classes), int
         Block of each coefficient; blocks of one coefficient give the l1 penalty.
     decrease : float, default 0.75
@@ -60,7 +60,7 @@ class _Shrinkage:
         return np.sqrt(np.bincount(self.codes.ravel(), np.square(coef).ravel(), len(self.root)))
 
     def largest(self, gradient: np.ndarray) -> float:
-        """Smallest penalty at which zero is the minimum."""
+        """Return the smallest penalty at which zero is the minimum."""
         return float((self._norms(gradient) / self.root).max(initial=0.0))
 
     def value(self, coef: np.ndarray) -> float:

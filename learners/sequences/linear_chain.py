@@ -1,4 +1,4 @@
-"""Linear-chain conditional random field, and the base of the estimators that select features."""
+"""Linear-chain conditional random field, and the base class of estimators that select features."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Sequences(NamedTuple):
     order: np.ndarray | None
 
     def ordered(self, rows: Any) -> Any:
-        """Rows of an array (or sparse matrix), ordered by sequence."""
+        """Return the rows of an array (or sparse matrix), ordered by sequence."""
         return rows if self.order is None else rows[self.order]
 
     def restored(self, rows: np.ndarray) -> np.ndarray:
-        """The inverse of :meth:`ordered`."""
+        """Undo :meth:`ordered`."""
         if self.order is None:
             return rows
         out = np.empty_like(rows)
@@ -58,13 +58,14 @@ class Sequences(NamedTuple):
 def find_sequences(
     n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
 ) -> Sequences:
-    """Find the sequences from their lengths or from one id per row; else all rows are one sequence.
+    """Determine the sequences from their lengths or from one id per row; otherwise, all rows form
+    one sequence.
 
     Raises
     ------
     ValueError
-        If both are given, the lengths do not add up or are not positive integers, or there is not
-        one id per row.
+        If both are given, the lengths are not positive integers with the right sum, or the number
+        of ids is not the number of rows.
 
     Examples
     --------
@@ -106,12 +107,12 @@ def _from_ids(n_rows: int, ids: np.ndarray) -> Sequences:
 
 
 def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Weight of each sequence, from the weights of its rows.
+    """Compute the weight of each sequence from the weights of its rows.
 
     Raises
     ------
     ValueError
-        If weights differ within a sequence, whose likelihood has a single weight.
+        If weights differ within a sequence, since its likelihood has a single weight.
     """
     least, most = (
         np.minimum.reduceat(weight, offsets[:-1]),
@@ -133,7 +134,7 @@ def _short(values: np.ndarray) -> str:
 
 
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
-    """Base of the sequence labellers; a subclass minimises in ``_fit_problem``."""
+    """Base class of the sequence labellers; a subclass minimises in ``_fit_problem``."""
 
     # Cross-validation passes on the ids of the sequences if scikit-learn's metadata routing is
     # enabled.
@@ -177,9 +178,10 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         lengths : array of shape (n_sequences,), int, or None, default None
             Number of rows of each sequence; None means one sequence, unless ``sequence`` is given.
         sequence : array of shape (n_rows,) or None, default None
-            Id of each row's sequence, instead of ``lengths``. Rows of a sequence keep their order.
+            Id of each row's sequence, as an alternative to ``lengths``. The rows of a sequence must
+            be in order.
         sample_weight : array of shape (n_rows,) or None, default None
-            Weight of each row's sequence, the same for all rows of a sequence.
+            Weight of each row's sequence, which must be the same for all rows of a sequence.
 
         Returns
         -------
@@ -189,8 +191,8 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If y holds a single class, X holds NaN, the lengths do not add up to the number of rows,
-            weights differ within a sequence, or a parameter is out of range.
+            If y contains a single class, X contains NaN, the lengths do not add up to the number of
+            rows, weights differ within a sequence, or a parameter is out of range.
         """
         self._check_parameters()
         X, y = validated(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
@@ -227,7 +229,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     def _scores(
         self, X: Matrix, lengths: ArrayLike | None, sequence: ArrayLike | None
     ) -> tuple[np.ndarray, Sequences, ChainLoss]:
-        """Scores of the rows, ordered by sequence, and the loss of the sequences."""
+        """Compute scores of the rows, ordered by sequence, and the loss of the sequences."""
         check_is_fitted(self)
         X = validated(
             self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False
@@ -312,7 +314,8 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a label was not seen in :meth:`fit`, or there is not one label per row.
+            If a label was not seen in :meth:`fit`, or the number of labels is not the number of
+            rows.
         """
         scores, sequences, _ = self._scores(X, lengths, sequence)
         labels = np.asarray(y)
@@ -380,7 +383,8 @@ class LinearChainCRF(BaseCRF):
     ridge : float, default 2.0
         Factor >= 0 of the penalty: twice the ``c2`` of crfsuite.
     fit_transitions : bool, default True
-        Whether to fit transitions; without them the model is logistic regression of single rows.
+        Whether to fit transitions; without transitions, the model is a logistic regression of
+        single rows.
     fit_intercept : bool, default True
         Whether to fit an intercept for each class; it is not shrunk.
     max_iter : int, default 1000
@@ -412,9 +416,9 @@ class LinearChainCRF(BaseCRF):
 
     Notes
     -----
-    With scikit-learn's metadata routing enabled, ``sequence`` reaches fit and score in a
-    cross-validation over days: ``cross_validate(model, X, y, params={"sequence": days,
-    "groups": days}, cv=LeaveOneGroupOut())``.
+    With scikit-learn's metadata routing enabled, ``sequence`` is passed to fit and score in a
+    cross-validation over days: ``cross_validate(model, X, y, params={"sequence": days, "groups":
+    days}, cv=LeaveOneGroupOut())``.
 
     References
     ----------

@@ -1,8 +1,8 @@
 """Objective of a conditional random field, and its minimisation by L-BFGS.
 
-The curvature of a chain couples all rows of a sequence. Newton's method would have to form it; a
-quasi-Newton method needs only values and gradients. Scores are computed for a block of whole
-sequences at a time, so that memory does not grow with the number of rows.
+The curvature of a chain couples all rows of a sequence. Newton's method would have to form it,
+whereas a quasi-Newton method needs only values and gradients. Scores are computed for a block of
+whole sequences at a time, so that memory does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEMORY = 40
 
 @dataclass(frozen=True)
 class ChainFit:
-    """Parameters of a conditional random field and their objective.
+    """Parameters of a conditional random field and the objective at these parameters.
 
     Attributes
     ----------
@@ -49,13 +49,13 @@ class ChainFit:
     converged: bool = False
 
     def with_coef(self, coef: np.ndarray) -> ChainFit:
-        """Copy with different coefficients, whose value is unknown."""
+        """Return a copy with different coefficients, whose objective is unknown."""
         return replace(self, coef=coef, value=np.inf)
 
 
 @dataclass(frozen=True)
 class ChainProblem:
-    """Minus the log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2);
+    """Negative log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2);
     the intercept is not penalised.
 
     Attributes
@@ -70,7 +70,7 @@ class ChainProblem:
     ridge : float
     fit_intercept, fit_transitions : bool
     offset : ndarray of shape (n_rows, n_classes) or None
-        Fixed scores, added to those of the columns.
+        Fixed scores that are added to those of the columns.
     free : ndarray of shape (n_features, n_classes), bool, or None
         Mask of the coefficients that may differ from zero; None means all.
     """
@@ -87,21 +87,22 @@ class ChainProblem:
     free: np.ndarray | None = None
 
     def keep(self, chosen: np.ndarray) -> tuple[np.ndarray, ChainProblem]:
-        """Columns with a selected coefficient (``chosen`` is a mask), and the problem on them."""
+        """Return the columns with a selected coefficient, for a mask ``chosen``, and the problem on
+        these columns."""
         columns = np.flatnonzero(chosen.any(axis=1))
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 
     def scores(self, fit: ChainFit) -> np.ndarray:
-        """Scores (n_rows, n_classes), without the offset."""
+        """Compute the scores (n_rows, n_classes), without the offset."""
         return self.X @ fit.coef + fit.intercept
 
     def start(self) -> ChainFit:
-        """Initial parameters, all zero."""
+        """Return initial parameters, which are all zero."""
         k = self.n_classes
         return ChainFit(np.zeros((self.X.shape[1], k)), np.zeros((k, k)), np.zeros(k))
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
-        """Objective and its gradient, which has the shape of the parameters."""
+        """Compute the objective and its gradient, which has the shape of the parameters."""
         coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
         value = (
@@ -127,10 +128,6 @@ class ChainProblem:
             transitions += moved
             intercept += residual.sum(axis=0)
         return value, ChainFit(coef, transitions, intercept)
-
-    def value(self, fit: ChainFit) -> float:
-        """Value of the objective."""
-        return self.value_and_gradient(fit)[0]
 
 
 def minimise(
@@ -194,7 +191,7 @@ def minimise(
 
 
 def column_deviations(X: Matrix) -> np.ndarray:
-    """Standard deviation of each column."""
+    """Compute the standard deviation of each column."""
     mean = np.asarray(X.mean(axis=0)).ravel()
     if sp.issparse(X):
         return np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
@@ -202,7 +199,7 @@ def column_deviations(X: Matrix) -> np.ndarray:
 
 
 def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of whole sequences with about ``_BLOCK_ROWS`` rows each."""
+    """Split the rows into ranges of whole sequences with about ``_BLOCK_ROWS`` rows each."""
     first = 0
     for last in range(1, len(offsets)):
         if offsets[last] - offsets[first] >= _BLOCK_ROWS or last == len(offsets) - 1:

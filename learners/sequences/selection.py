@@ -1,6 +1,5 @@
 """Conditional random fields on few columns or groups of columns, selected by forward-backward
-search or by annealing.
-"""
+search or annealing."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ class ForwardBackwardCRF(SelectingCRF):
         Number k of units to select, or a fraction of them; None stops according to ``delta`` or
         ``epsilon``.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group, such as its sensor; a group is added and removed as a whole.
+        Label of each column's group, such as its sensor. A group is added and removed as a whole.
     backward : bool, default True
         Whether to take backward steps.
     criterion : {"gradient", "objective"}, default "gradient"
@@ -104,7 +103,8 @@ class ForwardBackwardCRF(SelectingCRF):
     epsilon : float or None, default None
         Threshold > 0: stop when no unit has a gradient of this size (criterion "gradient").
     polish : {"swap"} or None, default None
-        "swap" finally exchanges units one by one as long as that lowers the refitted objective.
+        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
+        objective.
     per_class : bool, default False
         Whether a unit is a single coefficient, of a column (or group) and a class, as in [2]_,
         section 5. Units are then numbered as ``column * n_classes + class``, and a column is
@@ -122,8 +122,8 @@ class ForwardBackwardCRF(SelectingCRF):
         Labels of the selected groups (column indices without groups), in the order of their first
         columns.
     path_ : list of (action, feature, objective, size)
-        Steps: each unit (column, or group numbered by first column) that was added or removed, the
-        objective after refitting (NaN if it was not needed), and the number of selected units.
+        Steps: the action, the unit (column, or group numbered by its first column), the objective
+        after refitting (NaN if it was not needed), and the number of selected units.
     n_features_in_, feature_names_in_
         Number and names of the columns of X, as in every scikit-learn estimator.
 
@@ -193,8 +193,9 @@ class FSACRF(SelectingCRF):
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
     where w is the weight of a sequence [1]_; transitions and intercept are always included. It
-    starts with all units and drops the weakest on a schedule until k remain. The steps are
-    quasi-Newton steps, since the curvature of a chain has no useful bound for gradient steps.
+    starts with all units and drops the weakest ones on a schedule until k remain. The steps are
+    quasi-Newton steps, since the curvature of a chain has no bound that is useful for gradient
+    steps.
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ class FSACRF(SelectingCRF):
     feature_groups : array of shape (n_features,) or None, default None
         As in :class:`ForwardBackwardCRF`.
     criterion : {"norm", "objective"}, default "objective"
-        Criterion for the weakest units.
+        Criterion for the units to drop.
 
         * "norm": the units with the smallest standardised coefficients;
         * "objective": the units whose removal increases the objective by the smallest amount; this
@@ -215,9 +216,10 @@ class FSACRF(SelectingCRF):
         Number of steps of the schedule. None means twice the number of units to drop, at most 120;
         "linear" then drops one unit at a time.
     steps_per_cut : int, default 1000
-        Maximum number of L-BFGS iterations before each cut; with the default they converge.
+        Maximum number of L-BFGS iterations before each cut; the default lets them converge.
     polish : {"swap"} or None, default "swap"
-        "swap" finally exchanges units one by one as long as that lowers the refitted objective.
+        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
+        objective.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 

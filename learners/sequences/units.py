@@ -1,6 +1,5 @@
-"""Conditional random field on some units (coefficients, columns, or groups of columns): addition,
-removal and exchange of units.
-"""
+"""Conditional random field on some units (coefficients, columns, or groups of columns), with
+addition, removal and exchange of units."""
 
 from dataclasses import replace
 
@@ -59,14 +58,14 @@ class UnitModel:
         return self.fit.value
 
     def charges(self) -> np.ndarray:
-        """Penalty of each unit for having more coefficients than the smallest unit."""
+        """Compute the penalty of each unit for having more coefficients than the smallest unit."""
         return self._charges
 
     def strengths(self) -> np.ndarray:
-        """Gradient of each unit divided by its columns' standard deviations, since raw gradients
-        favour columns that are often on.
+        """Compute the gradient of each unit divided by the standard deviations of its columns,
+        since raw gradients favour columns that are often non-zero.
 
-        The penalty of columns that are not selected has no gradient.
+        The ridge penalty of columns that are not selected has zero gradient.
         """
         gradient = self.problem.value_and_gradient(self.fit.with_coef(self.coef()))[1].coef
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -76,7 +75,8 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Decrease in the objective due to each candidate, with all other parameters fixed."""
+        """Compute the decrease in the objective due to each candidate, with all other parameters
+        fixed."""
         out = np.zeros(len(candidates))
         offset = self.part.scores(self.fit)
         held = replace(self.problem, offset=offset, fit_intercept=False, fit_transitions=False)
@@ -84,7 +84,10 @@ class UnitModel:
         for unit in np.flatnonzero(candidates):
             alone = held.keep(self.codes == unit)[1]
             start = replace(alone.start(), transitions=transitions)
-            out[unit] = alone.value(start) - minimise(alone, start, tol=SEARCH_TOLERANCE).value
+            out[unit] = (
+                alone.value_and_gradient(start)[0]
+                - minimise(alone, start, tol=SEARCH_TOLERANCE).value
+            )
         return out
 
     def add(self, unit: int, tol: float = SEARCH_TOLERANCE) -> None:
@@ -96,13 +99,14 @@ class UnitModel:
         self.keep([other for other in self.units if other != unit], tol)
 
     def value_without(self, unit: int) -> float:
-        """Objective with a unit's coefficients set to zero and all others fixed."""
+        """Compute the objective with the coefficients of a unit set to zero and all others
+        fixed."""
         coef = self.fit.coef.copy()
         coef[self.codes[self.columns] == unit] = 0.0
-        return self.part.value(self.fit.with_coef(coef))
+        return self.part.value_and_gradient(self.fit.with_coef(coef))[0]
 
     def costs(self) -> np.ndarray:
-        """Increase in the objective without each of ``units``, minus its penalty."""
+        """Compute the increase in the objective without each of ``units``, minus its penalty."""
         return (
             np.array([self.value_without(unit) for unit in self.units])
             - self.value
@@ -110,9 +114,8 @@ class UnitModel:
         )
 
     def sizes(self) -> np.ndarray:
-        """Norm of the coefficients of each of ``units``, scaled by the columns' standard
-        deviations, divided by the root of their number.
-        """
+        """Compute the norm of the coefficients of each of ``units``, scaled by the standard
+        deviations of the columns and divided by the root of their number."""
         return self._norms(self.coef() * self.deviations[:, None])[self.units]
 
     def coef(self) -> np.ndarray:
@@ -122,14 +125,14 @@ class UnitModel:
         return coef
 
     def _norms(self, values: np.ndarray) -> np.ndarray:
-        """Root mean square over the coefficients of each unit (n_units,)."""
+        """Compute the root mean square over the coefficients of each unit (n_units,)."""
         codes = self.codes.ravel()
         return np.sqrt(
             np.bincount(codes, np.square(values).ravel()) / np.maximum(np.bincount(codes), 1)
         )
 
     def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
-        """Refit on different units, from the coefficients of the units that are kept."""
+        """Refit on different units, starting from the coefficients of the units that stay."""
         coef = self.coef()
         self._use(units)
         self.fit = minimise(
@@ -137,7 +140,7 @@ class UnitModel:
         )
 
     def restore(self, units: list[int], fit: ChainFit) -> None:
-        """Restore a fit of earlier units."""
+        """Restore an earlier fit and its units."""
         self._use(units)
         self.fit = fit
 
@@ -147,10 +150,10 @@ class UnitModel:
 
 
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
-    """Exchange one unit for another while that lowers the refitted objective.
+    """Exchange one unit for another as long as this lowers the refitted objective.
 
-    Each round tries to replace the cheapest units, one after another, by the units with the
-    steepest gradients in the model without them. The steps are returned as entries of a path.
+    Each round tries to replace the units with the lowest cost, one after another, by the units with
+    the steepest gradients in the model without them. The steps are returned as entries of a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):
@@ -174,9 +177,8 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
 def _replacement(
     model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float
 ) -> int | None:
-    """Find a unit to replace ``leaving`` that brings objective plus penalty below ``goal``, and add
-    it to the model.
-    """
+    """Add the unit to the model that, in place of ``leaving``, brings objective plus penalty below
+    ``goal``, if any."""
     model.restore(*start)
     model.remove(leaving, _TRIAL_TOLERANCE)
     without = list(model.units), model.fit

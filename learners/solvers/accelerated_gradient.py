@@ -1,4 +1,4 @@
-"""Accelerated gradient steps, which refit supports that are too large for Newton's method and
+"""Accelerated gradient steps, which refit supports that are too large for Newton's method, and
 losses without curvature."""
 
 import numpy as np
@@ -29,7 +29,7 @@ def accelerated_gradient(
     Parameters
     ----------
     design : Design
-        Design of the columns to fit; all are kept.
+        Design of the columns to fit, none of which is dropped.
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss

@@ -27,7 +27,7 @@ class Annealed:
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
     dropped_at : ndarray of shape (n_features,), int
-        Step at which each feature was dropped; for remaining features, the number of steps.
+        Step at which each feature was dropped or, for remaining features, the number of steps.
         Features dropped late were nearly selected.
     loss_curve : list of float
         Loss before each step.
@@ -42,8 +42,8 @@ class Annealed:
 
 
 def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Norm of each feature's (or group's) block divided by the root of its size; constant columns
-    have coefficient and strength 0."""
+    """Compute the norm of each feature's (or group's) block divided by the root of its size;
+    constant columns have coefficient and strength 0."""
     square = np.einsum("mwq,mwq->m", coef, coef)
     if groups is None:
         return np.sqrt(square / (coef.shape[1] * coef.shape[2]))
@@ -52,7 +52,8 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Positions of exactly ``count`` largest values, in ascending order; ties favour the first.
+    """Return the positions of exactly ``count`` largest values, in ascending order; ties favour the
+    first.
 
     Values that differ by a few roundings count as ties, since two copies of a column may be summed
     in different orders.
@@ -73,7 +74,7 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
 
 
 def nearest_rising(curves: np.ndarray) -> np.ndarray:
-    """Nearest non-decreasing curves: isotonic regression by its max-min formula.
+    """Compute the nearest non-decreasing curves, by the max-min formula of isotonic regression.
 
     Parameters
     ----------
@@ -105,14 +106,14 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
 
 @dataclass
 class _Remaining:
-    """State of the remaining features besides their coefficients; any field may be None."""
+    """State of the remaining features, except for their coefficients; any field may be None."""
 
     groups: np.ndarray | None
     fixed: np.ndarray | None
     velocity: np.ndarray | None
 
     def change(self, eta: float, gradient: np.ndarray, momentum: float) -> np.ndarray:
-        """Change of the coefficients in one step."""
+        """Compute the change of the coefficients in one step."""
         if self.velocity is None:
             return -eta * gradient
         self.velocity = momentum * self.velocity - eta * gradient
@@ -123,7 +124,7 @@ class _Remaining:
         self.velocity = None if self.velocity is None else factor * self.velocity
 
     def strengths(self, coef: np.ndarray) -> np.ndarray:
-        """Strength of each feature or group; infinite for fixed features."""
+        """Compute the strength of each feature or group; infinite for fixed features."""
         strength = strengths(coef, self.groups)
         if self.fixed is not None:
             strength[self.fixed if self.groups is None else self.groups[self.fixed]] = np.inf
@@ -145,9 +146,7 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
     stay = strongest(strength, count)
     if rest.groups is not None:
         stay = np.flatnonzero(np.isin(rest.groups, stay))
-    dropped = np.ones(len(state.kept), bool)
-    dropped[stay] = False
-    state.dropped_at[state.kept[dropped]] = step
+    state.dropped_at[np.delete(state.kept, stay)] = step
     state.design, state.coef, state.kept = (
         state.design.keep(stay),
         state.coef[stay],
@@ -157,10 +156,10 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
 
 
 class _StepSize:
-    """Learning rate eta: a number, or a function of the remaining columns.
+    """Learning rate eta: a number or a function of the remaining columns.
 
-    The first step from zero selects by direction alone, so its length can be computed after columns
-    have been dropped.
+    The first step from zero selects columns by its direction alone, so its length can be computed
+    after columns have been dropped.
     """
 
     def __init__(
@@ -177,8 +176,8 @@ class _StepSize:
         self.n_features, self.from_zero = len(state.kept), from_zero
 
     def before_step(self, state: Annealed, rest: _Remaining) -> None:
-        """Recompute the step size, and stop the coefficients, if the function missed a large
-        curvature that now dominates them."""
+        """Recompute the step size, and reset the velocity, if the function missed a large curvature
+        that now dominates the steps."""
         if (
             self.rule is not None
             and self.from_zero
@@ -188,7 +187,7 @@ class _StepSize:
             rest.scale(0.0)
 
     def after_cut(self, state: Annealed, rest: _Remaining, step: int) -> None:
-        """Recompute the step size once half of the features are dropped, and set the length of the
+        """Recompute the step size after half of the features are dropped, and set the length of the
         first step from zero."""
         first = step == 0 and self.from_zero
         if self.rule is None or not (first or 2 * len(state.kept) < self.n_features):
@@ -217,7 +216,7 @@ def anneal(
     intercept: np.ndarray | None = None,
     callback: Callable[[int, Annealed], None] | None = None,
 ) -> Annealed:
-    """Anneal: one gradient step and one selection for each entry of ``counts``.
+    """Run the annealing loop: one gradient step and one selection for each entry of ``counts``.
 
     Parameters
     ----------
@@ -239,8 +238,8 @@ def anneal(
     momentum : float
         Momentum, in [0, 1); the velocity is pruned with the features.
     fit_intercept : bool
-        Whether to fit an intercept. It is neither dropped nor shrunk; its step size is the inverse
-        of the loss's largest curvature.
+        Whether to fit an intercept, which is neither dropped nor shrunk. Its step size is the
+        inverse of the maximum curvature of the loss.
     groups : ndarray of shape (n_features,), int, or None
         Group of each feature; a group is kept or dropped as a whole.
     fixed : ndarray of shape (n_features,), bool, or None

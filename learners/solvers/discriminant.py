@@ -8,8 +8,8 @@ _RIDGE = 1e-6  # of the covariance, where columns do not vary within classes
 def shrunken_discriminant(
     A: np.ndarray, members: np.ndarray, sample_weight: np.ndarray, n_rows: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of linear discriminant analysis, the log probabilities of the classes up to a
-    constant.
+    """Compute the scores of linear discriminant analysis, which are the log probabilities of the
+    classes up to a constant.
 
     The within-class covariance is shrunk towards a multiple of the identity, by an amount that
     depends on its noise ([1]_, eq. (14)).
@@ -19,7 +19,7 @@ def shrunken_discriminant(
     A : ndarray of shape (n_samples, p)
         Columns with similar scales.
     members : ndarray of shape (n_samples, n_classes)
-        1 for the class of each row, else 0.
+        Class membership: 1 for the class of each row, else 0.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     n_rows : float

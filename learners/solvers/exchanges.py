@@ -1,9 +1,9 @@
-"""Exchanges of features after annealing: their quadratic model, swaps, regrowth, and passes over
-all columns.
+"""Exchanges of features after annealing: the quadratic model, swaps, regrowth, and passes over all
+columns.
 
-If annealing misses a true feature, the true support usually has the lower objective: the
-optimisation has failed, and most missed features have a wrongly selected neighbour. Exchanges
-correct this. The exchanged unit is a feature with its block of columns, or a group of features.
+If annealing misses a true feature, the true support usually has the lower objective, that is, the
+optimisation has failed; most missed features have a wrongly selected neighbour. Exchanges correct
+this. A unit of exchange is a feature with its block of columns, or a group of features.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Coefficients = tuple[np.ndarray, np.ndarray]  # coefficients of a support's colu
 
 @dataclass(frozen=True)
 class Units:
-    """Units, which are exchanged as a whole.
+    """Units that are exchanged as a whole.
 
     Attributes
     ----------
@@ -68,8 +68,8 @@ class Units:
     def of_groups(
         cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None
     ) -> Units:
-        """Units for groups of features, or for single features if None; ``fixed`` (n_features,) is
-        the mask of features that must stay."""
+        """Return units for groups of features, or for single features if ``groups`` is None;
+        ``fixed`` (n_features,) is the mask of features that must stay."""
         if groups is None:
             return cls(np.arange(n_features), None, fixed)
         codes = np.unique(groups, return_inverse=True)[1]
@@ -81,7 +81,7 @@ class Units:
         return int(self.of_feature.max()) + 1
 
     def features(self, units: np.ndarray) -> np.ndarray:
-        """Features of the units, ordered by unit."""
+        """Return the features of some units, ordered by unit."""
         return units if self.members is None else np.concatenate([self.members[u] for u in units])
 
 
@@ -126,12 +126,12 @@ class Pool:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """Columns (n_columns, n_samples), each contiguous in memory, which makes reading a few of
-        them several times as fast."""
+        """Columns (n_columns, n_samples), each contiguous in memory, so that reading a few of them
+        is several times as fast."""
         return np.ascontiguousarray(self.Z.T)
 
     def square_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Weighted sums (n_columns,) of the squares of each column."""
+        """Compute weighted sums (n_columns,) of the squares of each column."""
         if self.Z.size <= _MAX_VALUES:
             return weights @ self._squares
         return np.concatenate(
@@ -146,11 +146,11 @@ class Pool:
         return self.Z * self.Z
 
     def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
-        """Penalty (n_units,) of each unit for having more coefficients than the smallest unit; see
-        :func:`~annealed.learners.objective.base.charges_of`.
+        """Compute the penalty (n_units,) of each unit for having more coefficients than the
+        smallest unit; see :func:`~annealed.learners.objective.base.charges_of`.
 
         Constant columns do not count as coefficients, and one column of each piecewise-linear
-        feature is determined by the rest.
+        feature is determined by its remaining columns.
         """
         if self.single:
             return np.zeros(len(self.units))
@@ -167,7 +167,7 @@ class Pool:
         return len(self.offsets) - 1 == self.Z.shape[1]
 
     def columns_of(self, units: np.ndarray) -> np.ndarray:
-        """Indices of the units' columns, ordered by unit.
+        """Return the indices of the columns of some units, ordered by unit.
 
         Examples
         --------
@@ -182,11 +182,11 @@ class Pool:
         )
 
     def matrix_of(self, units: np.ndarray) -> np.ndarray:
-        """Columns of the units."""
+        """Return the columns of some units."""
         return self.columns[self.columns_of(units)].T
 
     def part(self, units: np.ndarray) -> Pool:
-        """Pool restricted to some of its units."""
+        """Return the pool restricted to some of its units."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
         Z = np.take(self.Z, self.columns_of(units), axis=1)
         return Pool(
@@ -194,7 +194,7 @@ class Pool:
         )
 
     def joined(self, other: Pool) -> Pool:
-        """Pool with the units of another pool appended."""
+        """Return the pool with the units of another pool appended."""
         fixed = (
             None
             if self.fixed is None or other.fixed is None
@@ -206,7 +206,8 @@ class Pool:
         return Pool(np.concatenate([self.units, other.units]), Z, offsets, fixed)
 
     def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Coefficients for a new support: unchanged for units that stay, zero for new units."""
+        """Return coefficients for a new support: unchanged for units that stay, zero for new
+        units."""
         every = np.zeros((self.Z.shape[1], theta.shape[1]))
         every[self.columns_of(old)] = theta
         return every[self.columns_of(new)]
@@ -222,11 +223,11 @@ def swap(
     tol: float = 1e-5,
     hopeful: bool = True,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
-    """Exchange units of the support for units of the pool as long as that lowers the refitted
+    """Exchange units of the support for units of the pool as long as this lowers the refitted
     objective plus the penalties of the units.
 
-    Several disjoint exchanges with a predicted improvement are tried at once; if that fails, fewer
-    are tried; finally the ``n_tries`` best exchanges are tried individually.
+    Several disjoint exchanges with a predicted improvement are tried at once. If this fails, fewer
+    are tried; finally, the ``n_tries`` best exchanges are tried individually.
 
     Parameters
     ----------
@@ -275,11 +276,11 @@ def swap(
 def regrow(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit]:
-    """Grow the support to twice its size by the units of the pool with the steepest gradients, a
-    few at a time, and cut it back as slowly.
+    """Double the size of the support by adding the units of the pool with the steepest gradients, a
+    few at a time, and reduce it again at the same rate.
 
-    This escapes local optima that no single exchange can leave: if many units are wrong, each right
-    unit seems useless.
+    This escapes local optima that no single exchange can leave: if many units are wrong, each
+    correct unit seems useless.
 
     Returns
     -------
@@ -314,7 +315,8 @@ def regrow(
 def regrown(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit, bool]:
-    """Support and fit after :func:`regrow` and swaps if these pay off, and whether they do."""
+    """Return support and fit after :func:`regrow` and swaps if these reduce the objective, and
+    whether they do."""
     new_support, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
     charges = pool.charges(problem, fit)
     charge = charges[new_support].sum() - charges[support].sum()
@@ -323,7 +325,8 @@ def regrown(
 
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-    """Standardised columns for all rows or some; large data are read a few columns at a time."""
+    """Read standardised columns for all or some rows; large data are read a few columns at a
+    time."""
     pieces = _pieces(design, features)
     first = design.keep(pieces[0]).matrix()
     if len(pieces) == 1:
@@ -342,7 +345,8 @@ def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> n
 
 
 def _empty(n: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    """Empty array; a large one is column-major, so that :attr:`Pool.columns` needs no copy."""
+    """Allocate an empty array; a large array is column-major, so that :attr:`Pool.columns` needs no
+    copy."""
     return np.empty((n, n_columns), dtype, order="F" if n * n_columns > _MAX_VALUES else "C")
 
 
@@ -354,7 +358,7 @@ def _pieces(design: Design, numbers: np.ndarray) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All units, on all rows or some.
+    """Candidates for exchanges: all units, on all or some rows.
 
     Attributes
     ----------
@@ -372,7 +376,8 @@ class Candidates:
         return Pool.read(self.design, self.units, numbers, self.rows)
 
     def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
-        """Units outside the pool with the largest gradients, from one pass over all columns."""
+        """Return the units outside the pool with the largest gradients, from one pass over all
+        columns."""
         residual, of_feature = fit.residual, self.units.of_feature
         if self.rows is not None:
             residual = np.zeros((self.design.n_samples, residual.shape[1]))
@@ -393,8 +398,8 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange within the pool, then with the columns that have the largest gradients; if annealing
-    has failed, regrow the support.
+    """Exchange units within the pool, then with the columns that have the largest gradients; if
+    annealing has failed, regrow the support.
 
     Annealing has failed if more than a quarter of the units were exchanged, or if one of the new
     units was dropped early.
@@ -433,8 +438,8 @@ def proposed(
     start: Coefficients,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Coefficients]:
-    """Run the exchanges on the candidates' part of the rows. The pool for the final exchanges on
-    all rows is the resulting support and the units that could best replace one of its units."""
+    """Run the exchanges on the rows of the candidates. The pool for the final exchanges on all rows
+    is the resulting support and the units that could best replace one of its units."""
     weight = problem.sample_weight[candidates.rows]
     n_rows = None if problem.n_rows is None else problem.n_rows * weight.sum()
     part = replace(
@@ -453,7 +458,7 @@ def proposed(
 
 
 def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Rows used to propose exchanges if there are many more, else None."""
+    """Return the rows used to propose exchanges if there are many more rows, else None."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -470,8 +475,8 @@ def exchange(
     fixed: np.ndarray | None = None,
     rounds: int = 10,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Exchange with the recently dropped units, then also with the units that have the largest
-    gradients, until nothing changes.
+    """Exchange units with those dropped recently, then also with those of the largest gradients,
+    until nothing changes.
 
     Parameters
     ----------
@@ -514,8 +519,8 @@ def exchange(
 def _around(
     units: Units, state: Annealed, chosen: np.ndarray, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Units that were dropped last and the selected units, ascending, with the coefficients of the
-    latter."""
+    """Return the units that were dropped last and the selected units, in ascending order, with the
+    coefficients of the latter."""
     dropped_at = np.zeros(len(units), int)
     dropped_at[units.of_feature] = state.dropped_at
     theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(
@@ -527,8 +532,8 @@ def _around(
 def alternatives(
     problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
-    """Features that could replace a selected feature at a small cost, by the quadratic model of
-    exchanges.
+    """Return features that could replace a selected feature at a small cost, according to the
+    quadratic model of exchanges.
 
     A group is represented by its first feature.
 
@@ -567,13 +572,13 @@ def alternatives(
 def exchange_changes(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> np.ndarray:
-    """Predicted change in the objective for every exchange of a unit of the support for a unit of
+    """Predict the change in the objective for every exchange of a unit of the support for a unit of
     the pool.
 
     Adding unit j to the support S moves its coefficients by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j =
     -S_j^-1 g_j and the Schur complement S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1
-    beta_i' / 2. One product of support and pool serves all pairs. S holds the intercept too, which
-    nothing is exchanged for.
+    beta_i' / 2. One product of support and pool suffices for all pairs. S includes the intercept,
+    which is never exchanged.
 
     Parameters
     ----------
@@ -627,7 +632,7 @@ def exchange_changes(
 
 
 def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
-    """Products Z' W Z (n_columns, widest) within each unit of the pool.
+    """Compute the products Z' W Z (n_columns, widest) within each unit of the pool.
 
     Units with several columns are processed one at a time, so that each product stays in the cache.
     """
@@ -646,14 +651,14 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
 
 
 def ascending(values: np.ndarray) -> np.ndarray:
-    """Ascending order of the values; values that differ by a few roundings, such as those of
-    duplicate columns, are ties and keep their order."""
+    """Return the ascending order of the values; values that differ by a few roundings, such as
+    those of duplicate columns, are ties and keep their order."""
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
 
 def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
-    """Lists of exchanges (out, in) to try: first half of the compatible exchanges with a predicted
+    """List exchanges (out, in) to try: first half of the compatible exchanges with a predicted
     improvement, then fewer and fewer.
 
     Parameters

@@ -1,5 +1,5 @@
-"""Forward-backward greedy search (Liu et al., 2014, Algorithm 1) for any model to which units can
-be added and from which they can be removed."""
+"""Forward-backward greedy search (Liu et al., 2014, Algorithm 1) for any model that supports adding
+and removing units."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """Model interface of the search; the model is refitted whenever a unit (feature or group) is
+    """Interface of models to the search. A model is refitted whenever a unit (feature or group) is
     added or removed."""
 
     @property
@@ -29,13 +29,14 @@ class GreedyModel(Protocol):
         """Objective after refitting."""
 
     def charges(self) -> np.ndarray:
-        """Penalty (n_units,) of each unit for having more coefficients than the smallest unit."""
+        """Compute the penalty (n_units,) of each unit for having more coefficients than the
+        smallest unit."""
 
     def strengths(self) -> np.ndarray:
-        """Strength of the gradient of each unit (n_units,)."""
+        """Compute the strength of the gradient of each unit (n_units,)."""
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Decrease in the objective that each candidate (mask over the units) alone would give,
+        """Compute the decrease in the objective due to each candidate (mask over the units) alone,
         with all other units fixed; 0 elsewhere."""
 
     def add(self, unit: int) -> None:
@@ -45,7 +46,8 @@ class GreedyModel(Protocol):
         """Remove a unit."""
 
     def value_without(self, unit: int) -> float:
-        """Objective with the coefficients of a unit set to zero and all others fixed."""
+        """Compute the objective with the coefficients of a unit set to zero and all others
+        fixed."""
 
 
 def greedy_search(
@@ -58,15 +60,15 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """Repeatedly add the best unit, refit, and remove units worth less than half the last one. The
-    worth of a unit is its decrease in the objective minus its penalty.
+    """Repeatedly add the best unit, refit, and remove units worth less than half of the last one.
+    The worth of a unit is its decrease in the objective minus its penalty.
 
-    The objective at each size decreases from one visit to the next, so that the search ends.
+    The objective at each size decreases from one visit to the next, so the search ends.
 
     Parameters
     ----------
     model : GreedyModel
-        Model without units; afterwards it holds the selected units.
+        Model without units, to which the selected units are added.
     size : int
         Number of units to select.
     criterion : {"gradient", "objective"}

@@ -1,4 +1,4 @@
-"""Fits on few columns: Newton's method on a support.
+"""Fits on few columns, by Newton's method on a support.
 
 Below the estimators, ridge penalties are written as in :class:`Prior`: ``shrinkage * ||theta||^2``,
 without a factor of one half.
@@ -26,7 +26,8 @@ SHRINKAGE = 5e-5  # keeps fits to separable data finite; used to compare support
 class SupportProblem:
     """Objective over the coefficients of a support: loss + shrinkage ||theta||^2 + prior.
 
-    Coefficients are (p, n_outputs) for p columns, ``width`` neighbouring columns per feature.
+    Coefficients have shape (p, n_outputs) for p columns, with ``width`` neighbouring columns per
+    feature.
 
     Attributes
     ----------
@@ -36,13 +37,13 @@ class SupportProblem:
     fit_intercept : bool
     prior : Prior or None
     width, n_knots : int
-        Numbers of columns per feature and of knots of the design.
+        Number of columns per feature, and number of knots of the design.
     shrinkage : float
-        Ridge penalty, added to that of the prior.
+        Ridge penalty that is added to that of the prior.
     offset : ndarray of shape (n_samples, n_outputs) or None
-        Fixed scores, added to those of the columns.
+        Fixed scores that are added to those of the columns.
     n_rows : float or None
-        Number of rows including copies; None means the effective number given by the weights.
+        Number of rows including copies; None means the effective number according to the weights.
     """
 
     y: np.ndarray
@@ -65,7 +66,7 @@ class SupportProblem:
         return theta.reshape(-1, self.width, theta.shape[1])
 
     def penalty(self, theta: np.ndarray) -> float:
-        """Value of the ridge penalty and the prior."""
+        """Compute the value of the ridge penalty and the prior."""
         value = self.shrinkage * float(np.vdot(theta, theta))
         return (
             value
@@ -74,14 +75,14 @@ class SupportProblem:
         )
 
     def penalty_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Gradient of :meth:`penalty`."""
+        """Compute the gradient of :meth:`penalty`."""
         gradient = 2.0 * self.shrinkage * theta
         if self.prior is not None:
             gradient += self.prior.gradient(self._blocks(theta), self.n_knots).reshape(theta.shape)
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound on the Hessian of :meth:`penalty` over the columns and the intercept, if fitted."""
+        """Bound the Hessian of :meth:`penalty` over the columns and the intercept, if fitted."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
@@ -95,8 +96,8 @@ class SupportProblem:
         return H
 
     def with_intercept(self, A: np.ndarray) -> np.ndarray:
-        """Columns in double precision, followed by a column of ones if an intercept is fitted;
-        sparse if ``A`` is."""
+        """Return columns in double precision, followed by a column of ones if an intercept is
+        fitted; sparse if ``A`` is sparse."""
         if sp.issparse(A):
             return sp.hstack(
                 [A, np.ones((A.shape[0], int(self.fit_intercept)))], format="csr", dtype=np.float64
@@ -106,7 +107,7 @@ class SupportProblem:
         return A1.T
 
     def charges(self, sizes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Penalties of units with ``sizes`` coefficients, see :meth:`.Loss.charges`."""
+        """Compute the penalties of units with ``sizes`` coefficients, see :meth:`.Loss.charges`."""
         scores = scores if self.offset is None else scores + self.offset
         n_rows = effective_rows(self.sample_weight) if self.n_rows is None else self.n_rows
         return self.loss.charges(sizes, self.y, scores, self.sample_weight, n_rows)
@@ -114,8 +115,8 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Value of the objective, gradient with respect to the scores (of the loss only) and the
-        Hessian product of each output."""
+        """Compute the value of the objective, its gradient with respect to the scores (of the loss
+        only), and the Hessian product of each output."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),
@@ -137,11 +138,11 @@ class Fit:
     value : float
         Value of the objective.
     residual : ndarray of shape (n_samples, n_outputs)
-        Gradient of the loss over the scores.
+        Gradient of the loss with respect to the scores.
     hessian_products : list of functions
-        Product A -> W A of each output with the loss's Hessian over the scores.
+        Product A -> W A of each output with the Hessian of the loss with respect to the scores.
     A1 : ndarray of shape (n_samples, p or p + 1)
-        Columns of the support, see :meth:`SupportProblem.with_intercept`.
+        Columns of the support; see :meth:`SupportProblem.with_intercept`.
     scores : ndarray of shape (n_samples, n_outputs)
         Scores without the problem's offset.
     """
@@ -178,19 +179,19 @@ def refit(
     theta : ndarray of shape (p, n_outputs)
         Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
-        Initial intercept; it is not changed if the problem fits none.
+        Initial intercept, which is unchanged if the problem fits no intercept.
     n_iter : int, default 30
         Maximum number of steps.
     tol : float, default 1e-5
-        Relative gain of a step below which the steps end.
+        Relative gain of a step below which the iteration ends.
     joint : bool, default False
-        Whether to use the Hessian of all outputs together: there are fewer steps, but the cost of
+        Whether to use the joint Hessian of all outputs, which needs fewer steps, but the cost of
         each grows with the square of the number of outputs.
     until_stationary : bool, default False
         Whether to continue until the gradient is zero up to rounding, so that the result does not
         depend on the start.
     limit : float, default infinity
-        Value at which to stop if the objective is unlikely to fall below it.
+        Value of the objective: the fit stops early if it is unlikely to fall below this value.
 
     Returns
     -------
@@ -253,7 +254,7 @@ def refit(
 def hessian(
     problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray
 ) -> np.ndarray:
-    """Hessian of one output over columns and intercept, from ``A1`` of
+    """Compute the Hessian of one output over columns and intercept, from ``A1`` of
     :meth:`SupportProblem.with_intercept` and W A1."""
     H = A1.T @ WA
     H = H.toarray() if sp.issparse(H) else H
@@ -264,7 +265,7 @@ def hessian(
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and intercept at the minimum of the quadratic model around the fit of a
+    """Return coefficients and intercept at the minimum of the quadratic model around the fit of a
     different support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
@@ -277,7 +278,8 @@ def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndar
 def _joint_direction(
     problem: SupportProblem, A1: np.ndarray, scores: np.ndarray, gradient: np.ndarray
 ) -> np.ndarray:
-    """Newton direction of columns and intercept with the Hessian of all outputs together."""
+    """Compute the Newton direction of columns and intercept with the joint Hessian of all
+    outputs."""
     offset = 0.0 if problem.offset is None else problem.offset
     curvature = problem.loss.row_hessians(problem.y, scores + offset, problem.sample_weight)
     direction = (inverse_hessian(problem, A1, curvature) @ gradient.ravel()).reshape(gradient.shape)
@@ -288,8 +290,8 @@ def _joint_direction(
 
 
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Inverse Hessian over (columns and intercept) x outputs, ordered by column, from the Hessians
-    (n, q, q) of the rows.
+    """Invert the Hessian over (columns and intercept) x outputs, ordered by column, given the
+    Hessians (n, q, q) of the rows.
 
     ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
     """
@@ -308,7 +310,7 @@ def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarr
 
 
 def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Solution H^-1 b for a positive definite H and b (p,) or (p, m); ten times as fast as numpy's
+    """Compute H^-1 b for a positive definite H and b (p,) or (p, m), ten times as fast as numpy's
     solver for small systems."""
     if len(b):
         _, solution, failed = dposv(H, b)
@@ -337,7 +339,7 @@ def bounded_fit(
     intercept : ndarray of shape (1,)
         Initial intercept.
     bounds : (ndarray, ndarray)
-        Lower and upper bounds, p values each.
+        Lower and upper bounds, with p values each.
     basis : ndarray of shape (p, p) or None, default None
         Matrix that maps the bounded factors to the coefficients; None if the coefficients
         themselves are bounded.
@@ -370,7 +372,7 @@ def bounded_fit(
 
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
-    """Fit evaluated at given coefficients."""
+    """Evaluate a fit at given coefficients."""
     A1 = problem.with_intercept(A)
     scores = A1[:, : len(theta)] @ theta + intercept
     return Fit(theta, intercept, *problem.second_order(scores, theta), A1, scores)

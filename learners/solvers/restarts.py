@@ -1,10 +1,10 @@
 """Longer search for the best support with noisy labels.
 
-With wrong labels the objective has many local minima that no single exchange can leave. In rounds,
-this search removes several weak features and adds features from the nearest neighbours of the
-selected ones. It assumes labels flipped with probability 0.1 (less if a class is rare), more than
-in most data: with a smaller rate a few rows dominate, and the lowest objective more often belongs
-to a wrong support.
+With wrong labels, the objective has many local minima that no single exchange can leave. In each
+round, this search removes several weak features and adds nearest neighbours of the selected ones.
+It assumes that labels are flipped with probability 0.1 (less if a class is rare), which is more
+than in most data: with a smaller rate, a few rows dominate, and the lowest objective more often
+belongs to a wrong support.
 """
 
 import numpy as np
@@ -57,15 +57,15 @@ def search(
     n_rows : float
         Sum of the row weights.
     flip : float
-        Fraction of flipped labels that the fit assumes; the search assumes five times as many,
-        which is 0.1 for classes of equal size.
+        Fraction of flipped labels that the fit assumes. The search assumes five times this
+        fraction, which is 0.1 for classes of equal size.
     fixed : ndarray of shape (n_features,), bool, or None, default None
         Features that must stay in the support.
 
     Returns
     -------
     ndarray of int, ascending
-        Best support; ``kept`` if no other is better.
+        Best support; ``kept`` if no other support is better.
     """
     few = len(kept) <= _FEW_FEATURES
     n_rounds, n_pool, slack = _PLAN_FEW if few else _PLAN_MANY
@@ -105,9 +105,10 @@ def _neighbours(
     n_pool: int,
     fixed: np.ndarray | None,
 ) -> Pool:
-    """Pool of ``kept`` and the features most correlated with each of them, sorted by strength.
+    """Build a pool of ``kept`` and the features most correlated with each of them, sorted by
+    strength.
 
-    The noise of the rounds then depends on the content of a column, not on its position.
+    The randomness of the rounds then depends on the content of the columns, not on their positions.
     """
     A = design.keep(kept).matrix().astype(np.float64)
     correlation = np.abs(design.gradient(A * sample_weight[:, None])[:, 0])
@@ -134,7 +135,7 @@ def _regrown(
     rng: np.random.Generator,
     remove_weak: bool,
 ) -> tuple[np.ndarray, Fit]:
-    """Remove features, and add the same number one at a time."""
+    """Remove features, then add the same number one at a time."""
     k = len(support)
     free = np.arange(k) if pool.fixed is None else np.flatnonzero(~pool.fixed[support])
     if remove_weak:

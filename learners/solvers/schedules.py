@@ -28,14 +28,14 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): a different
-    curve, with its own scale of mu."""
+    """Schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): which is a
+    different curve with a different scale of mu."""
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
 
 
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E): it reaches k at e = E / 2 for
+    """Schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E), which reaches k at e = E / 2 for
     mu = 1, and sooner for larger mu."""
     e = np.arange(1, n_steps + 1)
     return _whole(
@@ -70,9 +70,9 @@ SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
 
 
 class Schedule(BaseEstimator):
-    """Schedule of annealing: the number of features after each step.
+    """Annealing schedule: the number of features after each step.
 
-    As an object it allows a search over its speed (``schedule__mu``).
+    As an object, it allows a search over its speed (``schedule__mu``).
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class Schedule(BaseEstimator):
         curve; "exponential" drops the same fraction in each step; "linear" drops the same number.
     mu : float or "auto", default "auto"
         Speed, at least 0. A larger value drops more features in the first steps: the fit is faster,
-        but drops features before their coefficients have settled. With 0 "inverse" decreases
+        but features are dropped before their coefficients have settled. With 0, "inverse" decreases
         linearly. "auto" is the default of the estimator: 100 for classification and ranking, 30 for
         regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 if the object is called
         directly.
     n_steps : int, default 100
-        Number E of steps of the FSA estimators, at least 1. More steps drop fewer features at a
-        time and take longer.
+        Number E of steps of the FSA estimators, at least 1. With more steps, fewer features are
+        dropped at a time and the fit takes longer.
 
     References
     ----------
@@ -180,7 +180,8 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
-    """Number of features that remain after each step, validated in case of a custom function.
+    """Return the number of features that remain after each step, validated because a function may
+    be custom.
 
     Raises
     ------

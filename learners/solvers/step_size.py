@@ -1,5 +1,5 @@
-"""Step sizes: the inverse of a bound on the curvature of the mean loss along the current columns,
-and the step size of the intercept.
+"""Step sizes for the columns, the inverse of a bound on the curvature of the mean loss along them,
+and for the intercept.
 
 The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda
 the largest eigenvalue of the weighted covariance of the standardised columns. Power iteration
@@ -20,8 +20,8 @@ SLACK = 1.1
 def largest_eigenvalue(
     design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10
 ) -> float:
-    """Lower estimate of the largest eigenvalue of the weighted covariance of the standardised
-    columns, by power iteration.
+    """Estimate, from below, the largest eigenvalue of the weighted covariance of the standardised
+    columns by power iteration.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ def largest_eigenvalue(
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     direction : ndarray of shape (n_features, width, 1)
-        Initial vector. A gradient is suitable: it contains the directions in which the fit will
-        move, and does not depend on the order of the columns.
+        Initial vector. A gradient is suitable, since it contains the directions in which the fit
+        will move and does not depend on the order of the columns.
     n_iter : int, default 10
         Number of products with the covariance; each reads the data once.
 
@@ -57,8 +57,8 @@ def safe_step(
     slack: float = SLACK,
     penalty: float = 0.0,
 ) -> float:
-    """Inverse of a bound on the curvature of mean loss plus penalty, with which plain gradient
-    steps never increase the objective.
+    """Compute the inverse of a bound on the curvature of mean loss plus penalty, with which plain
+    gradient steps never increase the objective.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def safe_step(
     loss : Loss
         Loss with a finite ``max_curvature``.
     slack : float
-        Factor of the estimated curvature.
+        Factor applied to the estimated curvature.
     penalty : float
         Largest curvature of the penalty.
     """
@@ -80,7 +80,8 @@ def safe_step(
 def start_direction(
     design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray
 ) -> np.ndarray:
-    """Gradient of the first output at zero coefficients: the direction for :func:`safe_step`."""
+    """Compute the gradient of the first output at zero coefficients, which is the direction for
+    :func:`safe_step`."""
     return design.gradient(loss.gradient(y, np.zeros(y.shape) + intercept, sample_weight)[:, :1])
 
 
@@ -90,14 +91,14 @@ def annealing_step(
     step: float | None = None,
     bound: np.ndarray | None = None,
 ) -> float | Callable[[Design, np.ndarray], float]:
-    """Learning rate of :func:`anneal` for this loss.
+    """Return the learning rate of :func:`anneal` for this loss.
 
     Parameters
     ----------
     loss : Loss
     sample_weight : ndarray of shape (n_samples,)
     step : float or None
-        Step size that replaces the default of a loss that has one. Losses without a default use the
+        Step size that replaces the default of the loss, if any. Losses without a default use the
         Lipschitz step, since they diverge if a step overshoots.
     bound : ndarray of shape (n_samples, n_outputs) or None
         Value of ``loss.curvature_bound(y)`` if the bounds of rows differ.
@@ -105,7 +106,7 @@ def annealing_step(
     Raises
     ------
     ValueError
-        If the loss has neither a default nor a bound.
+        If the loss has neither a default step size nor bounded curvature.
     """
     if loss.default_step_size is not None:
         return loss.default_step_size if step is None else step
@@ -126,3 +127,12 @@ def annealing_step(
         )
 
     return rate
+
+
+def limited_step(
+    rate: float | Callable[[Design, np.ndarray], float], limit: float
+) -> float | Callable[[Design, np.ndarray], float]:
+    """Return a learning rate of :func:`anneal` that is at most ``limit``."""
+    if callable(rate):
+        return lambda design, coef: min(rate(design, coef), limit)
+    return min(rate, limit)

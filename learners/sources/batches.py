@@ -18,8 +18,9 @@ class BatchSource(Source):
     Parameters
     ----------
     batches : function
-        Function that returns the same iterable of (X, y) or (X, y, weight) on each call: dense
-        numbers or a numeric data frame (rows, n_features), with a target and a weight for each row.
+        Function that returns the same iterable of (X, y) or (X, y, weight) on each call. X is a
+        dense array or numeric data frame (rows, n_features); y and weight have one value for each
+        row.
 
     Attributes
     ----------
@@ -29,8 +30,8 @@ class BatchSource(Source):
     Raises
     ------
     ValueError
-        If a batch is not valid or has different columns or, when read, differs from that of the
-        first pass.
+        If a batch is not valid, has different columns or, when read again, differs from the first
+        pass.
     """
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
@@ -47,8 +48,8 @@ class BatchSource(Source):
                 )
             if len(rest) != len(rests[0]):
                 raise ValueError(
-                    f"batch {i} of batches is one of {1 + len(rest)}; "
-                    f"expected {1 + len(rests[0])} as the first"
+                    f"batch {i} of batches has {1 + len(rest)} parts; "
+                    f"expected {1 + len(rests[0])} as in the first"
                 )
         self.names = columns[0] if isinstance(columns[0], list) else None
         self.shape = sum(sizes), columns[0] if self.names is None else len(self.names)
@@ -66,7 +67,7 @@ class BatchSource(Source):
 
 
 class _Passes:
-    """State of the pass over the batches; copies of a source share it."""
+    """State of the current pass over the batches, which copies of a source share."""
 
     def __init__(self, batches: Callable[[], Iterable[Any]], sizes: Sequence[int]) -> None:
         self.batches, self.sizes, self._lock = batches, sizes, Lock()
@@ -95,7 +96,8 @@ class _Passes:
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
-        """Fill ``out``; rows between the last ones and these are skipped."""
+        """Fill ``out`` with the requested rows, skipping those between the last request and this
+        one."""
         with self._lock:
             if rows.start < self._start:
                 self._begin()
@@ -113,7 +115,7 @@ class _Passes:
 def _checked(
     batches: Callable[[], Iterable[Any]],
 ) -> Iterator[tuple[np.ndarray, list[str] | None, list[np.ndarray]]]:
-    """Numbers, column names, targets and optional weights of each batch."""
+    """Return numbers, column names, targets and optional weights of each batch."""
     for i, batch in enumerate(batches()):
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Matrices on Dask: arrays and data frames, with any chunks, and files that the workers read. Dask
+"""Matrices on Dask: arrays and data frames with any chunks, and files that the workers read. Dask
 is imported only for files."""
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ BLOCK_BYTES = 64 << 20
 
 
 class DaskMatrix(OutOfCoreMatrix):
-    """Dask array, numeric data frame or file with the interface of a matrix.
+    """Dask array, numeric data frame or file as an out-of-core matrix.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
-        Numbers (n_samples, n_features).
+        Matrix (n_samples, n_features) of numbers.
     memory_limit : int, str or None, default None
         See :func:`on_dask`.
     subsample : float, default 1.0
@@ -33,8 +33,8 @@ class DaskMatrix(OutOfCoreMatrix):
     Raises
     ------
     ValueError
-        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
-        arrays that are not 2-D.
+        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
+        array is not 2-D.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DaskMatrix(OutOfCoreMatrix):
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
 
     def __getitem__(self, where: Any) -> Any:
-        """Some rows, lazily; or the numbers in some rows and columns."""
+        """Return some rows as a lazy matrix, or the numbers in some rows and columns."""
         if isinstance(where, tuple):
             rows, columns = where
             return self.array[rows][:, columns].compute()
@@ -69,14 +69,14 @@ class DaskMatrix(OutOfCoreMatrix):
         return new
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
-        """Lazily: a Dask array."""
+        """Return lazy scores, as a Dask array."""
         chosen = self.array[:, columns].rechunk({1: -1})
         return chosen.map_blocks(
             function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,))
         )
 
     def chosen(self, columns: np.ndarray) -> Any:
-        """Lazily: a Dask array."""
+        """Return the chosen columns lazily, as a Dask array."""
         return self.array[:, columns]
 
 
@@ -88,9 +88,9 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
-        Numbers (n_samples, n_features), with any chunks. A file of :func:`on_disk` is read by the
-        workers, which need access to it under the same path; its limits apply unless others are
-        given.
+        Matrix (n_samples, n_features) of numbers, with any chunks. A file of :func:`on_disk` is
+        read by the workers, which need access to it under the same path; its limits apply unless
+        others are given.
     memory_limit : int, str or None, default None
         Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; None means
         half a GiB. The remaining columns are sent to the client once they fit into half of it. The
@@ -110,8 +110,8 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     TypeError
         If X is of another type, or a sparse file.
     ValueError
-        For limits out of range, columns that are not numbers, chunks that are not NumPy arrays and
-        arrays that are not 2-D.
+        If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
+        array is not 2-D.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
 
 
 def _array_of(source: Source) -> Any:
-    """The Dask array of a file, in chunks that follow its layout."""
+    """Return a Dask array on a file, with chunks that follow the layout of the file."""
     import dask.array as da
     from dask.delayed import delayed
 

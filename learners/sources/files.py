@@ -1,4 +1,4 @@
-"""Matrices in files of any kind, and those in Zarr arrays and HDF5 data sets."""
+"""Matrices in files of any supported format, and in Zarr arrays and HDF5 data sets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from .sparse_files import SparseSource
 
 
 class ChunkedSource(Source):
-    """A Zarr array or HDF5 data set, read in whole chunks, or in ranges of rows if it has no
-    chunks.
+    """Zarr array or HDF5 data set, read in whole chunks, or in ranges of rows if it has no chunks.
 
     Parameters
     ----------
     array : zarr.Array or h5py.Dataset
-        Of two dimensions.
+        Two-dimensional array.
     """
 
     def __init__(self, array: Any) -> None:
@@ -188,14 +187,14 @@ def _of_path(path: Path | str, name: str | None, filters: Any, *columns: Any) ->
 
 
 def anywhere(path: Path | str) -> Path | str:
-    """A path or URL that is valid in another process."""
+    """Return a path or URL that is valid in another process."""
     return path if isinstance(path, str) else path.absolute()
 
 
 def _of_array(
     data: Any, filters: Any, columns: list[str] | None, target: str | None, weight: str | None
 ) -> Source:
-    """The source of an open array or table."""
+    """Return a source for an open array or table."""
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
         data = (ParquetPart(data),)
@@ -249,7 +248,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     if kind == ".npy":
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
-                raise ValueError("not a file of numpy.save; expected an array in NumPy's format")
+                raise ValueError("not written by numpy.save; expected an array in NumPy's format")
         return np.load(path, mmap_mode="r")
     try:
         if kind in (".h5", ".hdf5"):
@@ -269,7 +268,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
 
 
 def _only(group: Any, name: str | None) -> Any:
-    """The named array, or the only one at the top level."""
+    """Return the named array, or the only one at the top level."""
     if hasattr(group, "chunks"):
         return group
     names = [key for key in group if hasattr(group[key], "chunks")]

@@ -1,4 +1,4 @@
-"""Out-of-core matrices: their interface to the estimators, and reading files in rectangles."""
+"""Interface of out-of-core matrices to the estimators, and reading of files in rectangles."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _UNITS = {
 
 
 def parse_bytes(limit: int | str) -> int:
-    """Number of bytes of a limit such as 2000000000, "2GB" or "512 MiB".
+    """Convert a limit such as 2000000000, "2GB" or "512 MiB" to a number of bytes.
 
     Parameters
     ----------
     limit : int or str
-        Units are B, KB, MB, GB, TB and KiB, MiB, GiB, TiB.
+        Number of bytes, or text with one of the units B, KB, MB, GB, TB, KiB, MiB, GiB, TiB.
 
     Returns
     -------
     int
-        At least 1.
+        Number of bytes, at least 1.
 
     Raises
     ------
@@ -64,12 +64,12 @@ def parse_bytes(limit: int | str) -> int:
 
 
 def float_dtype(dtype: Any) -> np.dtype:
-    """Data type as which numbers are read: float32 and float64 stay, others become float64.
+    """Return the type as which numbers are read: float32 or float64 unchanged, otherwise float64.
 
     Parameters
     ----------
     dtype : dtype
-        As stored.
+        Stored data type.
 
     Returns
     -------
@@ -101,7 +101,7 @@ class OutOfCoreMatrix:
     names : list of str or None
         Column names, if the data have any.
     memory_limit : int or None
-        Bytes that a fit may use; None for the default of the kind of data.
+        Number of bytes that a fit may use; None for the default for this kind of data.
     subsample : float
         Fraction of the rows that a step reads while the remaining columns do not fit into memory,
         in (0, 1].
@@ -139,36 +139,37 @@ class OutOfCoreMatrix:
         return self
 
     def __copy__(self) -> Any:
-        """The same matrix, with independent limits."""
+        """Return the same matrix with independent limits."""
         new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
 
     def __getitem__(self, where: Any) -> None:
         raise TypeError(
-            "data on a device are not split into folds here; expected arrays, or criterion='ebic'"
+            "data on a device cannot be split into folds; expected arrays, or criterion='ebic'"
         )
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
-        """``function`` (n, k) -> (n, n_outputs) of the chosen columns, all rows."""
+        """Apply ``function`` to all rows of the chosen columns, mapping (n, k) to (n,
+        n_outputs)."""
         raise NotImplementedError
 
     def chosen(self, columns: np.ndarray) -> Any:
-        """All rows of the chosen columns; nothing else is read."""
+        """Return all rows of the chosen columns, reading nothing else."""
         raise NotImplementedError
 
 
 class Source(OutOfCoreMatrix):
-    """A matrix in a file.
+    """Matrix in a file.
 
     Attributes
     ----------
     stored : dtype
         Data type in the file.
     order : {"C", "F"}
-        Memory layout of rectangles: that of the file.
+        Memory layout of rectangles, equal to that of the file.
     row_step, column_step : int
-        Smallest rectangle that can be read.
+        Height and width of the smallest rectangle that can be read.
     target, weight : ndarray of shape (n_samples,) or None
         Targets and weights of the file, in memory: for ``fit(source, source.target)``.
     """
@@ -183,7 +184,7 @@ class Source(OutOfCoreMatrix):
     _reopen: Callable[[], Source] | None = None  # opens the file once more, in another process
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle as a request to reopen the file."""
+        """Reduce the source to a call that reopens the file, for pickling."""
         if self._reopen is None:
             return super().__reduce_ex__(protocol)
         return self._reopen, (), {"memory_limit": self.memory_limit, "subsample": self.subsample}
@@ -198,8 +199,8 @@ class Source(OutOfCoreMatrix):
         )
 
     def __getitem__(self, where: Any) -> Any:
-        """Some rows, as a matrix in the file, for cross-validation; or the numbers in some rows and
-        columns."""
+        """Return some rows as a matrix in the file, for cross-validation, or the numbers in some
+        rows and columns."""
         rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
         whole = isinstance(rows, slice) and rows == slice(None)
         some = self if whole else RowSubset(self, np.arange(self.shape[0])[rows])
@@ -219,7 +220,8 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """All rows, in ranges of at most ``height`` rows if that reads nothing twice."""
+        """Split all rows into ranges of at most ``height`` rows if this causes no repeated
+        reads."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # sums over rows are cut there anyway
@@ -229,7 +231,7 @@ class Source(OutOfCoreMatrix):
         ]
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Fill ``out`` (rows, columns); ``columns`` ascend."""
+        """Fill ``out`` (rows, columns); ``columns`` must be ascending."""
         raise NotImplementedError
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
@@ -245,15 +247,15 @@ class Source(OutOfCoreMatrix):
 
 
 class RowSubset(Source):
-    """Rows of another matrix in a file, in any order; rows between them are read, too.
+    """Rows of another matrix in a file, in any order. Rows between them are also read.
 
     Parameters
     ----------
     source : Source
-        The matrix; its limits apply.
+        Complete matrix, whose limits apply.
     index : ndarray of int
-        Positions of rows, read in ranges of the file: cheap if ascending, as in folds that were not
-        shuffled.
+        Positions of the rows. They are read in ranges of the file, which is cheap if they are
+        ascending, as in folds without shuffling.
     """
 
     def __init__(self, source: Source, index: np.ndarray) -> None:
@@ -284,5 +286,5 @@ class RowSubset(Source):
 
 
 def _as_slice(index: np.ndarray) -> slice | np.ndarray:
-    """Neighbouring positions as a slice, which copies several times as fast."""
+    """Convert consecutive positions to a slice, with which copying is several times as fast."""
     return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index

@@ -1,5 +1,5 @@
-"""Moments of the rows: with the squared loss the mean and the centred products of all columns and
-targets are all that a fit needs ([1]_).
+"""Moments of the rows: with the squared loss, a fit needs only the means and the centred products
+of all columns and targets [1]_.
 
 References
 ----------
@@ -27,7 +27,7 @@ _BLOCK_BYTES = 32 << 20  # of a batch in double precision at a time
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted moments of columns and targets, side by side.
+    """Weighted moments of the columns and targets, concatenated.
 
     Attributes
     ----------
@@ -47,12 +47,12 @@ class Moments:
 
     @classmethod
     def empty(cls, p: int) -> Self:
-        """Moments of zero rows."""
+        """Return the moments of zero rows."""
         return cls(0, 0.0, np.zeros(p), np.zeros((p, p)))
 
     @classmethod
     def of(cls, rows: np.ndarray, weight: np.ndarray) -> Self:
-        """Moments of rows (n, p), in double precision."""
+        """Compute the moments of rows (n, p) in double precision."""
         n_rows = float(weight.sum())
         if not n_rows > 0:
             return replace(cls.empty(rows.shape[1]), n_samples=len(rows))
@@ -62,7 +62,7 @@ class Moments:
         return cls(len(rows), n_rows, mean, deviations.T @ deviations)
 
     def __add__(self, other: Moments) -> Moments:
-        """Moments of the combined rows [1]_.
+        """Return the moments of the combined rows [1]_.
 
         References
         ----------
@@ -79,25 +79,26 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """Root of the sum of squared deviations (p,); 0 where rounding explains it."""
+        """Compute the square root of each sum of squared deviations (p,), or 0 if rounding explains
+        it."""
         scale = np.sqrt(np.diagonal(self.scatter))
         rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
         return np.where(scale > rounding, scale, 0.0)
 
     @property
     def is_regular(self) -> bool:
-        """Whether the numbers are finite and no column is constant."""
+        """Return whether all numbers are finite and no column is constant."""
         return bool(np.isfinite(self.scatter).all() and (self.scale > 0).all())
 
     def faded(self, factor: float) -> Moments:
-        """Moments with all row weights multiplied by ``factor``."""
+        """Return the moments with all row weights multiplied by ``factor``."""
         return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
 
     def equivalent_rows(self) -> np.ndarray:
-        """Rows of equal weight that have these moments: one more than the rank.
+        """Construct rank + 1 equally weighted rows that have these moments.
 
-        The squared loss of a linear model differs from that of the original rows by a constant
-        factor, so every fit of such a model is the same.
+        The squared loss of a linear model on these rows equals its loss on the original rows up to
+        a constant factor, so the fitted model is the same.
 
         Returns
         -------
@@ -122,7 +123,8 @@ class Moments:
 
 
 def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
-    """Moments of the columns of X and of the targets (n, q), in one pass over blocks of rows.
+    """Compute the moments of the columns of X and of the targets (n, q) in one pass over blocks of
+    rows.
 
     Raises
     ------

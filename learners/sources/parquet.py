@@ -13,7 +13,7 @@ from .raw import as_requested
 
 @contextmanager
 def damage_named(name: str) -> Iterator[None]:
-    """Turn decoder errors of any type into a ValueError that names the file.
+    """Context manager that converts decoder errors of any type to a ValueError naming the file.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def damage_named(name: str) -> Iterator[None]:
 
 
 class ParquetPart:
-    """File of a Parquet table; folder names such as ``year=2024`` become columns.
+    """One file of a Parquet table; folder names such as ``year=2024`` become columns.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class ParquetPart:
         self.kinds |= {key: value.type for key, value in self.keys.items()}
 
     def kind(self, name: str) -> Any:
-        """Type of a column."""
+        """Return the type of a column."""
         if name not in self.kinds:
             raise ValueError(
                 f"{self.name}: the table has no column {name!r}; "
@@ -120,7 +120,7 @@ class ParquetSource(Source):
             )
         if not self.names:
             raise ValueError(
-                f"columns={columns!r} of a table of {len(every)}; expected one at least"
+                f"columns={columns!r} selects none of {len(every)}; expected at least one"
             )
         self._groups = [(part, g) for part in parts for g in part.groups]
         self.target, self.weight = (
@@ -135,7 +135,7 @@ class ParquetSource(Source):
         self.row_step = max(rows, default=1)
 
     def matching(self, filters: Any) -> Source:
-        """The rows for which pyarrow's filters hold."""
+        """Return the rows that satisfy filters of pyarrow."""
         import pyarrow as pa
         from pyarrow.parquet import filters_to_expression
 
@@ -158,11 +158,11 @@ class ParquetSource(Source):
         return self if len(rows) == self.shape[0] else RowSubset(self, rows)
 
     def _whole(self, name: str) -> np.ndarray:
-        """A column of any kind."""
+        """Read a column of any type."""
         return np.concatenate([part.read(g, [name])[0].to_pandas() for part, g in self._groups])
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
-        """Data type in which each column is read."""
+        """Return the data type in which each column is read."""
         for name in self.names:
             kind = part.kind(name)
             try:
@@ -197,7 +197,7 @@ class ParquetSource(Source):
 
 
 def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:
-    """The error of a missing package, with its install command."""
+    """Return the error for a missing package, with the command that installs it."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
         f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of "
@@ -207,14 +207,14 @@ def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotF
 
 
 def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, ...]:
-    """Open a Parquet file, or the files of a folder, also nested, as one table in the order of
-    their names.
+    """Open a Parquet file, or the files of a folder and its subfolders, as one table in the order
+    of their names.
 
     Parameters
     ----------
     where : Path, or str of a URL
     filters : list or None, default None
-        pyarrow's filters; row groups without matching rows are skipped.
+        Filters of pyarrow; row groups without matching rows are skipped.
 
     Returns
     -------
@@ -268,7 +268,8 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     except Exception as error:
         reason, columns = str(error).split(" in ")[0], ", ".join(table.schema.names[:20])
         raise ValueError(
-            f"filters={filters!r}: {reason}; expected such as [('year', '=', 2024)] of {columns}"
+            f"filters={filters!r}: {reason}; expected conditions such as [('year', '=', 2024)] "
+            f"on the columns {columns}"
         ) from None
     if not fragments:
         raise ValueError(f"filters={filters!r} leave no row of the table")
@@ -303,7 +304,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
 
 
 def _file_system(where: str | Path) -> tuple[Any, str]:
-    """File system of a path or URL, and the path in it."""
+    """Return the file system of a path or URL, and the path in it."""
     from pyarrow import fs
 
     if isinstance(where, Path):

@@ -3,7 +3,6 @@
 import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from .matrix import PIECE_BYTES, Source, float_dtype
 
 # Threads that read columns in parallel: disks serve many small reads at once
 READERS = 8
-_POSITION = Lock()
 
 
 class RawSource(Source):
@@ -25,11 +23,11 @@ class RawSource(Source):
     offset : int
         Position of the first value, in bytes.
     shape : (int, int)
-        Numbers of rows and columns.
+        Number of rows and number of columns.
     dtype : dtype
         Data type in the file.
     strides : (int, int)
-        Bytes from row to row and from column to column; one of them is the size of a value.
+        Number of bytes between rows and between columns, one of which is the size of a value.
     """
 
     def __init__(
@@ -64,18 +62,10 @@ class RawSource(Source):
             )
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        as_requested(file)
-        try:
-            if self.order == "C":
-                self._read_rows(file, rows, columns, out)
-            else:
-                self._read_columns(file, rows, columns, out)
-        finally:
-            os.close(file)
+        (self._read_rows if self.order == "C" else self._read_columns)(rows, columns, out)
 
-    def _read_rows(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Ranges of whole rows, from the first to the last requested column."""
+    def _read_rows(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
+        """Read ranges of whole rows, from the first to the last requested column."""
         size, m = self.stored.itemsize, len(columns)
         first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
         dense = width == m
@@ -87,21 +77,23 @@ class RawSource(Source):
         )
         step = max(1, PIECE_BYTES // self.strides[0])
         piece = np.empty(0 if direct else step * self.strides[0], np.uint8)
-        for start in range(rows.start, rows.stop, step):
-            stop = min(rows.stop, start + step)
-            target = out[start - rows.start : stop - rows.start]
-            at = self.offset + start * self.strides[0] + first * size
-            if direct:
-                _fill(file, target, at, self.path)
-                continue
-            length = (stop - start - 1) * self.strides[0] + width * size
-            _fill(file, piece[:length], at, self.path)
-            block = np.ndarray(
-                (stop - start, width), self.stored, piece, strides=(self.strides[0], size)
-            )
-            target[:] = block if dense else block[:, columns - first]
+        with open(self.path, "rb", buffering=0) as file:
+            as_requested(file.fileno())
+            for start in range(rows.start, rows.stop, step):
+                stop = min(rows.stop, start + step)
+                target = out[start - rows.start : stop - rows.start]
+                at = self.offset + start * self.strides[0] + first * size
+                if direct:
+                    _fill(file, target, at)
+                    continue
+                length = (stop - start - 1) * self.strides[0] + width * size
+                _fill(file, piece[:length], at)
+                block = np.ndarray(
+                    (stop - start, width), self.stored, piece, strides=(self.strides[0], size)
+                )
+                target[:] = block if dense else block[:, columns - first]
 
-    def _read_columns(self, file: Any, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
+    def _read_columns(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
         size, n = self.stored.itemsize, rows.stop - rows.start
         direct = self.stored == out.dtype and out.flags.f_contiguous
         at = self.offset + rows.start * size + np.asarray(columns, dtype=np.int64) * self.strides[1]
@@ -109,10 +101,12 @@ class RawSource(Source):
 
         def read_columns(mine: np.ndarray) -> None:
             piece = np.empty(0 if direct else n, self.stored)
-            for j in mine:
-                _fill(file, turned[j] if direct else piece, int(at[j]), self.path)
-                if not direct:
-                    turned[j] = piece
+            with open(self.path, "rb", buffering=0) as file:  # one position for each thread
+                as_requested(file.fileno())
+                for j in mine:
+                    _fill(file, turned[j] if direct else piece, int(at[j]))
+                    if not direct:
+                        turned[j] = piece
 
         with ThreadPoolExecutor(READERS) as readers:
             list(
@@ -124,33 +118,25 @@ class RawSource(Source):
 
 
 def as_requested(file: int) -> None:
-    """Disable the system's read-ahead: blocks are read ahead here, and the remaining columns are
-    scattered."""
+    """Disable the system's read-ahead for a file: blocks are read ahead here, and the remaining
+    columns are scattered."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
 
-def _fill(file: int, out: np.ndarray, at: int, path: str) -> None:
+def _fill(file: Any, out: np.ndarray, at: int) -> None:
     """Read exactly ``out.nbytes`` bytes from position ``at``."""
+    file.seek(at)
     view = memoryview(out.reshape(-1).view(np.uint8).data)
     while len(view):
-        got = os.preadv(file, [view], at) if hasattr(os, "preadv") else _in_turn(file, view, at)
-        if not got:
-            raise ValueError(f"{path} ends before its last value")
-        view, at = view[got:], at + got
-
-
-def _in_turn(file: int, view: memoryview, at: int) -> int:
-    """``os.preadv`` for Windows: threads share the file position, so they take turns."""
-    with _POSITION:
-        os.lseek(file, at, os.SEEK_SET)
-        data = os.read(file, len(view))
-    view[: len(data)] = data
-    return len(data)
+        n_bytes = file.readinto(view)
+        if not n_bytes:
+            raise ValueError(f"{file.name} ends before its last value")
+        view = view[n_bytes:]
 
 
 def mapped(X: np.memmap) -> RawSource:
-    """Position of a mapped array (or a view of one) in its file."""
+    """Determine the position of a mapped array (or a view of one) in its file."""
     base: Any = X
     while isinstance(base.base, np.ndarray):
         base = base.base

@@ -1,4 +1,4 @@
-"""Sparse matrices in a folder of files: the arrays of CSR, read in ranges of rows."""
+"""Sparse matrices in a folder of files: the arrays of the CSR format, read in ranges of rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 
 class SparseSource(Source):
-    """A sparse matrix in a folder written by :func:`write_csr`, or some of its rows.
+    """Sparse matrix in a folder written by :func:`write_csr`, or some of its rows.
 
     Parameters
     ----------
     folder : path
-        Holds ``index.npz``, ``data.bin`` and ``indices.bin``.
+        Folder with ``index.npz``, ``data.bin`` and ``indices.bin``.
     index : ndarray of int or None, default None
-        Positions of rows, in any order; all where None.
+        Positions of the rows, in any order; None for all.
 
     Attributes
     ----------
@@ -61,12 +61,13 @@ class SparseSource(Source):
         )
 
     def blocks(self, n_values: int) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
-        """Iterate over all rows in file order: their positions here, and the rows.
+        """Iterate over all rows in file order, as pairs of their positions in this matrix and the
+        rows.
 
         Parameters
         ----------
         n_values : int
-            Maximum number of stored values of a block, which has at least one row.
+            Maximum number of stored values in a block, which has at least one row.
         """
         start, n = 0, len(self._indptr) - 1
         while start < n:
@@ -114,7 +115,7 @@ def write_csr(
 ) -> SparseSource:
     """Convert a sparse matrix into a folder from which fits read it in blocks of rows.
 
-    Memory use is a few numbers per row.
+    Memory use is limited to a few numbers per row.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def write_csr(
     except Exception as error:  # zipfile, zlib, numpy and scikit-learn raise different exceptions
         shutil.rmtree(folder)
         raise ValueError(
-            f"{path}: damaged or not such a matrix ({' '.join(str(error).split())})"
+            f"{path}: damaged or not a matrix in this format ({' '.join(str(error).split())})"
         ) from None
 
 

@@ -10,7 +10,7 @@ from .matrix import OutOfCoreMatrix
 
 
 class TorchMatrix(OutOfCoreMatrix):
-    """Float32 tensor on its device, with the interface of a matrix.
+    """Float32 tensor on its device, as an out-of-core matrix.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class TorchMatrix(OutOfCoreMatrix):
             raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
         if X.layout != torch.strided or X.is_complex():
             raise ValueError(
-                f"X is a {X.layout} tensor of {X.dtype}; expected a dense one of real numbers"
+                f"X is a {X.layout} tensor of {X.dtype}; expected a dense tensor of real numbers"
             )
         self.tensor = X.detach().to(dtype=torch.float32)
         self.shape, self.dtype = (int(X.shape[0]), int(X.shape[1])), np.dtype(np.float32)

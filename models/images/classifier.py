@@ -1,4 +1,4 @@
-"""Classification of photographs by a few columns selected from many, with an evidence map."""
+"""Classification of photographs by a few of many columns, with an evidence map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from ... import vision
 from ...vision.words.pet_features import PetColumns, Photograph
 from ...vision.words.visual_words import WordCounts
 from ..files import ModelFile, check_array, check_settings
@@ -29,7 +30,7 @@ class ImageClassifier(ModelFile):
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        Columns of the photographs; a loaded model has
+        Features that compute the columns; in a loaded model
         `annealed.vision.words.pet_features.PetColumns`, which cannot be fitted.
     settings : ClassifierSettings, default ClassifierSettings()
         Settings of the learner.
@@ -39,7 +40,7 @@ class ImageClassifier(ModelFile):
         Scorers for photographs without a head box ("whole") and with one ("heads", absent if there
         were too few in training). Set by :meth:`fit`.
     info : dict
-        JSON values about training, scores and terms of use; stored in the model file.
+        JSON values about training, scores and terms of use, which are stored in the model file.
 
     References
     ----------
@@ -54,7 +55,7 @@ class ImageClassifier(ModelFile):
     """
 
     KIND: ClassVar[str] = "image classifier"
-    features: PetColumns = field(default_factory=lambda: _new_features())
+    features: PetColumns = field(default_factory=lambda: vision.PetFeatures(random_state=0))
     settings: ClassifierSettings = field(default_factory=ClassifierSettings)
     classes: list[str] = field(default_factory=list)
     scorers: dict[str, list[Scorer]] = field(default_factory=dict)
@@ -71,8 +72,8 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Training photographs, read twice and one at a time; the sequence may read its files when
-            indexed.
+            Training photographs, which are read twice, one at a time; the sequence may read files
+            when indexed.
         labels : sequence of str
             Class of each photograph.
         X : CSR matrix of shape (n_photographs, n_features) or None, default None
@@ -86,15 +87,14 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If there are fewer than two classes, fewer than two photographs of a class, or too few
-            descriptors for the vocabulary, or a setting is out of range.
+            If there are fewer than two classes, fewer than two photographs of a class or too few
+            descriptors for the vocabulary, or if a setting is out of range.
         """
-        self.settings.check()
         self.classes, y = _codes(labels)
         if X is None:
             if not hasattr(self.features, "fit"):
                 raise ValueError(
-                    "features of a loaded model: expected a PetFeatures, which can be fitted"
+                    "a loaded model cannot be fitted; expected features of type PetFeatures"
                 )
             X = self.features.fit(photographs).transform(photographs)
         X = X.tocsc()  # the learner's format: neither it nor the folds are copied again
@@ -110,9 +110,9 @@ class ImageClassifier(ModelFile):
     def columns(self, part: str) -> np.ndarray:
         """Return the columns from which the classifier of a part may select.
 
-        Without a head box these are all columns but those of the head; with a head box, all but the
-        words in quarters of the image: if the head is known, the layout of the rest only adds noise
-        (cross-validated on the training photographs).
+        Without a head box, these are all columns except those of the head. With a head box, they
+        are all columns except the words in quarters of the image, since the layout of the rest only
+        adds noise if the head is known (cross-validated on the training photographs).
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class ImageClassifier(ModelFile):
         )
 
     def _learn(self, part: str, X: sp.csc_matrix, y: np.ndarray) -> None:
-        """Fit one part; its cross-validated scores give the temperature and the error in
+        """Fit one part. Cross-validated scores determine the temperature and the error in
         ``info``."""
         from sklearn.model_selection import StratifiedKFold
 
@@ -160,7 +160,7 @@ class ImageClassifier(ModelFile):
         }
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
-        """Return the columns that a part uses, strongest first (FSA's before those of sDist alone).
+        """Return the columns that a part uses, strongest first, with those of FSA before sDist.
 
         Parameters
         ----------
@@ -220,8 +220,8 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Photographs with a head box are classified by the head as well if the model was trained
-            on heads.
+            Photographs; those with a head box are also classified by the head if the model was
+            trained on heads.
 
         Returns
         -------
@@ -278,7 +278,7 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If the model consists of a metric only, whose votes are not a sum over columns.
+            If the model consists only of a metric, whose votes are not a sum over columns.
         """
         part = self._part(photograph)
         probabilities = self.predict_proba([photograph])[0]
@@ -361,7 +361,6 @@ class ImageClassifier(ModelFile):
         settings = ClassifierSettings(
             **check_settings(header["settings"], vars(ClassifierSettings()))
         )
-        settings.check()
         classes = list(
             check_settings({"classes": header["classes"]}, {"classes": ("cat",)})["classes"]
         )
@@ -393,12 +392,6 @@ class ImageClassifier(ModelFile):
                 for k in listed
             ]
         return model
-
-
-def _new_features() -> PetColumns:
-    from ...vision.words.estimators import PetFeatures
-
-    return PetFeatures(random_state=0)
 
 
 def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:

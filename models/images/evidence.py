@@ -1,4 +1,4 @@
-"""Positions of the words in a photograph, and evidence per pixel."""
+"""Positions of visual words in a photograph, and evidence per pixel."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Explanation:
     label : str
     probability : float
     image : ndarray of shape (H, W, 3), uint8
-        Photograph, resized as for counting its words.
+        Photograph, resized to the size at which its words are counted.
     heat : ndarray of shape (H, W), float64
         Evidence per pixel for (above 0) and against (below 0) ``label``; its sum is the sum of the
         contributions.
@@ -38,10 +38,10 @@ class Explanation:
 
 
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Columns (m,) of the words in a resized photograph, and their windows (m, 4).
+    """Return the columns (m,) of the words in a resized photograph, and their windows (m, 4).
 
-    There is one entry for each count of a word: in the whole image, in its quarter, in the head. A
-    window is given by the x and y of its centre, its width and its height, in pixels.
+    There is one entry for each count of a word: in the whole image, in a quarter, and in the head.
+    A window is given by the x and y of its centre, its width and its height, in pixels.
     """
     columns, windows = [], []
     for first, words, described, frame in _views(features, photograph):
@@ -55,7 +55,7 @@ def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarra
 
 
 def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Evidence per pixel (H, W) of a resized photograph, from the evidence per column
+    """Compute the evidence per pixel (H, W) of a resized photograph from the evidence per column
     (n_features,).
 
     The evidence of a word is shared equally among its occurrences and spread over their windows;
@@ -89,8 +89,8 @@ def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) ->
 def _views(
     features: PetColumns, photograph: Photograph
 ) -> Iterator[tuple[int, WordCounts, Descriptors, tuple[float, float, float, float]]]:
-    """First column, words, descriptors and frame (x, y, scale x, scale y) of the whole image and of
-    the head."""
+    """Return the first column, words, descriptors and frame (x, y, scale x, scale y) of the whole
+    image and of the head."""
     yield 0, features.words_, features.sift.describe(photograph.image), (0.0, 0.0, 1.0, 1.0)
     head = photograph.head_image(features.head_side)
     if features.head_words_ is not None and head is not None and photograph.head is not None:

@@ -1,4 +1,4 @@
-"""Learning class scores from columns: FSA, sDist on the columns that it selects, and the
+"""Learning of class scores from columns: FSA, sDist on the columns that it selects, and the
 temperature of the scores."""
 
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ... import learners
 from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
@@ -29,19 +30,24 @@ class ClassifierSettings:
     Parameters
     ----------
     method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
-        Learner, in this order: FSA with linear responses; FSA with piecewise-linear responses;
-        sDist on the columns that linear FSA selects; the mean of the probabilities of linear FSA
-        and sDist; sDist on all columns by stabilised truncated SGD, as in Ma (thesis).
+        Learner: FSA with linear responses, FSA with piecewise-linear responses, sDist on the
+        columns that linear FSA selects, the mean of the probabilities of linear FSA and sDist, or
+        sDist on all columns by stabilised truncated SGD, as in Ma (thesis).
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
-        Parameter lambda of FSA's prior.
+        Parameter lambda of the prior of FSA.
     mu : float, default 1.0
-        Speed of FSA's schedule; larger values drop columns earlier.
+        Speed of the annealing schedule; larger values drop columns earlier.
     n_steps : int, default 100
-        Number of steps of FSA's schedule.
+        Number of steps of the annealing schedule.
     max_order : int, default 1
         Maximum number of factors in a product of sDist.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range; the message names the first such setting.
     """
 
     method: str = "fsa"
@@ -51,14 +57,7 @@ class ClassifierSettings:
     n_steps: int = 100
     max_order: int = 1
 
-    def check(self) -> None:
-        """Check the settings.
-
-        Raises
-        ------
-        ValueError
-            If a setting is out of range; the message names the first such setting.
-        """
+    def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
         if self.n_features_to_select < 1:
@@ -74,8 +73,8 @@ class ClassifierSettings:
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Columns of the photographs. CSC is not copied. The matrix stays sparse, except for the
-            method "piecewise", which makes a dense copy (float32).
+            Columns of the photographs. CSC is not copied. The matrix remains sparse, except with
+            the method "piecewise", which makes a dense copy (float32).
         y : ndarray of shape (n_photographs,), int
             Class indices.
 
@@ -84,19 +83,21 @@ class ClassifierSettings:
         list of scorers
             Fitted scorers, whose probabilities are averaged.
         """
-        from ...learners import FSAClassifier, Prior, Schedule, SDist
-
         if self.method == "sdist-sgd":
             sizes: dict[str, Any] = {
                 "max_order": self.max_order,
                 "n_features_to_select": self.n_features_to_select,
             }
-            return [MetricScorer.of(SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y)]
-        fsa = FSAClassifier(
+            return [
+                MetricScorer.of(
+                    learners.SDist(**ALL_COLUMNS, **sizes, random_state=0).fit(X, y), X, y
+                )
+            ]
+        fsa = learners.FSAClassifier(
             min(self.n_features_to_select, X.shape[1]),
             response="piecewise" if self.method == "piecewise" else "linear",
-            prior=Prior(shrinkage=self.shrinkage),
-            schedule=Schedule(mu=self.mu, n_steps=self.n_steps),
+            prior=learners.Prior(shrinkage=self.shrinkage),
+            schedule=learners.Schedule(mu=self.mu, n_steps=self.n_steps),
             refinement=None,
         )
         fsa.fit(X.toarray() if self.method == "piecewise" else X, y)
@@ -111,11 +112,9 @@ def metric_on(
     X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
 ) -> MetricScorer:
     """Fit sDist with its default solver on some columns of X, and return a scorer of the rows."""
-    from ...learners import SDist
-
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(
-        SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y
+        learners.SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y
     ).renumbered(columns)
 
 

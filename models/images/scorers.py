@@ -1,27 +1,26 @@
-"""Class scores from the selected columns: the stored part of a fitted learner."""
+"""Class scores from the selected columns, the stored part of a fitted learner."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
+from ... import learners
 from ...learners.common.additive import AdditiveModel
 from ...learners.types import Matrix
 from ..files import check_array
 
-if TYPE_CHECKING:
-    from ...learners import FSAClassifier, SDist
-
 
 @dataclass(frozen=True)
 class AdditiveScorer:
-    """Class probabilities from a sum of responses to the selected columns; one output per class.
+    """Class probabilities from a sum of responses to the selected columns, with one output per
+    class.
 
     Scores are divided by the temperature before the softmax.
 
@@ -38,11 +37,11 @@ class AdditiveScorer:
 
     @property
     def selected(self) -> np.ndarray:
-        """Selected columns, (k,), the strongest first."""
+        """Selected columns (k,), strongest first."""
         return self.model.selected
 
     @classmethod
-    def of(cls, classifier: FSAClassifier) -> Self:
+    def of(cls, classifier: learners.FSAClassifier) -> Self:
         """Convert a fitted classifier; the scores of two classes are -f / 2 and f / 2."""
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
@@ -60,20 +59,21 @@ class AdditiveScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for wider rows, in which it was fitted to ``columns``."""
+        """Return the scorer for wider rows, given the positions ``columns`` in them of the columns
+        to which it was fitted."""
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
-        """Class scores (n, n_classes): the sum of the contributions, so that the evidence adds up
-        exactly."""
+        """Compute class scores (n, n_classes) as the sum of the contributions, so that the evidence
+        adds up exactly."""
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Class probabilities (n, n_classes)."""
+        """Compute class probabilities (n, n_classes)."""
         return softmax(self.scores(X) / self.temperature, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         return {
             "selected": self.model.selected,
             "knots": self.model.knots,
@@ -86,8 +86,8 @@ class AdditiveScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; a ValueError if they are missing
-        or do not fit together."""
+        """Read the arrays ``name.selected``, ... of a model file; raise a ValueError if an array is
+        missing or shapes are inconsistent."""
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -116,7 +116,7 @@ class MetricScorer:
     selected : ndarray of shape (k,), int64
         Columns of X that the metric uses.
     center, scale : ndarray of shape (k,), float64
-        Center subtracted from each column, and scale by which it is divided.
+        Center that is subtracted from each column, and scale by which it is then divided.
     products : ndarray of shape (q, order), int64
         Columns of the feature map as positions in ``selected``, -1 where there are fewer factors.
     product_scale : ndarray of shape (q,), float64
@@ -146,15 +146,15 @@ class MetricScorer:
     n_classes: int
 
     @classmethod
-    def of(cls, model: SDist, X: Matrix, y: np.ndarray) -> Self:
-        """Convert a metric fitted on X and y."""
+    def of(cls, model: learners.SDist, X: Matrix, y: np.ndarray) -> Self:
+        """Build a scorer from a metric fitted on X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}
         order = max((len(t) for t in model.columns_), default=1)
         products = np.full((len(model.columns_), order), -1, np.int64)
         for row, factors in zip(products, model.columns_):
             row[: len(factors)] = [place[int(j)] for j in factors]
-        features, n = model._features, model._features.n_features
+        features, n = model._features, len(model._features.scale)
         divisors = [1.0 if c < n else features.monomial_scale[c - n] for c in model._metric.columns]
         return cls(
             selected=used,
@@ -170,11 +170,12 @@ class MetricScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for wider rows, in which it was fitted to ``columns``."""
+        """Return the scorer for wider rows, given the positions ``columns`` in them of the columns
+        to which it was fitted."""
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
-        """Pairs of different columns of X whose product the metric uses, strongest first."""
+        """Return pairs of different columns of X whose product the metric uses, strongest first."""
         strength = (self.components**2).sum(axis=0)
         features = []
         for i in np.argsort(-strength, kind="stable"):
@@ -184,7 +185,7 @@ class MetricScorer:
         return features[:n]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Rows of X in the learnt subspace, (n, rank)."""
+        """Map rows of X to the learnt subspace, (n, rank)."""
         part = X[:, self.selected]
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         values = (part - self.center) / self.scale
@@ -192,7 +193,7 @@ class MetricScorer:
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Vote shares (n, n_classes)."""
+        """Compute vote shares (n, n_classes)."""
         Z = self.transform(X)
         distance = (
             (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)
@@ -203,7 +204,7 @@ class MetricScorer:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         return {
             "selected": self.selected,
             "center": self.center,
@@ -220,7 +221,7 @@ class MetricScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; errors as in
+        """Read the arrays ``name.selected``, ... of a model file; errors are as in
         :meth:`AdditiveScorer.read`."""
 
         def array(
@@ -255,5 +256,5 @@ SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {
 
 
 def mean_probabilities(scorers: Sequence[Scorer], X: Matrix) -> np.ndarray:
-    """Mean of the probabilities (n, n_classes) from several scorers."""
+    """Average the probabilities (n, n_classes) from several scorers."""
     return np.mean([s.probabilities(X) for s in scorers], axis=0)

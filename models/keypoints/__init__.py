@@ -1,1 +1,2 @@
-"""Keypoint detectors of any object: schema, options, results, the detector and its file."""
+"""Keypoint detectors for any kind of object: schema, options, results, the detector and its
+file."""

@@ -24,34 +24,34 @@ class DetectionOptions:
     keypoints : sequence of str, optional
         Keypoints to detect; all by default.
     threshold : float, optional
-        Minimum score, instead of ``min_probability``; ``-inf`` returns every candidate. The default
-        without assembly is each keypoint's own threshold.
+        Minimum score, used instead of ``min_probability``; ``-inf`` returns every candidate.
+        Without assembly, the default is the threshold of each keypoint.
     min_size, max_size : float, optional
-        Range of the side of the detection window in image pixels; by default from the window of the
-        pool (24) to the size of the image. A smaller ``min_size`` enlarges the image (at most
-        fourfold). Levels outside the range are skipped.
+        Range of the side of the detection window in image pixels; by default from the window size
+        of the pool (24) to the size of the image. A smaller ``min_size`` enlarges the image (at
+        most fourfold). Levels outside the range are skipped.
     max_detections : int, default 200
         Maximum number of detections per keypoint, best first.
     mode : {"scan", "regress", "prune+regress"}, optional
-        Search mode: which windows the classifier scores (see
+        Search mode, which determines the windows that the classifier scores (see
         :class:`~annealed.models.keypoints.windows.window_models.Mode`). The default is
         "prune+regress", the fastest mode, if the model supports it, and otherwise "scan".
     assembly : {"2d", "3d", "none"}, optional
         Method by which instances are assembled (see
         :class:`~annealed.models.keypoints.instances.assembly.Assembly`); "none" detects each
-        keypoint by itself. The default is set by the model; it is "none" if the model has no
+        keypoint separately. The default is set by the model; it is "none" if the model has no
         assembly.
     min_probability : float, optional
-        Minimum probability of an instance whose keypoints are returned, 0.5 by default; 0 returns
-        every candidate. Only with assembly.
+        Minimum probability of an instance, 0.5 by default; 0 returns every candidate. It requires
+        assembly.
     roll : float, default 30.0
         Angle in degrees, at most 50, of a second search if no instance is detected or further ones
         are likely: the image, shrunk to at most 4 million pixels (10 million when rotated), is
         searched again rotated by this angle in both directions, and with equalised lightness. 0
         disables the second search.
     boxes : sequence of (x0, y0, x1, y1), optional
-        Boxes around known objects, in image pixels: one instance is located in each box, whatever
-        its probability, and the rest of the image is not searched. Only with assembly.
+        Boxes around known objects, in image pixels: one instance is located in each box, regardless
+        of its probability, and the rest of the image is not searched. They require assembly.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class DetectionOptions:
 
 
 class Detection(NamedTuple):
-    """One detected keypoint.
+    """Detected keypoint.
 
     Parameters
     ----------
@@ -161,8 +161,12 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """Instances, under the name used until 0.2."""
-        warnings.warn("faces is instances; the old name ends with 0.4", FutureWarning, stacklevel=2)
+        """Instances; this is the name used until version 0.2."""
+        warnings.warn(
+            "faces was renamed to instances; the old name will be removed in 0.4",
+            FutureWarning,
+            stacklevel=2,
+        )
         return self.instances
 
 

@@ -29,7 +29,7 @@ _EXPLAINED = 0.15
 
 @dataclass
 class KeypointDetector(ModelFile):
-    """Detector of keypoints in photographs; all keypoints share one pyramid and integral images.
+    """Detector of keypoints in photographs; all keypoints share a pyramid and integral images.
 
     It follows the detectors of section 3.3 of Barbu et al. (2017) [1]_, with the regression-guided
     search of Barbu et al. (2014) [2]_.
@@ -39,16 +39,16 @@ class KeypointDetector(ModelFile):
     models : dict of str to KeypointModel
         One sparse window model per detected keypoint.
     pool : FeaturePool
-        Pool to which the models' features belong.
+        Pool to which the features of the models belong.
     scales_per_octave : int, default 4
-        Number of levels of the pyramid per octave (halving of the size).
+        Number of pyramid levels per octave (a factor of two in size).
     suppression : float, default 0.3
-        Radius of non-maximum suppression, in units of ``reference_length`` on the level of the
-        detection.
+        Radius of non-maximum suppression, in units of ``reference_length`` on the pyramid level of
+        the detection.
     info : dict
-        JSON values about training, scores and terms of use; stored in the file.
+        JSON values about training, scores and terms of use, which are stored in the file.
     guides : dict of str to Guide
-        Guided search of each keypoint, for the modes "regress" and "prune+regress".
+        Guided search for each keypoint, for the modes "regress" and "prune+regress".
     face_cascade : FaceCascade, optional
         Cascade shared by all keypoints, for the mode "prune+regress".
     reference_length : float, default 28.3
@@ -92,14 +92,14 @@ class KeypointDetector(ModelFile):
 
     @property
     def search(self) -> WindowSearch:
-        """Search of the windows with the classifiers of the keypoints."""
+        """Search of windows with the classifiers of the keypoints."""
         return WindowSearch(
             **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
         )
 
     @property
     def category(self) -> str | None:
-        """Name of the object; None for faces."""
+        """Category of the objects; None for faces."""
         return None if self.schema is None or self.schema.landmarks else self.schema.category
 
     @property
@@ -125,8 +125,8 @@ class KeypointDetector(ModelFile):
         Raises
         ------
         ValueError
-            If the model lacks a keypoint, the mode or an assembly, or the sizes do not fit its
-            windows.
+            If the model lacks a keypoint, the mode or an assembly, or the sizes are incompatible
+            with its windows.
         """
         default = Assembly.NONE if self.finder is None else self.finder.assembly
         options = replace(
@@ -159,8 +159,8 @@ class KeypointDetector(ModelFile):
         return replace(options, keypoints=names, mode=mode)
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:
-        """The search mode of some keypoints, by default the fastest that the model supports for
-        them."""
+        """Return the search mode of some keypoints, by default the fastest one that the model
+        supports for them."""
         cascade = self.face_cascade
         prunes = cascade is not None and all(
             name in self.guides and name in cascade.expected for name in names
@@ -177,7 +177,7 @@ class KeypointDetector(ModelFile):
     def detect(
         self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any
     ) -> list[Detection]:
-        """Find keypoints.
+        """Detect keypoints.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class KeypointDetector(ModelFile):
         options : DetectionOptions, optional
             Search options.
         **keywords
-            Single options by name, overriding ``options``: ``detect(image, threshold=0.5,
+            Single options by name, which override ``options``: ``detect(image, threshold=0.5,
             mode="scan")``.
 
         Returns
@@ -205,7 +205,7 @@ class KeypointDetector(ModelFile):
     def find(
         self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any
     ) -> DetectionResult:
-        """Find keypoints and faces.
+        """Detect keypoints and faces.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         DetectionResult
-            Detections and faces; faces have all their keypoints, whichever were requested.
+            Detections and faces; faces have all keypoints, regardless of which were requested.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
         assert o.keypoints is not None and o.mode is not None
@@ -267,7 +267,7 @@ class KeypointDetector(ModelFile):
         min_probability: float,
     ) -> list[Instance]:
         """Return the faces, including those in the rotated and equalised photographs; of
-        duplicates, the most probable face is kept."""
+        duplicates, the most probable one is retained."""
         assert self.finder is not None and o.mode is not None
         light = self.search.pyramid(evened(pixels), o.min_size, o.max_size)
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
@@ -329,7 +329,7 @@ class KeypointDetector(ModelFile):
     def _search_turned(
         self, o: DetectionOptions, turned: np.ndarray, factor: float
     ) -> dict[str, np.ndarray]:
-        """Local maxima of the anchors in a rotated photograph, shrunk by a factor."""
+        """Return the local maxima of the anchors in a rotated photograph, shrunk by a factor."""
         assert self.finder is not None and o.mode is not None
         sizes = [
             None if size is None else max(size * factor, min(size, self.pool.window))
@@ -342,7 +342,8 @@ class KeypointDetector(ModelFile):
     def _candidates_alone(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
-        """Candidates that belong to no face, with the probability of their score."""
+        """Return candidates that belong to no face, with the probability derived from their
+        score."""
         assert self.finder is not None
         assembler, alone = self.finder.assembler, self.finder.trained.alone
         detections = []
@@ -393,12 +394,12 @@ class KeypointDetector(ModelFile):
         mode: str = Mode.SCAN,
         max_detections: int = 200,
     ) -> dict[str, np.ndarray]:
-        """Find all local maxima of the scores of some keypoints, from which faces are assembled.
+        """Compute all local maxima of the scores of some keypoints, from which faces are assembled.
 
         Parameters
         ----------
         levels : list of Level
-            Levels from ``search.pyramid``.
+            Pyramid levels from ``search.pyramid``.
         anchors : list of str
             Names of the keypoints.
         mode : Mode, default "scan"

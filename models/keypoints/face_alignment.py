@@ -13,7 +13,7 @@ EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 
 
 def check_size(size: int) -> None:
-    """Raise a ValueError if the side of the crops lies outside 8 to 4096 pixels."""
+    """Raise a ValueError unless the side of the crops is from 8 to 4096 pixels."""
     if not 8 <= size <= 4096:
         raise ValueError(f"size={size}: expected a whole number from 8 to 4096")
 
@@ -22,8 +22,9 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
     """Crop a face, rotated and scaled so that its eyes lie at the positions of the template.
 
     The similarity transform maps the two eye centres exactly to the fractions (0.345, 0.465) and
-    (0.655, 0.465) of the side, with the subject's right eye on the left: with pixel centres at
-    whole numbers, to ``fraction * size - 0.5``. Pixels outside the photograph are black.
+    (0.655, 0.465) of the side, with the subject's right eye on the left. If pixel centres have
+    integer coordinates, these positions are ``fraction * size - 0.5``. Pixels outside the
+    photograph are black.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The strongest features of each keypoint's model, and their positions."""
+"""Strongest features of each keypoint's model, and their positions."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dic
     """Return the ``name``, ``strength`` and ``cells`` of the n strongest features of each
     keypoint's model, by decreasing range of the response.
 
-    Cells are [x, y, width, height, weight] in pixels of the window; a gradient histogram has one
-    cell and an ``angle`` in radians.
+    Cells are [x, y, width, height, weight] in window pixels; a gradient histogram has one cell and
+    an ``angle`` in radians.
     """
     pool = detector.pool
     kinds = [np.array(rows) for rows in pool.kinds.values()]

@@ -1,4 +1,5 @@
-"""Definition of an object's points: names, mirror pairs, skeleton, the unit of all distances."""
+"""Definition of the points of an object: names, mirror pairs, skeleton, and the unit of all
+distances."""
 
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -17,7 +18,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Schema:
-    """Names and relations of the points of one kind of object; stored in the model file.
+    """Names and relations of the points of one kind of object, which are stored in the model file.
 
     The unit of all distances, an object's *reference length*, is the distance between two named
     points, or 0.4 times the square root of the area of its box.
@@ -29,7 +30,7 @@ class Schema:
     keypoints : tuple of str
         Names of the points; points with a window detector come first.
     mirror : tuple of pairs of str
-        Pairs of points that swap in the mirror image of an object.
+        Pairs of points that are exchanged in the mirror image of an object.
     skeleton : tuple of pairs of str
         Pairs of points connected by a line in drawings.
     length : tuple of str
@@ -39,7 +40,7 @@ class Schema:
     upright : bool
         Whether objects are upright; otherwise all rotations are searched.
     anchors : tuple of str
-        Points with a window detector; empty if they are not chosen yet.
+        Points with a window detector; empty if they have not been chosen yet.
     landmarks : dict of str to tuple of int
         Landmarks, numbered from 0, whose mean is each keypoint, if landmarks are annotated.
     landmark_mirror : tuple of int
@@ -94,22 +95,22 @@ class Schema:
 
     @cached_property
     def opposite(self) -> dict[str, str]:
-        """Name of each keypoint's mirror image."""
+        """Name of the mirror image of each keypoint."""
         swapped = {a: b for pair in self.mirror for a, b in (pair, pair[::-1])}
         return {name: swapped.get(name, name) for name in self.keypoints}
 
     @cached_property
     def mirror_order(self) -> list[int]:
-        """Indices of the keypoints' mirror images, in order."""
+        """Indices of the mirror images of the keypoints, in order."""
         return [self.keypoints.index(self.opposite[name]) for name in self.keypoints]
 
     @property
     def flips(self) -> tuple[bool, ...]:
-        """Whether to mirror an image, for each of its uses in training."""
+        """Whether the image is mirrored, for each of its uses in training."""
         return (False, True) if self.mirrored else (False,)
 
     def alike(self, names: Names) -> list[list[int]]:
-        """Indices, among some names, of each keypoint and its mirror image, in order."""
+        """Return the indices, among some names, of each keypoint and its mirror image, in order."""
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
             groups.setdefault(
@@ -118,8 +119,8 @@ class Schema:
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
-        """Name of the keypoint whose trained model is used for this one: the first of a mirror
-        pair."""
+        """Return the name of the keypoint whose trained model is used for this one, the first of a
+        mirror pair."""
         return (
             min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
             if self.mirrored
@@ -127,8 +128,8 @@ class Schema:
         )
 
     def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
-        """Reference lengths (n,) in pixels of objects: points (n, n_keypoints, 2), NaN where
-        unknown, and boxes (n, 4), by default those around the points."""
+        """Compute the reference lengths (n,) in pixels of objects with points (n, n_keypoints, 2),
+        NaN where unknown, and boxes (n, 4), by default those around the points."""
         if self.length:
             a, b = (points[:, self.keypoints.index(name)] for name in self.length)
             return np.hypot(*(a - b).T)
@@ -139,8 +140,9 @@ class Schema:
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
     def to_keypoints(self, n_points: int) -> np.ndarray:
-        """Averaging matrix (n_keypoints, n_points) that maps the jointly refined points to the
-        keypoints. The points are the landmarks, or the keypoints if there are no landmarks."""
+        """Return the averaging matrix (n_keypoints, n_points) that maps the jointly refined
+        points to the keypoints. The points are the landmarks, or the keypoints if there are no
+        landmarks."""
         if n_points == len(self.keypoints):
             return np.eye(n_points)
         matrix = np.zeros((len(self.keypoints), n_points))
@@ -149,18 +151,18 @@ class Schema:
         return matrix
 
     def point_order(self, n_points: int) -> np.ndarray:
-        """Index of each of these points in the mirror image (n_points,); empty without mirror
-        images."""
+        """Return the index of each point in the mirror image (n_points,); empty if mirror images
+        are not used."""
         order = self.mirror_order if n_points == len(self.keypoints) else self.landmark_mirror
         return np.array(order if self.mirrored else [], np.int32)
 
     def mirrored_points(self, points: np.ndarray, width: int) -> np.ndarray:
-        """Mirror points (n,), complex, of a photograph of some width."""
+        """Mirror points (n,), complex, in a photograph of the given width."""
         order = self.point_order(len(points))
         return width - 1 - points[order].real + 1j * points[order].imag
 
     def with_anchors(self, anchors: Names) -> "Schema":
-        """Return the schema with other anchors, which are sorted to the front."""
+        """Return the schema with different anchors, which are sorted to the front."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
 
@@ -179,7 +181,8 @@ class Schema:
             or not {"category", "keypoints"} <= set(data)
         ):
             raise ValueError(
-                f"schema: expected category, keypoints and some of {', '.join(sorted(known))}"
+                "schema: expected category and keypoints, and optionally "
+                f"{', '.join(sorted(known - {'category', 'keypoints'}))}"
             )
         values = {name: value if name in flags else _frozen(value) for name, value in data.items()}
         if not isinstance(values["category"], str) or any(

@@ -1,5 +1,5 @@
-"""Conversion of the parts of a keypoint detector to arrays and plain data and back, with every
-array validated."""
+"""Conversion of the parts of a keypoint detector to arrays and plain data and back, with validation
+of every array."""
 
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,8 @@ def write_parts(
     face_cascade: FaceCascade | None,
     faces: InstanceFinder | None,
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Return arrays by name, and entries of the header; the names are those of the file format."""
+    """Return the arrays by name and the entries of the header; the names are those of the file
+    format."""
     arrays: Arrays = {}
     header: dict[str, Any] = {
         "models": {name: _write_model(arrays, name, model) for name, model in models.items()}
@@ -74,7 +75,7 @@ def read_parts(
     """Rebuild the parts written by :func:`write_parts`; guides, face cascade and face finder may be
     missing.
 
-    Raises a ValueError if an array is damaged, and a ValueError, KeyError or TypeError if the
+    A ValueError is raised if an array is damaged, and a ValueError, KeyError or TypeError if the
     header is damaged.
     """
     models = {
@@ -99,7 +100,7 @@ def read_parts(
 def read_guide(
     path: str | Path, arrays: Arrays, name: str, described: dict, pool: FeaturePool
 ) -> Guide:
-    """Return the guide of one keypoint; errors as in :func:`read_parts`."""
+    """Return the guide of one keypoint; errors are as in :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(
             f"{name}: the file has one pruning cascade per keypoint, an older format; "
@@ -162,7 +163,7 @@ def _write_model(arrays: Arrays, name: str, model: KeypointModel) -> dict[str, A
 def _read_responses(
     path: str | Path, arrays: Arrays, name: str, pool: FeaturePool, outputs: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, Responses]:
-    """Features and their responses."""
+    """Read features and their responses."""
     features = pool.check(check_array(path, arrays, f"{name}/features", np.int32, (None, 8)))
     k = len(features)
     low = check_array(path, arrays, f"{name}/{_LOW}", np.float32, (k,))
@@ -197,7 +198,7 @@ def _read_model(
 
 
 def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
-    """Add the arrays of a face finder; return its header entry."""
+    """Add the arrays of a face finder, and return its header entry."""
     assembler, regressor = finder.assembler, finder.regressor
     header: dict[str, Any] = {
         "keypoints": list(finder.keypoints),
@@ -246,8 +247,8 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
 
 
 def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> InstanceFinder:
-    """Return the face finder that :func:`_write_faces` described; ValueError, KeyError or TypeError
-    for damaged files."""
+    """Return the face finder described by :func:`_write_faces`; raise a ValueError, KeyError or
+    TypeError if the file is damaged."""
     names, anchors = tuple(described["keypoints"]), list(described["anchors"])
     n_anchors, n_keypoints = len(anchors), len(names)
     assembly = Assembly(described["assembly"])
@@ -319,7 +320,7 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         and (mirror[mirror] == np.arange(n)).all()
     )
     if len(mirror) and not pairs:
-        raise ValueError("faces/regression/mirror: expected pairs of points that swap")
+        raise ValueError("faces/regression/mirror: expected pairs of points that are exchanged")
     regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
 
     # the classifier and the probabilities

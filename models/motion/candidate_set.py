@@ -1,4 +1,4 @@
-"""Candidate segmentations of a sequence with their features and errors, the rows of a ranking."""
+"""Candidate segmentations of a sequence, with their features and errors: the rows of a ranking."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class CandidateSet:
     Attributes
     ----------
     name, video : str
-        Name of the sequence and of its video; sequences of one video must not be split between
-        training and test.
+        Names of the sequence and of its video. Sequences of one video must not be split between the
+        training and test sets.
     candidates : list of Candidate
     features : ndarray of shape (n_candidates, n_features)
     errors : ndarray of shape (n_candidates,) or None
-        Misclassification of each candidate in [0, 1), if the truth is known.
+        Misclassification rate of each candidate, in [0, 1); None if the ground truth is unknown.
     """
 
     name: str
@@ -40,12 +40,12 @@ class CandidateSet:
 
     @property
     def known_errors(self) -> np.ndarray:
-        """Errors of the candidates.
+        """Return the errors of the candidates.
 
         Raises
         ------
         ValueError
-            If the truth is not known.
+            If the ground truth is unknown.
         """
         if self.errors is None:
             raise ValueError(
@@ -60,7 +60,7 @@ class CandidateSet:
         return np.array([len(np.unique(c.labels)) for c in self.candidates])
 
     def only(self, chosen: np.ndarray) -> CandidateSet:
-        """Return the candidates at the indices (or in the mask) ``chosen``."""
+        """Return the candidates selected by the indices or the mask ``chosen``."""
         rows = np.arange(len(self))[chosen]
         return replace(
             self,
@@ -71,7 +71,7 @@ class CandidateSet:
 
     def without_small(self, min_motion_size: int) -> CandidateSet:
         """Return the candidates whose motions all have at least a given number of points, or all
-        candidates if there is none."""
+        candidates if none qualifies."""
         sizes = np.array(
             [np.bincount(c.labels)[np.unique(c.labels)].min() for c in self.candidates]
         )
@@ -97,7 +97,8 @@ def candidate_sets(
     family_sets : mapping of str to sequence of families
     features : SegmentationFeatures, PairFeatures or JoinedFeatures
     sequence : TrackSequence or None, default None
-        Sequence that gives the name and, if labelled, the true motions of the points of ``tracks``.
+        Sequence that provides the name and, if labelled, the true motions of the points of
+        ``tracks``.
     columns : ndarray of int or None, default None
         Columns to compute; the other columns may be left zero. None means all.
 
@@ -149,12 +150,12 @@ def candidate_set(
     n_motions : int
         Number of motions K.
     families : sequence of families, default ALL_FAMILIES
-        Recipes, as in :func:`annealed.vision.candidates`.
+        Recipes for the candidates, as in :func:`annealed.vision.candidates`.
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
         Features to compute; None means :class:`.PairFeatures`.
     sequence : TrackSequence or None, default None
-        Sequence that gives the name and, if labelled, the true motions of the points of ``tracks``
-        for the errors.
+        Sequence that provides the name and, if labelled, the true motions of the points of
+        ``tracks``, from which the errors are computed.
     columns : ndarray of int or None, default None
         Columns to compute; the other columns may be left zero. None means all.
 
@@ -185,9 +186,9 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 
 
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
-    """Features relative to the other candidates of the same sequence.
+    """Compute features relative to the other candidates of the same sequence.
 
-    For piecewise-linear responses, the range within the sequence is scaled to [0, 1]; for linear
+    For piecewise-linear responses, the values within the sequence are scaled to [0, 1]; for linear
     responses, the mean is subtracted and, with ``standardize``, the standard deviation is scaled to
     1.
     """
@@ -205,8 +206,8 @@ def relative_rows(
     columns: np.ndarray | slice = slice(None),
     standardize: bool = False,
 ) -> np.ndarray:
-    """Relative features (n_candidates, n_columns) of the candidates of all sequences, one sequence
-    after another."""
+    """Compute the relative features (n_candidates, n_columns) of all candidates, sequence by
+    sequence."""
     return np.concatenate(
         [relative(one.features[:, columns], response, standardize) for one in sets]
     )
@@ -218,7 +219,7 @@ def split_by_sequence(values: np.ndarray, sets: Sequence[CandidateSet]) -> list[
 
 
 def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
-    """Return pairs of candidates within each sequence, section 6.3 of Barbu et al. (2014).
+    """Return all pairs of candidates within each sequence (Barbu et al. (2014), section 6.3).
 
     Parameters
     ----------
@@ -228,8 +229,9 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_pairs, 3)
-        Rows (i, j, r), where i and j are rows of candidates counted through all sets; r is 1 if i
-        has the smaller error, 0 if j has it, and 0.5 if the errors are equal.
+        Rows (i, j, r): i and j are row indices in the concatenation of all sets; r is 1 if
+        candidate i has the smaller error, 0 if candidate j has it, and 0.5 if their errors are
+        equal.
     """
     pairs, start = [np.empty((0, 3))], 0
     for one in sets:

@@ -5,18 +5,19 @@ from collections.abc import Iterable, Iterator
 import cv2
 import numpy as np
 
-GAP = 3  # distance in frames to the earlier and the later frame of comparison. A choice
-_AREA = 30  # pixels of a superpixel. A choice
-_UNKNOWN = 40.0  # difference of grey values for an unknown motion, and its maximum. A choice
+GAP = 3  # number of frames to the earlier and the later frame of comparison. A choice
+_AREA = 30  # average number of pixels in a superpixel. A choice
+_UNKNOWN = 40.0  # grey-value difference for an unknown motion, and the maximum. A choice
 _NEAR = (
     40.0  # distance in pixels from a motion's tracks that costs as much as _FAR_WEIGHT grey values
 )
 _FAR_WEIGHT = 6.0
-_MIN_TRACKS = 4  # minimum for an affine motion between two frames
+_MIN_TRACKS = 4  # minimum number of tracks for an affine motion between two frames
 
 
 def background_of(tracks: np.ndarray, labels: np.ndarray) -> int:
-    """Return the background: the motion whose tracks (F, P, 2) span the largest area."""
+    """Return the label of the background: the motion whose tracks (F, P, 2) span the largest
+    area."""
     areas = np.zeros(max(int(labels.max()) + 1, 1))
     for k in range(len(areas)):
         seen = (
@@ -34,17 +35,18 @@ def label_maps(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield each frame of a video with the motion label of each pixel.
 
-    An affine motion to an earlier and a later frame is fitted to the tracks of each label. A pixel
-    gets the motion that explains its grey values best, in the better of the two frames, since
-    regions occluded in one are mostly visible in the other; ties go to the nearest tracks. The
-    differences are averaged over superpixels (SLIC [1]_), which follow the edges of objects.
+    An affine motion to an earlier and a later frame is fitted to the tracks of each label. Each
+    pixel is assigned to the motion that explains its grey values best in the better of the two
+    frames, since regions occluded in one are mostly visible in the other. Motions with tracks
+    nearby are preferred. The differences are averaged over superpixels (SLIC [1]_), which follow
+    the edges of objects.
 
     Parameters
     ----------
     frames : iterable of ndarray of shape (H, W, 3), uint8
         RGB frames; only a few are in memory at a time.
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each track; -1 for tracks to ignore.
 
@@ -52,7 +54,7 @@ def label_maps(
     ------
     frame : ndarray of shape (H, W, 3), uint8
     motions : ndarray of shape (H, W), int
-        Label of each pixel; -1 where no track is seen in the frame.
+        Label of each pixel; -1 if no track is visible in the frame.
 
     References
     ----------
@@ -102,8 +104,8 @@ def _label_map(
 
 
 def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray) -> np.ndarray:
-    """Mean difference in grey values (H, W) between frame t and frame s, which is warped to it by
-    the motion of some tracks."""
+    """Compute the mean grey-value difference (H, W) between frame t and frame s, warped to frame t
+    by the affine motion of some tracks."""
     height, width = held[t].shape[:2]
     both = np.isfinite(tracks[[t, s]]).all(axis=(0, 2)) if s in held else np.zeros(0, bool)
     motion = None
@@ -121,16 +123,16 @@ def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray)
 
 
 def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1.0) -> np.ndarray:
-    """Probability of each track's label by its motion, relative to the other labels.
+    """Compute the probability of each track's label from its motion, relative to the other labels.
 
-    Affine motions from each frame to the next frames are compared by their mean squared distances,
-    with Gaussian noise of ``sigma`` pixels. The probabilities are not calibrated; a label that fits
-    worse than another label has a probability below 0.5.
+    The affine motions of the labels, from each frame to a later frame, are compared by their mean
+    squared residuals under Gaussian noise of ``sigma`` pixels. The probabilities are not
+    calibrated; a label that fits worse than another label has a probability below 0.5.
 
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each track; -1 for none.
     sigma : float, default 1.0
@@ -139,8 +141,8 @@ def label_probabilities(tracks: np.ndarray, labels: np.ndarray, sigma: float = 1
     Returns
     -------
     ndarray of shape (P,)
-        Probabilities; NaN for tracks without a label, and for tracks never seen in both frames of a
-        comparison.
+        Probabilities; NaN for tracks without a label, and for tracks that are never visible in both
+        frames of a comparison.
     """
     gap = max(1, min(5, len(tracks) - 1))
     squares = np.full((max(int(labels.max()) + 1, 1), len(tracks), tracks.shape[1]), np.nan)

@@ -12,12 +12,14 @@ import numpy as np
 from ...vision.tracks.candidates import (
     ALL_FAMILIES,
     Candidate,
+    DominantFamily,
     Family,
     MergedFamily,
     NeighbourFamily,
     PairFamily,
     SubspaceFamily,
 )
+from ...vision.tracks.dominant import MODELS, dominant_motion
 from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.labels import by_size
@@ -36,19 +38,29 @@ from ..files import ModelFile, check_settings
 from .candidate_set import CandidateSet, candidate_set, joined
 from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
 
-MOTIONS = (2, 3, 4, 5)  # numbers of motions that "auto" chooses from
-_MIN_MOTION = 0.01  # pixels, a choice: far below what trackers resolve
+MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
+_MIN_MOTION = 0.01  # pixels: far below the resolution of trackers; a choice
+_ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks; a choice
+_MANY = 3000  # number of tracks above which the memory requirement is reported; a choice
+_GB_PER_PAIR = 2e-7  # gigabytes per pair of tracks, measured with 1000 and 2000 tracks
 OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
 OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
-# Version of the features in a model file: 1 had only those of subspaces; increment it when a
-# feature changes its meaning.
+# Version of the features in a model file. Version 1 had only subspace features; increment it when
+# the meaning of a feature changes.
 FEATURE_SET = 2
-# Kinds in the model file -> class.
+# Kind in the model file -> class.
 _FAMILIES: dict[str, Any] = {
     "subspace": SubspaceFamily,
     "neighbours": NeighbourFamily,
     "pairs": PairFamily,
     "merged": MergedFamily,
+    "dominant": DominantFamily,
+}
+# Valid values of the string settings of families.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "representation": tuple(REPRESENTATIONS),
+    "kernel": KERNELS,
+    "model": MODELS,
 }
 _FEATURES: dict[str, type[SegmentationFeatures | PairFeatures]] = {
     "subspace": SegmentationFeatures,
@@ -69,23 +81,29 @@ class Segmentation:
         Motion of each track, 0 .. n_motions-1 by decreasing size of the motion; -1 for outliers, if
         requested.
     n_motions : int
-        Given or chosen number of motions.
+        Number of motions, given or chosen.
     candidates : list of Candidate
         All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
-    probability_of_motions : float
-        Probability of the number of motions; 1 if it was given.
+    probabilities : dict of int to float
+        Probability of each number of motions compared, most probable first; 1 for a given number.
     unseen : ndarray of shape (n,), int
-        Points never seen in both frames of a comparison, which are assigned to the largest motion.
+        Indices of the points that are never visible in both frames of a comparison; they are
+        assigned to the largest motion.
     """
 
     labels: np.ndarray
     n_motions: int
     candidates: list[Candidate]
     scores: np.ndarray
-    probability_of_motions: float = 1.0
+    probabilities: dict[int, float]
     unseen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def probability_of_motions(self) -> float:
+        """Probability of the number of motions."""
+        return self.probabilities[self.n_motions]
 
 
 @dataclass
@@ -97,20 +115,21 @@ class SegmentationRanker(ModelFile):
     Parameters
     ----------
     families : tuple of SubspaceFamily, NeighbourFamily or PairFamily, default ALL_FAMILIES
-        Recipes of the candidates.
+        Recipes for the candidates.
     features : SegmentationFeatures, PairFeatures or JoinedFeatures, default PairFeatures()
         Features of the candidates.
     settings : RankerSettings, default RankerSettings()
         Settings of the ranking.
     min_motion_size : int, default 0
-        Minimum number of points of a motion; candidates with a smaller motion are ignored unless
-        there are no others. 0 considers all candidates.
+        Minimum number of points in a motion; candidates with a smaller motion are ignored unless
+        there are no others. With 0, all candidates are considered.
     function : RankingFunction or None, default None
         Ranking of candidates with the same number of motions, learnt by :meth:`fit`.
     chooser : MotionChooser or None, default None
-        Choice of the number of motions, learnt by :meth:`fit` from candidates of all numbers.
+        Model that chooses the number of motions, learnt by :meth:`fit` from candidates of all
+        numbers.
     training : dict
-        Facts about the training, for the header of the model file.
+        Description of the training, stored in the header of the model file.
 
     References
     ----------
@@ -147,8 +166,8 @@ class SegmentationRanker(ModelFile):
             Candidates of each training sequence, with errors, computed with this ranker's families
             and features.
         mixed : sequence of CandidateSet or None, default None
-            Candidates of all numbers of motions (:meth:`mixed_set`) of each training sequence;
-            needed for choosing that number.
+            Candidates of all numbers of motions (:meth:`sets_by_number`, joined) of each training
+            sequence; needed to choose that number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 
@@ -171,9 +190,13 @@ class SegmentationRanker(ModelFile):
         return self
 
     def candidate_set(
-        self, tracks: Tracks | np.ndarray, n_motions: int, sequence: TrackSequence | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        n_motions: int,
+        sequence: TrackSequence | None = None,
+        columns: np.ndarray | None = None,
     ) -> CandidateSet:
-        """Compute candidates and features of this ranker.
+        """Compute the candidates of a sequence with this ranker's families and features.
 
         The parameters are those of :func:`.candidate_set.candidate_set`.
 
@@ -185,16 +208,21 @@ class SegmentationRanker(ModelFile):
             Number of motions K.
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
+        columns : ndarray of int or None, default None
+            Columns of the features to compute; others may be left zero. None means all.
 
         Returns
         -------
         CandidateSet
             Candidates with their features, and with errors if the truth is known.
         """
-        return candidate_set(tracks, n_motions, self.families, self.features, sequence)
+        return candidate_set(tracks, n_motions, self.families, self.features, sequence, columns)
 
     def sets_by_number(
-        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
+        self,
+        tracks: Tracks | np.ndarray,
+        sequence: TrackSequence | None = None,
+        columns: np.ndarray | None = None,
     ) -> dict[int, CandidateSet]:
         """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
 
@@ -206,6 +234,8 @@ class SegmentationRanker(ModelFile):
             Tracks in pixels.
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
+        columns : ndarray of int or None, default None
+            As in :meth:`candidate_set`.
 
         Returns
         -------
@@ -213,28 +243,7 @@ class SegmentationRanker(ModelFile):
             Candidates by number of motions.
         """
         tracks = as_tracks(tracks)
-        return {k: self.candidate_set(tracks, k, sequence) for k in _numbers(tracks)}
-
-    def mixed_set(
-        self, tracks: Tracks | np.ndarray, sequence: TrackSequence | None = None
-    ) -> CandidateSet:
-        """Compute the candidates of all numbers of motions in ``MOTIONS`` as one set.
-
-        The parameters are those of :meth:`candidate_set`.
-
-        Parameters
-        ----------
-        tracks : Tracks or ndarray of shape (F, P, 2)
-            Tracks in pixels.
-        sequence : TrackSequence or None
-            Sequence of the tracks; its labels give the true motions.
-
-        Returns
-        -------
-        CandidateSet
-            Candidates of all numbers of motions.
-        """
-        return joined(list(self.sets_by_number(tracks, sequence).values()))
+        return {k: self.candidate_set(tracks, k, sequence, columns) for k in _numbers(tracks)}
 
     def segment(
         self, tracks: np.ndarray, n_motions: int | None = None, outliers: bool = False
@@ -263,16 +272,22 @@ class SegmentationRanker(ModelFile):
         if self.function is None:
             raise ValueError("this ranker is not trained; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
-        if n_motions is None:
-            n_motions, probability, chosen = self._choose(seen)
-        else:
-            chosen, probability = (
-                self._compared(seen, n_motions, self.function.selected).without_small(
-                    self.min_motion_size
-                ),
-                1.0,
+        if seen.n_points > _MANY:
+            warnings.warn(
+                f"{seen.n_points} tracks need about {_GB_PER_PAIR * seen.n_points**2:.0f} GB of "
+                f"memory for the affinities of all pairs; {_MANY} tracks need "
+                f"{_GB_PER_PAIR * _MANY**2:.0f} GB",
+                stacklevel=2,
             )
-        _warn_of_ambiguous_tracks(seen.coordinates, n_motions)
+        if n_motions is None:
+            probabilities, chosen = self._choose(seen)
+            n_motions = next(iter(probabilities))
+        else:
+            chosen = self.candidate_set(seen, n_motions, columns=self.function.selected)
+            probabilities = {n_motions: 1.0}
+        chosen = chosen.without_small(self.min_motion_size)
+        if n_motions > 1:
+            _warn_of_ambiguous_tracks(seen, n_motions)
         scores = self.function.scores(chosen.features)
         order = np.argsort(-scores, kind="stable")
         best = [
@@ -283,26 +298,22 @@ class SegmentationRanker(ModelFile):
         if outliers:
             labels[np.flatnonzero(known)[outlying(seen, labels[known])]] = -1
         return Segmentation(
-            labels, n_motions, best, scores[order], probability, np.flatnonzero(~known)
+            labels, n_motions, best, scores[order], probabilities, np.flatnonzero(~known)
         )
 
-    def _compared(self, tracks: Tracks, n_motions: int, columns: np.ndarray) -> CandidateSet:
-        """Candidates with the features in ``columns`` alone."""
-        return candidate_set(tracks, n_motions, self.families, self.features, columns=columns)
-
-    def _choose(self, tracks: Tracks) -> tuple[int, float, CandidateSet]:
-        """Number of motions, its probability and the candidates with that number."""
+    def _choose(self, tracks: Tracks) -> tuple[dict[int, float], CandidateSet]:
+        """Return the probability of each number of motions, and the candidates with the most
+        probable number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
-                "this model was not trained to choose the number of motions; "
-                "expected a given number"
+                "this model was not trained to choose the number of motions; expected a number"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
-        mixed = joined(
-            [self._compared(tracks, k, columns) for k in _numbers(tracks)]
-        ).without_small(self.min_motion_size)
-        number, probability = self.chooser.choose(mixed, self.function)
-        return number, probability, mixed.only(mixed.n_motions == number)
+        mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
+            self.min_motion_size
+        )
+        probabilities = self.chooser.probabilities(mixed, self.function)
+        return probabilities, mixed.only(mixed.n_motions == next(iter(probabilities)))
 
     def selected_names(self) -> list[str]:
         """Return the names of the features that the ranking uses, strongest first.
@@ -363,27 +374,33 @@ class SegmentationRanker(ModelFile):
 
 
 def _numbers(tracks: Tracks) -> list[int]:
-    """The numbers in ``MOTIONS`` that the number of points allows."""
+    """Return the numbers in ``MOTIONS`` that the number of points allows."""
     check_motions(MOTIONS[0], tracks.n_points)
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
-def _warn_of_ambiguous_tracks(tracks: np.ndarray, n_motions: int) -> None:
-    """Warn if any segmentation of the tracks (F, P, 2) is arbitrary."""
-    if n_motions > 1 and np.abs(tracks - tracks[0]).max() < _MIN_MOTION:
-        warnings.warn(
-            f"no track moves by {_MIN_MOTION} pixels: the labels are meaningless",
-            stacklevel=3,
+def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
+    """Warn if any segmentation of the tracks is arbitrary."""
+    n_distinct = np.unique(tracks.coordinates, axis=1).shape[1]
+    if np.ptp(tracks.coordinates, axis=0).max() < _MIN_MOTION:
+        message = f"no track moves by at least {_MIN_MOTION} pixels: the labels are meaningless"
+    elif n_distinct < 2 * n_motions:
+        message = (
+            f"only {n_distinct} of {tracks.n_points} tracks are distinct: "
+            "the labels are meaningless"
         )
-    elif (n_distinct := np.unique(tracks, axis=1).shape[1]) < 2 * n_motions:
-        warnings.warn(
-            f"only {n_distinct} of {tracks.shape[1]} tracks differ: the labels are meaningless",
-            stacklevel=3,
+    elif dominant_motion(tracks).outlying["homography"].mean() < _ALIKE:
+        message = (
+            "the motion of one plane explains all tracks within a pixel: "
+            "there may be no other motion"
         )
+    else:
+        return
+    warnings.warn(message, stacklevel=3)
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
-    """Mask (P,) of points far from the fundamental matrices of their own motion."""
+    """Return a mask (P,) of the points far from the fundamental matrices of their own motion."""
     residuals = np.empty(tracks.n_points)
     residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
     typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])
@@ -391,7 +408,7 @@ def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
 
 
 def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Labels of all points: unknown points get the largest motion."""
+    """Return the labels of all points; unknown points are assigned to the largest motion."""
     full = np.full(len(known), np.bincount(labels).argmax(), np.int64)
     full[known] = labels
     return full
@@ -401,7 +418,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def check_version(header: Mapping[str, Any]) -> None:
-    """Raise a ValueError for features that this version does not know."""
+    """Raise a ValueError if this version does not support the features."""
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
@@ -411,7 +428,7 @@ def check_version(header: Mapping[str, Any]) -> None:
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Families or features as stored in the header."""
+    """Return families or features as stored in the header."""
     return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
@@ -426,18 +443,17 @@ def read_families(listed: Any) -> tuple[Family, ...]:
 def _read_family(record: Any) -> Family:
     family = _FAMILIES[record["kind"]]
     settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
-    if settings.get("representation", "raw") not in REPRESENTATIONS or settings.get(
-        "lowest", 0
-    ) > settings.get("highest", 0):
-        raise ValueError(f"family {record}: expected a known representation, and lowest <= highest")
-    if settings.get("kernel", KERNELS[0]) not in KERNELS:
-        raise ValueError(f"family {record}: expected a kernel of {', '.join(KERNELS)}")
+    if settings.get("lowest", 0) > settings.get("highest", 0):
+        raise ValueError(f"family {record}: expected lowest <= highest")
+    for name, known in _NAMES.items():
+        if settings.get(name, known[0]) not in known:
+            raise ValueError(f"family {record}: expected {name} of {', '.join(known)}")
     return family(**settings)
 
 
 def read_features(pool: Any) -> Features:
-    """Features of a model file; feature set 1 holds those of subspaces, without their kind. A
-    ValueError describes an invalid header."""
+    """Read the features of a model file; feature set 1 stores subspace features without their kind.
+    A ValueError describes an invalid header."""
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]
     parts = []

@@ -1,5 +1,5 @@
-"""The learnt ranking of candidate segmentations, eq. (18) of Barbu et al. (2014), and the choice of
-the number of motions by a ranking of the best candidates of all numbers."""
+"""Learnt ranking of candidate segmentations, eq. (18) of Barbu et al. (2014), and choice of the
+number of motions by ranking the best candidate of each number."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +12,7 @@ from ...learners.common.additive import AdditiveModel
 from ..files import check_array, check_settings
 from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
 
-# Settings that are absent in older files.
+# Settings that are absent from older files.
 _LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0, "standardize": False}
 # Minimum and maximum of each setting in a model file: choices, wider than any sensible setting.
 LIMITS: dict[str, tuple[float, float]] = {
@@ -23,6 +23,8 @@ LIMITS: dict[str, tuple[float, float]] = {
         ("neighbours", "powers", "span", "n_thresholds", "n_smallest", "n_bins"), (1, 1000)
     ),
     "extra": (1, 10),
+    "levels": (1, 100),
+    **dict.fromkeys(("clusters", "nearest"), (0, 1000)),
 }
 
 
@@ -50,7 +52,7 @@ class RankerSettings:
     balance : float, default 0.0
         Balance between sequences: each of the n (n - 1) / 2 pairs of a sequence of n candidates has
         the weight n to the power of ``-2 * balance``. With 1, all sequences have about the same
-        weight.
+        total weight.
     standardize : bool, default False
         Whether features are scaled to standard deviation 1 among the candidates of a sequence for
         linear responses, so that scenes with different noise and depth are comparable.
@@ -167,26 +169,26 @@ class RankingFunction:
         rows = relative_rows(sets, settings.response, columns, settings.standardize)
         ranker.fit(rows, None, pairs=pairs, sample_weight=weights)
         model = AdditiveModel.from_estimator(ranker, by_importance=True)
-        # A ranking has no intercept. The memory layout is that of a loaded model, for bitwise equal
-        # scores.
+        # A ranking has no intercept. The memory layout is that of a loaded model, so that scores
+        # are bitwise equal.
         selected = columns[model.selected].astype(np.int64)
         model = replace(model, selected=selected, responses=model.responses.copy(), intercept=0.0)
         return cls(settings.response, model, settings.standardize)
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        """Scores (n_candidates,) of all candidates of one sequence; the best has the highest."""
+        """Return the scores (n_candidates,) of all candidates of one sequence; higher is better."""
         return self.model.scores_of_selected(
             relative(features[:, self.selected], self.response, self.standardize)
         )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Scores for each of several sequences, computed together, which is much faster."""
+        """Return the scores for each of several sequences, computed together for speed."""
         rows = relative_rows(sets, self.response, self.selected, self.standardize)
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays of a model file: ``selected`` (k,), ``responses`` and ``knots`` (k, n_knots);
-        linear responses have knot zero."""
+        """Return the arrays for a model file: ``selected`` (k,), ``responses`` and ``knots`` (k,
+        n_knots); a linear response has a single knot at zero."""
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
         return {"selected": self.selected, "responses": responses, "knots": knots}
@@ -200,8 +202,8 @@ class RankingFunction:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Take the arrays ``name.selected``, ... of a model file; a ValueError describes a
-        mismatch."""
+        """Read the function from the arrays ``name.selected``, ... of a model file; a ValueError
+        describes a mismatch."""
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -215,7 +217,7 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
 
-# by ten-fold cross-validation on Hopkins155, repeated three times: experiments/notebook/motion.md
+# Chosen by the likelihood in ten folds over all training sequences: experiments/notebook/motion.md
 SETTINGS = RankerSettings("linear", 30, n_steps=100)
 _N_FOLDS = 5  # by video
 _FACTORS = np.geomspace(0.01, 100.0, 161)
@@ -232,7 +234,8 @@ class MotionChooser:
     settings : RankerSettings
         Settings of its training.
     certainty : float
-        Factor of the scores in the probabilities, which are proportional to exp(factor * score).
+        Factor that scales the scores in the probabilities, which are proportional to exp(factor *
+        score).
     best_only : bool
         Whether only the best candidate of each number is compared; if False, all candidates are
         compared, as in older model files.
@@ -259,15 +262,16 @@ class MotionChooser:
             learn_certainty(finals, columns),
         )
 
-    def choose(self, mixed: CandidateSet, ranking: RankingFunction) -> tuple[int, float]:
-        """Number of motions of the best candidate, and its probability."""
+    def probabilities(self, mixed: CandidateSet, ranking: RankingFunction) -> dict[int, float]:
+        """Return the probability of each number of motions, most probable first."""
         compared = finalists(mixed, ranking) if self.best_only else mixed
         numbers, best = best_by_number(compared, self.function.scores(compared.features))
         chances = np.exp(self.certainty * (best - best.max()))
-        return int(numbers[np.argmax(best)]), float(chances.max() / chances.sum())
+        order = np.argsort(-best, kind="stable")
+        return dict(zip(numbers[order].tolist(), (chances / chances.sum())[order].tolist()))
 
     def record(self) -> dict[str, Any]:
-        """Header entry of a model file."""
+        """Return the header entry for a model file."""
         return {
             "settings": asdict(self.settings),
             "certainty": self.certainty,
@@ -283,8 +287,8 @@ class MotionChooser:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Take the arrays ``chooser...`` of a model file; older files have no record and use all
-        candidates and the settings of the ranking."""
+        """Read the chooser from the arrays ``chooser...`` of a model file; without a record, as in
+        older files, it uses all candidates and the settings of the ranking."""
         if record is None:
             record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
         rest = {name: value for name, value in record.items() if name != "settings"}
@@ -306,14 +310,15 @@ def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
 
 
 def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of motions among the candidates, ascending, and the maximum score of each."""
+    """Return the numbers of motions among the candidates, ascending, and the maximum score of
+    each."""
     numbers = np.unique(mixed.n_motions)
     return numbers, np.array([scores[mixed.n_motions == k].max() for k in numbers])
 
 
 def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None = None) -> float:
-    """Factor of the scores that maximises the likelihood of the best numbers on held-out videos; 1
-    with too few videos."""
+    """Return the factor of the scores that maximises the likelihood of the best numbers of motions
+    on held-out videos; 1 if there are too few videos."""
     names = np.unique([one.video for one in finals])
     if len(names) < _N_FOLDS:
         return 1.0
@@ -323,7 +328,7 @@ def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None =
         ]
         % _N_FOLDS
     )
-    margins: list[np.ndarray] = []  # scores of all numbers relative to the true one's
+    margins: list[np.ndarray] = []  # scores of all numbers relative to that of the best one
     for q in range(_N_FOLDS):
         function = RankingFunction.learn(
             [one for one, f in zip(finals, fold) if f != q], SETTINGS, columns

@@ -1,4 +1,4 @@
-"""Charts of a report as SVG text, embedded in the page and drawn without a plotting library."""
+"""Charts of a report as SVG text that is embedded in the page, drawn without a plotting library."""
 
 from collections.abc import Sequence
 from html import escape
@@ -101,7 +101,7 @@ def score_chart(
     measure: str,
 ) -> str:
     """Return a chart of the score against the number of columns: mean and standard error over
-    folds, the chosen size, other models as lines."""
+    folds, the chosen size, and other models as lines."""
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
@@ -135,8 +135,8 @@ def score_chart(
 def effect_chart(
     names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]
 ) -> str:
-    """Return a chart with a bar for the effect of each column, and a dot for the share of halves
-    that select it."""
+    """Return a chart with a bar for the effect of each column, and a dot for the proportion of
+    halves that select it."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     height = row * len(names) + 60
     axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)
@@ -213,7 +213,7 @@ def level_chart(
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round numbers in a range.
+    """Return round numbers in a range, for the ticks of an axis.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def number(value: float) -> str:
 
 
 def short(name: str, n_max: int = 30) -> str:
-    """Return a name cut to a maximum length."""
+    """Return a name shortened to a maximum length."""
     return name if len(name) <= n_max else name[: max(1, n_max - 1)] + "…"
 
 

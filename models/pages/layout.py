@@ -1,4 +1,4 @@
-"""Layout and tables of a report page: one self-contained HTML file."""
+"""Layout and tables of a report page, which is one self-contained HTML file."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -28,7 +28,7 @@ def html_page(title: str, heading: str, body: str) -> str:
 
 
 def small(words: str) -> str:
-    """Return a paragraph of small print, given as HTML."""
+    """Return a paragraph in small print; its text is given as HTML."""
     return f'<p class="small">{words}</p>'
 
 

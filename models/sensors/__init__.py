@@ -1,1 +1,1 @@
-"""Activities from binary sensors: features per minute, and the trained model."""
+"""Activities recognised from binary sensors: features per minute, and the trained model."""

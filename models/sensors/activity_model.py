@@ -1,4 +1,4 @@
-"""A trained model of activities: its sensors, their features, and a conditional random field."""
+"""Trained model of activities: its sensors, their features, and a conditional random field."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from .features import SensorMinutes, check_kinds, minute_features
 
 @dataclass(frozen=True)
 class ActivityModel(ModelFile):
-    """Activities of a home, minute by minute, from its binary sensors.
+    """Model that predicts the activity in a home from its binary sensors, minute by minute.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class ActivityModel(ModelFile):
         Names of the activities.
     coef : ndarray of shape (n_activities, n_columns)
     transitions : ndarray of shape (n_activities, n_activities)
-        Transition scores, indexed by [from, to].
+        Scores of the transitions, indexed [from, to].
     intercept : ndarray of shape (n_activities,)
     training : dict
         Facts about the training.

@@ -20,12 +20,13 @@ class SensorMinutes:
     Attributes
     ----------
     times : ndarray of shape (n_minutes,), datetime64[m]
-        Local time, without gaps.
+        Local times of the minutes, without gaps.
     sensors : tuple of str
     on : ndarray of shape (n_minutes, n_sensors), bool
         Whether the sensor was on at any time in the minute.
     started : ndarray of shape (n_minutes, n_sensors), float
-        One plus the second of the minute at which the sensor's last event began; 0 if none began.
+        One plus the second of the minute at which the last event of the sensor began; 0 if no event
+        began.
     activities : ndarray of shape (n_minutes,), str, or None
     """
 
@@ -76,12 +77,12 @@ class SensorMinutes:
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Raise a ValueError unless all kinds are in ``KINDS`` and there is at least one.
+    """Raise a ValueError unless there is at least one kind and all kinds are in ``KINDS``.
 
     Raises
     ------
     ValueError
-        If a kind is unknown, or there is none.
+        If a kind is unknown, or ``kinds`` is empty.
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:
@@ -92,18 +93,18 @@ def check_kinds(kinds: Sequence[str]) -> None:
 
 
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the feature columns, sensor by sensor, and the sensor of each column.
+    """Compute the feature columns, ordered by sensor, and the sensor of each column.
 
-    ``last`` is the sensor that fired last among THESE sensors: it must be recomputed for a subset
-    (:meth:`SensorMinutes.keep`); otherwise it would leak information about the other sensors.
+    ``last`` is the sensor that fired last among THESE sensors. It must be recomputed for a subset
+    (:meth:`SensorMinutes.keep`); otherwise, it would leak information about the remaining sensors.
 
     Parameters
     ----------
     minutes : SensorMinutes
     kinds : sequence of str
-        Kinds of features, from ``KINDS``: "on" and "start" in this minute; "history": on in the
-        last 5, 30 and 120 minutes before it, without the nearer windows; "last": the sensor that
-        fired last.
+        Kinds of features, from ``KINDS``: "on" and "start" refer to the minute itself; "history" to
+        the 5, 30 and 120 minutes before it, each without the shorter windows; "last" to the sensor
+        that fired last.
 
     Returns
     -------

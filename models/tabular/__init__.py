@@ -1,1 +1,1 @@
-"""Models of tables: any fitted linear or piecewise-linear estimator, stored in a file."""
+"""Models of tables: fitted linear or piecewise-linear estimators, stored in files."""

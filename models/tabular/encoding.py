@@ -1,8 +1,9 @@
-"""Encoding of table columns as numbers, the same in training and prediction."""
+"""Encoding of table columns as numbers, identical in training and prediction."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import Any, Self
 
@@ -38,23 +39,24 @@ class ColumnEncoding:
     name : str
         Name in the table.
     kind : {"number", "date", "category", "rank"}
-        Encoding: a number is unchanged; a date is encoded as days since 1970-01-01; a category is
-        one-hot encoded; a rank is the index of its level in the ordered ``levels``.
+        Type of encoding: a number is unchanged; a date is encoded as days since 1970-01-01; a
+        category is one-hot encoded; a rank is the index of the level among the ordered ``levels``.
     fill : float or None, default None
         Replacement of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
-        Levels of a category with their own column. Other values are ``"(other)"`` if that is a
-        level, empty cells ``"(missing)"``. Otherwise both have ``shares`` in their columns.
+        Levels of a category that have a separate column. Other values are encoded as ``"(other)"``,
+        and empty cells as ``"(missing)"``, if these are levels, and with ``shares`` otherwise.
     reference : str, default ""
         Name of the reference level, whose columns are all 0.
     shares : tuple of float, default ()
-        Fraction of the training rows with each level. A row with these instead of 0 / 1 gets the
-        mean effect of the levels. Empty (in older files): 0, as for the reference level.
+        Fraction of the training rows with each level. A row with these values instead of 0 / 1 has
+        the mean effect of the levels. If empty, as in older files, zeros are used, as for the
+        reference level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
         Format of the cells: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
     form : {"", "year", "month", "weekday", "hour", "log"}, default ""
-        Part of a date that is used as a category, named "COLUMN (month)"; or "log" for the natural
-        logarithm of a number above 0.
+        Part of a date that is used as a category, named for example "COLUMN (month)"; or "log" for
+        the natural logarithm of a positive number.
 
     Examples
     --------
@@ -75,7 +77,7 @@ class ColumnEncoding:
 
     @property
     def source(self) -> str:
-        """The source column of the table."""
+        """Name of the column in the table."""
         return self.name.removesuffix(f" ({self.form})") if self.form in PARTS else self.name
 
     @property
@@ -91,12 +93,12 @@ class ColumnEncoding:
         return [f"log({self.name})" if self.form == LOGARITHM else self.name]
 
     def encode(self, values: pd.Series) -> np.ndarray:
-        """Return the numbers (n_rows, width) of a column.
+        """Encode a column as numbers (n_rows, width).
 
         Raises
         ------
         ValueError
-            If a column of numbers or dates has cells, but none of the expected kind.
+            If a column of numbers or dates has non-empty cells, but none of the expected type.
         """
         if self.kind == CATEGORY:
             return self._dummies(values)
@@ -105,15 +107,14 @@ class ColumnEncoding:
             words := [word for word in as_words(values) if word is not None]
         ):
             raise ValueError(
-                f"column {self.name!r} holds no {self.kind}, but cells such as {words[0]!r}: "
-                f"expected {self.kind}s"
+                f"column {self.name!r} holds cells such as {words[0]!r}; expected {self.kind}s"
             )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         return numbers[:, None]
 
     def check_not_empty(self, values: pd.Series) -> None:
-        """Raise an error for a column that is empty in all of several rows.
+        """Raise an error if a column is empty in all of several rows.
 
         Raises
         ------
@@ -127,8 +128,8 @@ class ColumnEncoding:
             )
 
     def note(self, values: pd.Series) -> str | None:
-        """Return a line about the empty, unreadable or unknown cells of new rows and their
-        replacement; None if there are none."""
+        """Return a line about empty, unreadable or unknown cells in new rows and their replacement,
+        or None."""
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
@@ -158,7 +159,8 @@ class ColumnEncoding:
         return f"column {self.name!r}, {len(values)} cells: {'; '.join(notes)}" if notes else None
 
     def words(self, values: pd.Series) -> np.ndarray:
-        """Return the cells of a category as text, or the parts of its dates; None where empty."""
+        """Return the cells of a category, or the parts of its dates, as text; None for empty
+        cells."""
         return (
             part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
         )
@@ -166,7 +168,11 @@ class ColumnEncoding:
     def _numbers(self, values: pd.Series) -> np.ndarray:
         if self.kind == RANK:
             return ranks(as_words(values), self.levels)
-        numbers = days(values, self.style) if self.kind == DATE else to_numbers(values)
+        numbers = (
+            days(values, self.style)
+            if self.kind == DATE
+            else to_numbers(values, self.style == THOUSANDS)
+        )
         return logarithm(numbers) if self.form == LOGARITHM else numbers
 
     def _known(self, words: np.ndarray) -> np.ndarray:
@@ -185,7 +191,7 @@ class ColumnEncoding:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """The columns of a table that a model uses, in the order of its numbers.
+    """Columns of a table that a model uses, in the order of the matrix.
 
     Parameters
     ----------
@@ -196,21 +202,21 @@ class TableEncoding:
 
     @property
     def labels(self) -> list[str]:
-        """Names of the numbers, one per column of the matrix."""
+        """Names of the columns of the matrix."""
         return [label for column in self.columns for label in column.labels]
 
     @property
     def groups(self) -> np.ndarray:
-        """Index of the table column of each matrix column."""
+        """Index of the table column to which each matrix column belongs."""
         return np.repeat(np.arange(len(self.columns)), [column.width for column in self.columns])
 
     @property
     def sources(self) -> list[str]:
-        """Columns read from the table."""
+        """Columns to read from the table."""
         return list(dict.fromkeys(column.source for column in self.columns))
 
     def with_parts(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with parts of dates as text columns."""
+        """Return the table with parts of dates added as text columns."""
         return frame.assign(
             **{
                 c.name: c.words(frame[c.source])
@@ -224,9 +230,9 @@ class TableEncoding:
         return replace(self, columns=tuple(self.columns[i] for i in positions))
 
     def encode(self, frame: pd.DataFrame, dtype: Any = np.float64) -> np.ndarray:
-        """Return the matrix of a table that has these columns, among others.
+        """Return the matrix of a table that contains these columns.
 
-        In single precision and column-major order, as it is written and read.
+        In single precision, the matrix is column-major, since it is written and read by column.
 
         Raises
         ------
@@ -262,8 +268,7 @@ class TableEncoding:
         return X
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
-        """Return a line for each column of new rows with cells that are empty, unreadable or
-        unknown."""
+        """Return a line for each column of new rows with empty, unreadable or unknown cells."""
         return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:
@@ -272,7 +277,7 @@ class TableEncoding:
 
     @classmethod
     def from_header(cls, record: Any) -> Self:
-        """Read the result of :meth:`header`.
+        """Create an encoding from the result of :meth:`header`.
 
         Raises
         ------
@@ -308,7 +313,7 @@ class TableEncoding:
 def number_blocks(
     frame: pd.DataFrame, names: Iterable[str]
 ) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Yield the numeric and boolean columns of a table, several at a time: names and numbers."""
+    """Yield the numeric and boolean columns of a table, several at a time, as names and numbers."""
     kinds = {
         name: kind
         for name, kind in zip(frame.columns, frame.dtypes)
@@ -323,22 +328,22 @@ def number_blocks(
         yield part, frame[part].to_numpy(dtype=np.float64)
 
 
-def to_numbers(values: pd.Series) -> np.ndarray:
-    """Return a column as floats, including text with thousands separators (1,234); other text and
-    infinity are NaN."""
+def to_numbers(values: pd.Series, thousands: bool = True) -> np.ndarray:
+    """Return a column as floats, including text with thousands separators (1,234) unless these are
+    disabled; other text and infinity are NaN."""
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype
     ):
-        return _by_value(values, _numbers_of)
+        return _by_value(values, partial(_numbers_of, thousands=thousands))
     numbers = np.array(values.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
 
 
-def _numbers_of(cells: np.ndarray) -> np.ndarray:
+def _numbers_of(cells: np.ndarray, thousands: bool) -> np.ndarray:
     plain = [
         cell.replace(",", "")
-        if isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip())
+        if thousands and isinstance(cell, str) and WITH_THOUSANDS.fullmatch(cell.strip())
         else cell
         for cell in cells
     ]
@@ -348,7 +353,7 @@ def _numbers_of(cells: np.ndarray) -> np.ndarray:
 
 
 def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Apply a function of cells once to each distinct text, and to missing cells."""
+    """Apply a function of cells once to each distinct text and to missing cells."""
     if pd.api.types.infer_dtype(values) != "string":  # 1 and True are equal, but not the same text
         return function(values.astype(object).to_numpy())
     codes, different = pd.factorize(values.astype(object))
@@ -358,7 +363,7 @@ def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -
 def days(values: pd.Series, style: str = "") -> np.ndarray:
     """Return a column of dates as days since 1970-01-01; other cells are NaN.
 
-    Text is read as ISO 8601, with a ``style`` also as 31/12/2019 ("dayfirst") or 12/31/2019
+    Text is parsed as ISO 8601 and, with a ``style``, also as 31/12/2019 ("dayfirst") or 12/31/2019
     ("monthfirst").
     """
     if pd.api.types.is_numeric_dtype(values.dtype):
@@ -380,18 +385,19 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
 
 
 def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
-    """Return the indices of words among levels; NaN for other words."""
+    """Return the index of each word among the levels; NaN for other words."""
     order = {level: float(i) for i, level in enumerate(levels)}
     return np.array([order.get(word, np.nan) for word in words], np.float64)
 
 
 def offsets(values: pd.Series, link: str) -> np.ndarray:
-    """Offsets of the scores: the numbers of a column, or the logarithms of exposures ("log").
+    """Return the offsets of the scores: the numbers of a column, or the logarithms of exposures
+    ("log").
 
     Raises
     ------
     ValueError
-        For a cell that is not a finite number, or not a positive exposure.
+        If a cell is not a finite number, or not a positive exposure.
     """
     numbers = to_numbers(values)
     bad = np.flatnonzero(~np.isfinite(numbers) | ((numbers <= 0) & (link == "log")))
@@ -405,13 +411,13 @@ def offsets(values: pd.Series, link: str) -> np.ndarray:
 
 
 def logarithm(numbers: np.ndarray) -> np.ndarray:
-    """Return natural logarithms; NaN for numbers not above 0."""
+    """Return natural logarithms; NaN for numbers that are not positive."""
     return np.log(np.where(numbers > 0, numbers, np.nan))
 
 
 def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
-    """Return the year, month, weekday or hour of dates, given as days since 1970-01-01, as text;
-    None for NaN.
+    """Return the year, month, weekday or hour of dates (days since 1970-01-01) as text; None for
+    NaN.
 
     Examples
     --------
@@ -436,7 +442,7 @@ def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
 
 
 def _year(digits: str) -> str:
-    """Expand two-digit years to 1969 to 2068, as in POSIX."""
+    """Expand two-digit years to the range 1969 to 2068, as in POSIX."""
     return digits if len(digits) == 4 else f"{19 + (digits < '69')}{digits}"
 
 
@@ -445,7 +451,7 @@ def _is_date(values: pd.Series) -> bool:
 
 
 def as_words(values: pd.Series) -> np.ndarray:
-    """Return a column as stripped text, and None for empty cells."""
+    """Return a column as stripped text, with None for empty cells."""
     return _by_value(values, _words_of)
 
 

@@ -1,4 +1,4 @@
-"""Explanation of scores by the contribution of each column."""
+"""Explanation of scores by the contributions of the columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,20 +12,20 @@ from .export.builder import formula_of
 
 @dataclass(frozen=True)
 class Contributions:
-    """Contributions of the columns to the scores of rows; result of :func:`explain`.
+    """Contributions of the columns to the scores of rows, as returned by :func:`explain`.
 
     Attributes
     ----------
     names : tuple of str
         Columns that the model uses.
     outputs : tuple of str
-        Names of several scores (classes or targets); one empty name for a single score.
+        Names of the scores (classes or targets); one empty name for a single score.
     values : ndarray of shape (n_rows, n_names, n_outputs)
-        Contributions, which sum to the scores together with ``base``.
+        Contributions, whose sum plus ``base`` gives the scores.
     base : ndarray of shape (n_outputs,)
-        Intercept, or mean score of the background.
+        Intercept, or mean score of the background rows.
     data : DataFrame
-        Cells of these columns.
+        Cells of the columns in ``names``.
     """
 
     names: tuple[str, ...]
@@ -36,7 +36,7 @@ class Contributions:
 
     @property
     def scores(self) -> np.ndarray:
-        """Scores of the rows.
+        """Compute the scores of the rows.
 
         Returns
         -------
@@ -51,8 +51,8 @@ class Contributions:
         Returns
         -------
         DataFrame
-            Score, contribution of each column, and base as "(intercept)"; several scores are
-            grouped by score.
+            Score, contribution of each column, and base as "(intercept)"; for several scores, the
+            columns are grouped by score.
         """
         columns = {}
         for o, output in enumerate(self.outputs):
@@ -66,7 +66,7 @@ class Contributions:
         return pd.DataFrame(columns, index=self.data.index)
 
     def to_shap(self) -> Any:
-        """Return the contributions as an explanation of the package shap.
+        """Return the contributions as an ``Explanation`` of the package shap.
 
         Returns
         -------
@@ -94,7 +94,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Parameters
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
-        Model, as in :func:`annealed.models.export`.
+        Model of a type accepted by :func:`annealed.models.export`.
     X : frame, or array of shape (n_rows, n_columns)
         Rows in the input format of the model.
     background : frame, array of shape (n_rows, n_columns) or None, default None
@@ -109,7 +109,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Raises
     ------
     ValueError
-        If the model cannot be explained, or the rows do not have its input format.
+        If the model cannot be explained, or the rows do not match its input format.
 
     Examples
     --------

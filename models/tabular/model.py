@@ -1,5 +1,5 @@
-"""A fitted linear or piecewise-linear estimator in a file: its predictions are unchanged, and
-loading runs no code."""
+"""Fitted linear or piecewise-linear estimator in a file: predictions are unchanged, and loading
+executes no code."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}
 
 @dataclass(frozen=True)
 class TabularModel(ModelFile):
-    """A fitted selector of columns that can be stored in a file.
+    """Fitted selector of columns that can be stored in a file.
 
     The score is linear, or a sum of piecewise-linear or constant responses. Create a model with
     :meth:`from_estimator`, store it with :meth:`save`, and read it with :meth:`load` or
@@ -36,24 +36,26 @@ class TabularModel(ModelFile):
     task : {"classification", "regression", "ranking"}
         Type of the predictions.
     columns : tuple of str
-        Names of all columns that the estimator was fitted to, or of the columns of ``encoding``.
+        Names of all columns to which the estimator was fitted, or of the columns of ``encoding``.
     classes : ndarray of shape (n_classes,) or None, default None
         Class labels, in classification.
     link : {"identity", "log"}, default "identity"
         Link function; with "log" the prediction is exp(score), for counts.
     probabilities : {"softmax", "separate", None}, default "softmax"
-        Conversion of the scores of several classes to probabilities: jointly, or one class against
-        the rest and then normalised. None if there are no probabilities, as with the hinge loss of
-        the online learners.
+        Conversion of the scores of several classes to probabilities: jointly, or separately for
+        each class and then normalised. None if there are no probabilities, as with the hinge loss
+        of the online learners.
     encoding : TableEncoding or None, default None
         Encoding of the columns of a table; None for a model of a matrix.
     flip, slope : float, default 0.0 and 1.0
         Calibration of the probabilities: flip + (1 - 2 flip) / (1 + exp(-slope score)) for two
         classes, or softmax(slope scores).
     offset : (str, str) or None, default None
-        Column of a table that is added to the scores ("identity"), or its logarithm ("log").
+        Column of a table that is added to the scores ("identity"), or whose logarithm is added
+        ("log").
     about : dict, optional
-        Further entries of the file: the estimator, the version of the package, scores.
+        Additional entries of the file, such as the estimator, the version of the package, and
+        scores.
 
     Examples
     --------
@@ -100,14 +102,15 @@ class TabularModel(ModelFile):
         Parameters
         ----------
         estimator : fitted estimator
-            A selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
+            Selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
         encoding : TableEncoding or None, default None
             Encoding of the table to which the estimator was fitted; only the columns that the model
             uses are kept.
         offset : (str, str) or None, default None
-            As above; required if the estimator was fitted with an offset.
+            Column of a table and its link, as in :class:`TabularModel`; required if the estimator
+            was fitted with an offset.
         **about
-            Further JSON entries of the file.
+            Additional JSON entries of the file.
 
         Returns
         -------
@@ -117,7 +120,7 @@ class TabularModel(ModelFile):
         Raises
         ------
         ValueError
-            If the estimator is not fitted, or neither linear nor a sum of responses of single
+            If the estimator is not fitted, or is neither linear nor a sum of responses to single
             columns.
         """
         if not (hasattr(estimator, "coef_") or hasattr(estimator, "responses_")) or not hasattr(
@@ -193,7 +196,7 @@ class TabularModel(ModelFile):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            Scores as in the estimator; one column for two classes.
+            Scores as from the estimator; a single score for two classes.
         """
         scores = self.additive.scores(self._matrix(X))
         if self.offset is not None:
@@ -216,7 +219,7 @@ class TabularModel(ModelFile):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            Predictions as in the estimator.
+            Predictions as from the estimator.
         """
         scores = self.decision_function(X)
         if self.classes is not None:
@@ -241,7 +244,7 @@ class TabularModel(ModelFile):
         Raises
         ------
         ValueError
-            If the model predicts no classes, or has no probabilities.
+            If the model does not predict classes, or has no probabilities.
         """
         if self.classes is None or self.probabilities is None:
             raise ValueError(
@@ -287,7 +290,7 @@ class TabularModel(ModelFile):
 
     @property
     def summary(self) -> str:
-        """One-line summary of the model."""
+        """Return a one-line summary of the model."""
         return (
             f"{self.task} on {len(self.additive.selected)} of {len(self.columns)} columns "
             f"({self.about.get('estimator', '')})"
@@ -325,7 +328,9 @@ class TabularModel(ModelFile):
         kinds = header["link"], header["probabilities"]
         flip, slope = float(header.get("flip", 0.0)), float(header.get("slope", 1.0))
         if not (0.0 <= flip < 0.5 and 0.0 < slope < np.inf):
-            raise ValueError(f"flip {flip}, slope {slope}: expected a share below 0.5 and a number")
+            raise ValueError(
+                f"flip {flip}, slope {slope}: expected a flip below 0.5 and a finite slope"
+            )
         return cls(
             additive,
             header["task"],
@@ -341,7 +346,7 @@ class TabularModel(ModelFile):
 
 
 def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveModel, TableEncoding]:
-    """The same model restricted to the columns that it uses."""
+    """Return the model and encoding restricted to the columns that the model uses."""
     groups = encoding.groups
     used = np.unique(groups[additive.selected])
     position = np.cumsum(np.isin(groups, used)) - 1

@@ -1,4 +1,4 @@
-"""The report of a selection: a self-contained HTML page, and the same content as JSON."""
+"""Report of a selection: a self-contained HTML page, and the same content as JSON."""
 
 import re
 from html import escape
@@ -36,7 +36,7 @@ _RULES = {
 
 
 def write_report(folder: Path, selection: Selection) -> None:
-    """Write ``select.html`` and ``select.json`` into a folder, created if missing.
+    """Write ``select.html`` and ``select.json`` to a folder, which is created if missing.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _scores(selection: Selection) -> str:
 
 
 def _errors(selection: Selection) -> str:
-    """Confusion matrix, calibration and residuals of the held-out rows."""
+    """Return confusion matrix, calibration and residuals of the held-out rows."""
     errors, body = selection.validation.errors, ""
     if confusion := errors.get("confusion"):
         classes, counts = (
@@ -304,7 +304,7 @@ def _responses(selection: Selection) -> str:
 
 
 def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
-    """Values of a column, and its contribution to each output there."""
+    """Return values of a column, and its contribution to each output at these values."""
     if "levels" in column:
         return [], np.transpose([entry["coefficient"] for entry in column["levels"]]).tolist()
     low, high, mean = (column["distribution"][name] for name in ("from", "to", "mean"))
@@ -320,8 +320,8 @@ def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], l
 
 
 def _rows(selection: Selection) -> str:
-    """Contributions of the columns in rows from the lowest to the highest score, one collapsible
-    section each."""
+    """Return a collapsible section with the contributions of the columns for each of several rows,
+    from the lowest to the highest score."""
     rows, additive = selection.table, AdditiveModel.from_estimator(selection.model)
     parts, groups = additive.contributions(rows.X), rows.encoding.groups[additive.selected]
     names = [rows.names[number] for number in np.unique(groups)]

@@ -1,4 +1,4 @@
-"""Selection of the columns of a data frame, as an estimator of scikit-learn."""
+"""Selection of the columns of a data frame, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def _predicts_classes(selector: TabularSelector) -> bool:
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     """Select the columns of a data frame that predict a target: ``annealed select`` in Python.
 
-    Numbers, text, categories, dates, booleans and missing values are encoded as in the command; the
-    selection, its cross-validated scores and the model are the same. A text column is selected or
+    Numbers, text, categories, dates, booleans and missing values are encoded as by the command; the
+    selection, its cross-validated scores and the model are identical. A text column is selected or
     dropped as a whole.
 
     Parameters
     ----------
     n_features_to_select : int or "auto", default "auto"
-        Number of columns to select; "auto" chooses it by cross-validation, or by ``fdr``.
+        Number of columns to select; "auto" chooses it by cross-validation or by ``fdr``.
     size_rule : {"explained", "best", "one-se"}, default "explained"
         Rule by which "auto" chooses: the smallest number with 97% of the gain of the best number,
         the best number, or the smallest within one standard error of the best.
     task : {"auto", "classification", "regression"}, default "auto"
-        Task; with "auto", text, booleans and few distinct whole numbers are classes. scikit-learn
+        Task; "auto" treats text, booleans and few distinct whole numbers as classes. scikit-learn
         stratifies the folds of its cross-validation only with "classification".
     response : {"linear", "piecewise"}, default "linear"
         Response to each column: a line or a piecewise-linear curve.
@@ -64,7 +64,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     param : dict, default ()
         Other parameters of the estimator, nested ones as in ``{"schedule.mu": 20}``.
     scoring : str or None, default None
-        Score by which the number is chosen and which is reported first, such as "roc_auc".
+        Score, such as "roc_auc", by which the number of columns is chosen; it is reported first.
     include, exclude : sequence of str, default ()
         Columns that are always selected, and columns that are never selected.
     monotone : dict, default ()
@@ -75,17 +75,18 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Prefixes of column names; columns with the same prefix are selected together and count as
         one.
     kinds : dict, default ()
-        Kinds that override the detected ones: "number", "category", "date", or ordered levels as
-        "low<medium<high".
+        Column types that override the detected ones: "number", "category", "date", or ordered
+        levels such as "low<medium<high".
     card : bool, default False
         Whether to fit a score card of ``n_features_to_select`` rules, for two classes.
     keep_rare : bool, default False
         Whether to keep classes with a single row, which makes cross-validation impossible.
     offset, exposure : str or None, default None
-        Column that is added to the score, or whose logarithm is: rows to predict need it too.
+        Column that is added to the score, or whose logarithm is added. It is also required for
+        prediction.
     weight, row_groups, time : str or None, default None
-        Columns that hold the sample weights, the groups of rows that stay in the same fold, and the
-        order of the rows, by which each fold is predicted from earlier folds.
+        Columns with the sample weights, the groups of rows that stay in the same fold, and the time
+        of each row. With times, each fold is predicted from earlier rows.
     split_duplicates : bool, default False
         Whether to allow identical rows in different folds.
     boosting : bool, default False
@@ -95,7 +96,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     intervals : bool, default False
         Whether to compute 95% confidence intervals of the coefficients.
     seed : int, default 0
-        Random seed for folds, halves and sampled rows.
+        Random seed of folds, random halves and sampled rows.
     dates : {"dayfirst", "monthfirst"} or None, default None
         Order of day and month in dates such as 31/12/2019; None detects it.
 
@@ -109,7 +110,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     path_ : list of dict
         Number of columns and held-out score of each size.
     notes_ : list of str
-        Decisions on the columns.
+        Decisions about the columns, one line each.
     left_out_ : dict of str to str
         Reasons why columns were dropped, by column.
     model_ : TabularModel
@@ -117,7 +118,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     classes_ : ndarray of shape (n_classes,)
         Class labels; only in classification.
     support_ : ndarray of shape (n_features_in_,), bool
-        Columns that the model needs.
+        Mask of the columns that the model needs.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names, if X has any.
@@ -143,7 +144,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
             Rows, such as a pandas or Polars DataFrame or a PyArrow table.
         y : array of shape (n_samples,)
-            Target, numbers or labels; rows without a target are dropped.
+            Target as numbers or labels; rows without a target are dropped.
         sample_weight : array of shape (n_samples,) or None, default None
 
         Returns
@@ -154,7 +155,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Raises
         ------
         ValueError
-            If the frame or the target does not fit the options.
+            If the frame or the target is not compatible with the options.
         """
         with _parameter_names():
             options, k = SelectionOptions.of(self), self.n_features_to_select
@@ -167,7 +168,9 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             frame, target = as_frame(X), _as_series(self, y)
             validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
             if len(frame) != len(target):
-                raise ValueError(f"X has {len(frame)} rows and y {len(target)}; expected as many")
+                raise ValueError(
+                    f"X has {len(frame)} rows and y {len(target)}; expected equal numbers"
+                )
             table = usable(table_from_frame(frame, target, options, []))
             if sample_weight is not None:
                 table.weight = check_sample_weight(sample_weight, len(frame))[table.rows]
@@ -189,7 +192,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of rows.
+        """Predict the target for each row of X.
 
         Parameters
         ----------
@@ -222,7 +225,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return self.model_.predict_proba(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Compute the accuracy, or R^2 for numbers.
+        """Compute the accuracy, or R^2 for regression.
 
         Parameters
         ----------
@@ -267,7 +270,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         X : DataFrame, dict of arrays, or array of shape (n_samples, n_columns)
             Rows, as in :meth:`predict`.
         background : as X, or None, default None
-            Rows whose mean contributions are subtracted.
+            Background rows whose mean contributions are subtracted.
 
         Returns
         -------
@@ -287,7 +290,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Raises
         ------
         ValueError
-            If the selector was loaded from a file, which holds no training rows.
+            If the selector was loaded from a file, which contains no training rows.
         """
         from .report import write_report
 
@@ -343,7 +346,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         export(self.model_, path, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write a model file, as ``annealed select --out`` does.
+        """Write a model file like that of ``annealed select --out``.
 
         Parameters
         ----------
@@ -370,7 +373,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Raises
         ------
         ValueError
-            If the file does not hold a model of a data frame.
+            If the file does not contain a model of a data frame.
         """
         model = TabularModel.load(path)
         if model.encoding is None:
@@ -406,7 +409,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
 
 
 def is_frame(X: Any) -> bool:
-    """Whether a table has names: a frame, or a dict of arrays."""
+    """Return whether a table has column names: a data frame, or a dict of arrays."""
     return hasattr(X, "columns") or (isinstance(X, Mapping) and not hasattr(X, "tocsr"))
 
 
@@ -446,7 +449,8 @@ def _as_series(estimator: BaseEstimator, y: Any) -> pd.Series:
 
 
 def _labels(target: pd.Series, classes: np.ndarray | None) -> np.ndarray | None:
-    """Classes in the type of the target: text and booleans are text in the encoded table."""
+    """Return the classes in the type of the target, since text and booleans are text in the encoded
+    table."""
     if classes is None or classes.dtype.kind not in "US":
         return classes
     labels = pd.Series(target.dropna().unique())
@@ -455,7 +459,7 @@ def _labels(target: pd.Series, classes: np.ndarray | None) -> np.ndarray | None:
 
 
 def _in_parameters(message: str) -> str:
-    """Replace the names of options in a message by the names of parameters."""
+    """Replace option names in a message by parameter names."""
     names = {"-k": "n_features_to_select", "--as": "kinds", "--score": "scoring"}
     return re.sub(
         r"(?<![\w-])(?:-k\b|--[a-z][a-z-]+)",
@@ -466,7 +470,7 @@ def _in_parameters(message: str) -> str:
 
 @contextmanager
 def _parameter_names() -> Iterator[None]:
-    """Name parameters in errors instead of command-line options."""
+    """Context manager that replaces command-line options by parameter names in errors."""
     try:
         yield
     except ValueError as error:

@@ -3,8 +3,3 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-
-
-def path_of(name: str) -> Path:
-    """Return the path at which the weights of that name lie, or would lie."""
-    return FOLDER / f"{name}.safetensors"

@@ -1,4 +1,4 @@
-"""The command line ``annealed``: one module per group of commands."""
+"""Command line ``annealed``, with one module per group of commands."""
 
 import gc
 import io
@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; the entry point of the script ``annealed``.
+    """Run the command line; this is the entry point of the script ``annealed``.
 
     After the first import, an interrupt prints one line and exits with code 130; after the last
     output, it has no effect.

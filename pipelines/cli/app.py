@@ -1,5 +1,5 @@
-"""The command ``annealed``: one module per group of commands, each of which imports its
-dependencies when it runs.
+"""Command ``annealed``: one module per group of commands, each of which imports its dependencies
+when it runs.
 
 Only the module of the requested command is imported; without a command, as for ``--help``, all
 modules are.
@@ -36,7 +36,7 @@ app.callback()(root_options)
 
 
 def _add(name: str, command: Any) -> None:
-    """Add a group of commands, or a command."""
+    """Add a command or a group of commands."""
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
     else:

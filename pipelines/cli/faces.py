@@ -1,23 +1,33 @@
 """``annealed faces``: the commands of ``annealed keypoints`` with the schema, model and measure of
 faces."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from .. import console
-from ..console import AsJson, Quiet, command_of, new_app, with_options
-from . import keypoints
-from .keypoints import EXPERT, Detection, Evaluation, Training, Words
+from .. import common, console, keypoints
+from ..console import Dask, Quiet, command_of, new_app, with_options
+from .keypoints import (
+    EXPERT,
+    Background,
+    Data,
+    Out,
+    Resume,
+    Threads,
+    Words,
+    background_images,
+    run_detection,
+    run_evaluation,
+)
 
 app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
 
 @command_of(app)
-@with_options(Detection, model="faces")
-def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) -> None:
+@with_options(run_detection, model="faces")
+def detect(run: Callable[[str], None]) -> None:
     """Detect facial keypoints in photographs and videos; without INPUT, in a sample photograph.
 
     \b
@@ -25,32 +35,33 @@ def detect(request: Detection, as_json: AsJson = False, quiet: Quiet = False) ->
       annealed faces detect holiday --out faces.csv --crops crops
       annealed faces detect clip.mp4 --landmarks --json --smooth off
     """
-    keypoints.run_detection(request, "faces", as_json, quiet)
-
-
-@dataclass(frozen=True)
-class FaceTraining(Training):
-    """Options of ``annealed faces train``, in addition to those of any training."""
-
-    keypoint: Annotated[
-        Words, Option("--keypoint", metavar="NAME", help="Train only this keypoint; repeatable.")
-    ] = ()
-    n_background: Annotated[
-        int, Option(metavar="N", help="Number of background images, the first by name.")
-    ] = 140
-    mode: Annotated[
-        str,
-        EXPERT(metavar="MODE", help="Fastest mode to train for: scan, regress, or prune+regress."),
-    ] = "prune+regress"
-    config: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="TOML or JSON file of settings, with a table for each stage."),
-    ] = None
+    run("faces")
 
 
 @command_of(app)
-@with_options(FaceTraining)
-def train(request: FaceTraining, quiet: Quiet = False) -> None:
+def train(
+    data: Data,
+    out: Out,
+    background: Background = None,
+    resume: Resume = False,
+    jobs: Threads = 0,
+    dask: Dask = None,
+    keypoint: Annotated[
+        Words, Option("--keypoint", metavar="NAME", help="Train only this keypoint; repeatable.")
+    ] = None,
+    n_background: Annotated[
+        int, Option(metavar="N", help="Number of background images to use, the first ones by name.")
+    ] = 140,
+    mode: Annotated[
+        str,
+        EXPERT(metavar="MODE", help="Fastest mode to train for: scan, regress, or prune+regress."),
+    ] = "prune+regress",
+    config: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="TOML or JSON file with settings, one table per stage."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
     """Train a detector from scratch; defaults reproduce the shipped model.
 
     \b
@@ -59,31 +70,24 @@ def train(request: FaceTraining, quiet: Quiet = False) -> None:
       annealed faces train --data photographs --out mine.safetensors --mode scan --resume
     """
     from ...models.keypoints.windows.window_models import Mode as SearchMode
-    from ..common.config import check_names, read_config
-    from ..common.file_map import resolve_jobs
-    from ..common.outputs import check_outputs
-    from ..keypoints.data import read_annotations
-    from ..keypoints.faces import ANCHORS, KEYPOINTS
     from ..keypoints.training.stages import DetectorSettings, train_detector
 
-    check_names("mode", [request.mode], SearchMode)
-    settings = read_config(request.config, DetectorSettings())
-    check_names("keypoint", request.keypoint, KEYPOINTS)
-    check_outputs([request.data, request.background, request.config], model=request.out)
-    empty = keypoints.background_images(request.background, request.data.resolve().parent)[
-        : request.n_background
-    ]
-    images = read_annotations(request.data)
+    common.check_names("mode", [mode], SearchMode)
+    settings = common.read_config(config, DetectorSettings())
+    common.check_names("keypoint", keypoint, keypoints.KEYPOINTS)
+    common.check_outputs([data, background, config], model=out)
+    empty = background_images(background, data.resolve().parent)[:n_background]
+    images = keypoints.read_annotations(data)
     console.log(f"{len(images)} photographs with faces, {len(empty)} without", quiet)
-    names = list(dict.fromkeys(request.keypoint)) or ANCHORS
-    n_jobs = resolve_jobs(request.jobs, request.dask, len(images) + len(empty), quiet)
-    more = request.mode, request.resume, lambda line: console.log(line, quiet), n_jobs
-    train_detector(images, empty, request.out, settings, names, *more)
+    names = list(dict.fromkeys(keypoint or keypoints.ANCHORS))
+    n_jobs = common.resolve_jobs(jobs, dask, len(images) + len(empty), quiet)
+    more = mode, resume, lambda line: console.log(line, quiet), n_jobs
+    train_detector(images, empty, out, settings, names, *more)
 
 
 @command_of(app)
-@with_options(Evaluation, model="faces", measure="ap")
-def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False) -> None:
+@with_options(run_evaluation, model="faces", measure="ap")
+def evaluate(run: Callable[[str], None]) -> None:
     """Evaluate detections against annotations: average precision per keypoint, tolerance and
     source.
 
@@ -92,6 +96,4 @@ def evaluate(request: Evaluation, as_json: AsJson = False, quiet: Quiet = False)
       annealed faces evaluate --data photographs --json
       annealed faces evaluate --data photographs --model mine.safetensors --report report
     """
-    keypoints.run_evaluation(
-        request, "faces", keypoints.background_images(request.background), as_json, quiet
-    )
+    run("faces")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ... import models
+from .. import common
 from ..console import AsJson, command_of, new_app, print_answer, print_json
 
 app = new_app(help="List shipped models and inspect model files.")
@@ -19,15 +21,14 @@ def list_command(as_json: AsJson = False) -> None:
       annealed models list
       annealed models list --json
     """
-    from ...models import list_models
     from ...models.files import read_header
-    from ...models.weights import path_of
 
-    headers = {name: read_header(path_of(name)) for name in list_models()}
-    rows = [
-        {"name": n, "kind": h["kind"], "file": str(path_of(n)), "summary": h.get("summary")}
-        for n, h in headers.items()
-    ]
+    rows = []
+    for name in models.list_models():
+        path = models.resolve_model(name)
+        header = read_header(path)
+        facts = {"kind": header["kind"], "file": str(path), "summary": header.get("summary")}
+        rows.append({"name": name, **facts})
     print_answer(rows, as_json, "", ["name", "kind", "summary"])
 
 
@@ -36,7 +37,7 @@ def convert(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="Model file of an older format, or name of a shipped model."
+            metavar="MODEL", help="Model file in an older format, or name of a shipped model."
         ),
     ],
     out: Annotated[
@@ -47,7 +48,7 @@ def convert(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a model to the current format, with a checksum; arrays and predictions stay equal.
+    """Convert a model to the current format, with a checksum; arrays and predictions are unchanged.
 
     \b
     Examples:
@@ -56,16 +57,14 @@ def convert(
     """
     import warnings
 
-    from ...models import load_model, resolve_model
     from ...models.files import read_header, read_model, write_model
-    from ..common.outputs import check_outputs
 
-    path = resolve_model(model)
+    path = models.resolve_model(model)
     new = out or path
-    check_outputs([path] if out else [], model=new)
+    common.check_outputs([path] if out else [], model=new)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the missing checksum
-        load_model(path)  # validates every part
+        models.load_model(path)  # validates every part
         arrays, header = read_model(path, read_header(path)["kind"])
     kind = header.pop("kind")
     write_model(new, kind, arrays, header)
@@ -90,10 +89,9 @@ def show(
     import json
     import re
 
-    from ...models import resolve_model
     from ...models.files import read_header
 
-    path = resolve_model(name)
+    path = models.resolve_model(name)
     header = read_header(path)
     if as_json:
         print_json(header)
@@ -118,7 +116,6 @@ def info(as_json: AsJson = False) -> None:
 
     from ... import __version__
     from ...learners.compilation import all_threads
-    from ...models import list_models
 
     libraries = ("numpy", "scipy", "scikit-learn", "numba")
     record = {
@@ -128,7 +125,7 @@ def info(as_json: AsJson = False) -> None:
         **{name: version(name) for name in libraries},
         "threads": all_threads(),
         "cache": os.environ.get("NUMBA_CACHE_DIR") or "__pycache__ beside the modules",
-        "models": ", ".join(list_models()),
+        "models": ", ".join(models.list_models()),
     }
     if as_json:
         print_json(record)

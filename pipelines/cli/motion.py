@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .. import console
+from .. import common, console
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Segment point tracks by rigid motion.")
@@ -26,7 +26,7 @@ def segment(
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Use a sample video.")] = False,
     motions: Annotated[
-        str, typer.Option(metavar="N", help="Number of motions, or auto: 2 to 5.")
+        str, typer.Option(metavar="N", help="Number of motions, or auto to choose from 2 to 5.")
     ] = "auto",
     model: Model = "motion",
     overlay: Annotated[
@@ -66,12 +66,8 @@ def segment(
     """
     from functools import partial
 
-    from ...models.files import make_folder
     from ...vision.tracks.io import check_tracks_name
-    from ..common.file_map import make_file_map, try_file
-    from ..common.outputs import check_outputs
     from ..common.samples import VIDEO, write_sample
-    from ..common.video import check_video_name
     from ..motion.segment import MAX_FEW, segment_file
 
     if tracks is not None:
@@ -96,12 +92,12 @@ def segment(
     if out is not None:
         check_tracks_name(out)
     if overlay is not None:
-        check_video_name(overlay)
-    check_outputs([*files, model], [overlay, out])
-    make_folder(masks)
+        common.check_video_name(overlay)
+    common.check_outputs([*files, model], [overlay, out])
+    common.make_folder(masks)
     number = console.number_or_auto("--motions", motions)
     ranker = console.load_model_of("segmentation ranker", model)
-    file_map = make_file_map(jobs, dask, len(files), quiet)
+    file_map = common.make_file_map(jobs, dask, len(files), quiet)
     segmented = partial(
         segment_file,
         n_motions=number,
@@ -110,7 +106,7 @@ def segment(
         tracks_out=out,
         masks=masks,
     )
-    work = partial(try_file, segmented, plain=len(files) <= MAX_FEW)
+    work = partial(common.try_file, segmented, plain=len(files) <= MAX_FEW)
     failed = 0
     for path, (answer, error) in zip(
         files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))
@@ -145,9 +141,9 @@ def train(
         int,
         typer.Option(
             metavar="N",
-            help="Number of additional synthetic driving scenes of each of three kinds.",
+            help="Number of additional synthetic scenes of each of six kinds (camera, errors).",
         ),
-    ] = 75,
+    ] = 24,
     quiet: Quiet = False,
 ) -> None:
     """Train the ranker on labelled sequences.
@@ -158,7 +154,6 @@ def train(
       annealed motion train --data sequences --out mine.safetensors --synthetic 0 --driving 0
     """
     from ...vision.tracks.io import read_sequences
-    from ..common.outputs import check_outputs
     from ..motion.driving import TRAINING_KINDS
     from ..motion.segment import train_ranker
     from ..motion.synthetic import TRAINING_SEEDS
@@ -169,7 +164,7 @@ def train(
         raise ValueError(f"--synthetic {synthetic}: expected 0 to {len(TRAINING_SEEDS)}")
     if driving < 0:
         raise ValueError(f"--driving {driving}: expected 0 or more")
-    check_outputs([data], model=out)
+    common.check_outputs([data], model=out)
     sequences = read_sequences(data)
     n = len(sequences) + synthetic + driving * len(TRAINING_KINDS)
     ranker = train_ranker(
@@ -205,8 +200,8 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help=(
-                "Candidates: all (subspaces and frame pairs), or those of the paper: paper, "
-                "trajectories."
+                "Candidates: all (subspaces and frame pairs), or those of the paper (paper, "
+                "trajectories)."
             ),
         ),
     ] = "all",
@@ -236,10 +231,7 @@ def evaluate(
     """
     import numpy as np
 
-    from ...models.files import make_folder
     from ...vision.tracks.io import read_sequences
-    from ..common.checkpoints import Checkpoint
-    from ..common.outputs import check_outputs
     from ..motion import evaluate as protocol
     from ..motion.benchmark import POOLS, prepare
     from ..motion.methods import METHODS, check_methods, has_lightgbm
@@ -252,7 +244,7 @@ def evaluate(
         raise ValueError(f"--pool {pool}: expected one of {', '.join(POOLS)}")
     if resume and report is None:
         raise ValueError("--resume: requires --report, whose folder holds the finished partitions")
-    check_outputs([data], report=report, report_files=REPORT_FILES)
+    common.check_outputs([data], report=report, report_files=REPORT_FILES)
     methods = method or [m for m in METHODS if m != "lambdarank" or has_lightgbm()]
     check_methods(methods)
     sequences = read_sequences(data)
@@ -260,8 +252,8 @@ def evaluate(
     for sequence in sequences:
         _ = sequence.n_motions
     protocol.folds(np.array([s.video for s in sequences]), 0)
-    make_folder(report)
-    cells = Checkpoint(
+    common.make_folder(report)
+    cells = common.Checkpoint(
         report and report / ".annealed-finished", protocol.made_from(sequences, pool), resume=resume
     )
     steps = iter(

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from .. import console
+from ... import models
+from .. import common, console, pets
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Classify photographs, such as cats and dogs, with visual evidence.")
@@ -45,32 +46,29 @@ def train(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier on photographs, of the training split if the data have one.
+    """Train a classifier on photographs, or on the training split if the data have one.
 
     \b
     Examples:
       annealed pets train --data photographs --out mine.safetensors
       annealed pets train --data photographs --out mine.safetensors --words 1000 --method sdist
     """
-    from ...models.images.classifier import HEADS, ImageClassifier
-    from ...models.images.learning import ClassifierSettings
+    from ...models.images.classifier import HEADS
     from ...vision.words.estimators import PetFeatures
-    from ..common.file_map import make_file_map, map_items
-    from ..common.outputs import check_outputs
-    from ..pets.data import Photographs, read_pets, usable
 
-    settings = ClassifierSettings(method=method, n_features_to_select=select, max_order=max_order)
-    settings.check()
+    settings = models.ClassifierSettings(
+        method=method, n_features_to_select=select, max_order=max_order
+    )
     if words < 1:
         raise ValueError(f"--words {words}: expected at least 1")
-    check_outputs([data], model=out)
-    files = [f for f in read_pets(data) if f.split != "test"]
+    common.check_outputs([data], model=out)
+    files = [f for f in pets.read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
-    file_map = make_file_map(jobs, dask, len(files), quiet)
-    files, errors = usable(
+    file_map = common.make_file_map(jobs, dask, len(files), quiet)
+    files, errors = pets.usable(
         list(console.progress(files, quiet, "reading", len(files))), features.side, file_map
     )
-    features.each = partial(map_items, file_map)
+    features.each = partial(common.map_items, file_map)
     for error in errors:
         console.print_error(error)
     classes = sorted({f.label for f in files})
@@ -82,8 +80,8 @@ def train(
     console.log(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
     if not n_heads:
         console.log("no head boxes: head words are not used", quiet)
-    photographs = Photographs(files, features.side)
-    model = ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
+    photographs = pets.Photographs(files, features.side)
+    model = models.ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
     if n_heads and HEADS not in model.scorers:
         console.log("too few head boxes of a class: head words are not used", quiet)
     model.save(out)
@@ -105,7 +103,7 @@ def classify(
     overlay: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="Image of the evidence to write; a folder for several images."
+            metavar="PATH", help="Image of the evidence to write, or a folder for several images."
         ),
     ] = None,
     jobs: Annotated[
@@ -122,37 +120,30 @@ def classify(
       annealed pets classify a.jpg b.jpg --json
       annealed pets classify a.jpg --overlay evidence.png
     """
-    from ...models.files import make_folder
-    from ..common.file_map import make_file_map, try_file
-    from ..common.outputs import check_outputs, overlay_paths
-    from ..pets.classify import classify_file
-
-    pictures = overlay_paths(images, overlay, "evidence") if overlay is not None else []
+    pictures = common.overlay_paths(images, overlay, "evidence") if overlay is not None else []
     classifier = console.load_model_of("image classifier", model)
     if overlay is not None and len(pictures) > 1:
-        make_folder(overlay)
-    check_outputs([*images, model], pictures)
-    work = partial(try_file, partial(classify_file, keep_photograph=bool(pictures)))
-    results = make_file_map(jobs, dask, len(images), quiet)(work, classifier, images)
+        common.make_folder(overlay)
+    common.check_outputs([*images, model], pictures)
+    work = partial(common.try_file, partial(pets.classify_file, keep_photograph=bool(pictures)))
+    results = common.make_file_map(jobs, dask, len(images), quiet)(work, classifier, images)
     failed = 0
     rows = []
-    for i, (result, error) in enumerate(console.progress(results, quiet, "images", len(images))):
+    for i, (answer, error) in enumerate(console.progress(results, quiet, "images", len(images))):
         if error is None and pictures:
-            from ..pets.report import draw_evidence
-
-            evidence = [(images[i].name, classifier.explain(result.photograph))]
-            error = try_file(
-                lambda evidence, path: draw_evidence(path, evidence), evidence, pictures[i]
+            evidence = [(images[i].name, classifier.explain(answer[1]))]
+            error = common.try_file(
+                lambda evidence, path: pets.draw_evidence(path, evidence), evidence, pictures[i]
             )[1]
         if error is not None:
             console.print_error(error)
             failed += 1
         if as_json:
             console.print_json(
-                result.record() if error is None else {"image": str(images[i]), "error": error}
+                answer[0] if error is None else {"image": str(images[i]), "error": error}
             )
         if error is None:
-            rows.append((result.image, result.label, result.probability))
+            rows.append(list(answer[0].values()))
     if rows and not as_json:
         console.print_table("", ["image", "label", "probability"], rows)
     console.end(len(images), failed)
@@ -171,32 +162,26 @@ def evaluate(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate on the test split (without one, on all photographs), with baselines that use all
-    features.
+    """Evaluate on the test split, or on all photographs if there is none, with baselines that use
+    all features.
 
     \b
     Examples:
       annealed pets evaluate --data photographs
       annealed pets evaluate --data photographs --model mine.safetensors --report report
     """
-    from ...models.files import make_folder
-    from ..common.outputs import check_outputs
-    from ..pets.data import read_pets, usable
-    from ..pets.evaluate import COLUMNS, evaluate_classifier
-    from ..pets.report import REPORT_FILES, write_report
-
     classifier = console.load_model_of("image classifier", model)
-    check_outputs([data, model], report=report, report_files=REPORT_FILES)
-    files = read_pets(data)
-    files, errors = usable(
+    common.check_outputs([data, model], report=report, report_files=pets.REPORT_FILES)
+    files = pets.read_pets(data)
+    files, errors = pets.usable(
         list(console.progress(files, quiet, "reading", len(files))), classifier.features.side
     )
     for error in errors:
         console.print_error(error)
     if not any(f.head is not None for f in files):
         console.log("no head boxes: head words are not used", quiet)
-    make_folder(report)
-    result = evaluate_classifier(
+    common.make_folder(report)
+    result = pets.evaluate_classifier(
         classifier, files, lambda items, n: console.progress(items, quiet, "columns", n)
     )
     settings = {
@@ -209,6 +194,6 @@ def evaluate(
     }
     record = {"name": "pets evaluate", "settings": settings, "rows": result.rows}
     if report is not None:
-        write_report(report, record, classifier, result)
-    console.print_answer(record, as_json, "", COLUMNS)
+        pets.write_report(report, record, classifier, result)
+    console.print_answer(record, as_json, "", pets.COLUMNS)
     console.end(len(files) + len(errors), len(errors))

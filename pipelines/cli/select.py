@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..common.config import read_tables
+from ... import models
+from .. import common
 from ..console import (
     log,
     one_line_errors,
@@ -28,27 +29,7 @@ from ..tabular.request import ENCODING, SEPARATOR, Request
 if TYPE_CHECKING:
     from ...models.tabular.fitting.selection import Selection
 
-Table = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TABLE",
-        help="csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - is csv from stdin.",
-    ),
-]
-_or_url = (
-    "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of parquet "
-    "files; - is csv from stdin."
-)
-TableOrUrl = Annotated[
-    Any,
-    typer.Argument(
-        metavar="TABLE", parser=lambda name: name if "://" in name else Path(name), help=_or_url
-    ),
-]
 _Output = partial(typer.Option, rich_help_panel="Output")
-_Input = partial(typer.Option, rich_help_panel="Input")
-Separator = Annotated[str | None, _Input(**SEPARATOR)]
-Encoding = Annotated[str | None, _Input(**ENCODING)]
 AsJson = Annotated[bool, _Output("--json", help="Print JSON.")]
 
 
@@ -57,7 +38,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
     """Read options from a file; command-line options take precedence."""
     if path is None:
         return None
-    given = read_tables(path)
+    given = common.read_tables(path)
     options = {
         name.lstrip("-"): p for p in context.command.params for name in (p.name or "", *p.opts)
     }
@@ -92,13 +73,23 @@ def _stdin_file(context: typer.Context) -> Path:
 def select(
     request: Request,
     context: typer.Context,
-    table: TableOrUrl = None,
+    table: Annotated[
+        Any,
+        typer.Argument(
+            metavar="TABLE",
+            parser=lambda name: name if "://" in name else Path(name),
+            help=(
+                "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of "
+                "parquet files; - is csv from stdin."
+            ),
+        ),
+    ] = None,
     sample: Annotated[
         bool,
         typer.Option(
             "--sample",
             rich_help_panel="Input",
-            help="Use a sample table, with --target diagnosis and -k auto by default.",
+            help="Use a sample table; the defaults are --target diagnosis and -k auto.",
         ),
     ] = False,
     config: Annotated[
@@ -108,7 +99,7 @@ def select(
             is_eager=True,
             metavar="FILE",
             rich_help_panel="Input",
-            help="TOML or JSON file of options; command-line options take precedence.",
+            help="TOML or JSON file with options; command-line options take precedence.",
         ),
     ] = None,
     report: Annotated[
@@ -153,11 +144,10 @@ def select(
         raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")
     if out or columns or report:
         from ...models.tabular.report import REPORT_FILES, write_report
-        from ..common.outputs import check_outputs
         from ..tabular.tables import check_out, write_columns
 
         check_out("--table", columns, table)
-        check_outputs([table, request.test, config], [columns], out, report, REPORT_FILES)
+        common.check_outputs([table, request.test, config], [columns], out, report, REPORT_FILES)
 
     path = _stdin_file(context) if str(table) == "-" else table
     selection = select_file(
@@ -238,7 +228,16 @@ def predict(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Model file of annealed select --out.")
     ],
-    table: Table,
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE",
+            help=(
+                "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - reads csv from "
+                "stdin."
+            ),
+        ),
+    ],
     contributions: Annotated[
         bool,
         typer.Option(
@@ -259,8 +258,8 @@ def predict(
             help="csv, tsv, parquet or xlsx file to write instead of printing.",
         ),
     ] = None,
-    sep: Separator = None,
-    encoding: Encoding = None,
+    sep: Annotated[str | None, typer.Option(**SEPARATOR, rich_help_panel="Input")] = None,
+    encoding: Annotated[str | None, typer.Option(**ENCODING, rich_help_panel="Input")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict the target of each row of a table, as csv with one line per row.
@@ -270,12 +269,11 @@ def predict(
       annealed predict model.safetensors new.csv
       annealed predict model.safetensors new.csv --out predicted.csv
     """
-    from ..common.outputs import check_outputs
     from ..tabular.prediction import predict_table
     from ..tabular.tables import check_out, write_frame
 
     check_out("--out", out, Path("table.csv"))
-    check_outputs([model, table], [out])
+    common.check_outputs([model, table], [out])
     notes: list[str] = []
     path = _stdin_file(context) if str(table) == "-" else table
     predictions = predict_table(
@@ -328,13 +326,10 @@ def export(
       annealed export model.safetensors model.sql --dialect sqlite --table customers
       annealed export model.safetensors model.onnx
     """
-    from ...models import TabularModel
-    from ...models import export as write
-    from ..common.outputs import check_outputs
 
-    check_outputs([model], [out])
-    kept = TabularModel.load(model)
-    write(kept, out, table=table, dialect=dialect, keys=key or ())
+    common.check_outputs([model], [out])
+    kept = models.TabularModel.load(model)
+    models.export(kept, out, table=table, dialect=dialect, keys=key or ())
     if as_json:
         print_json(
             {

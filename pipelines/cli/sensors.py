@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from .. import common
+from .. import sensors as homes
 from ..console import (
     AsJson,
     command_of,
@@ -22,7 +24,7 @@ Data = Annotated[
     Path,
     typer.Option(
         metavar="FOLDER",
-        help="Folder of homes: NAME_events.csv or NAME-sensors.txt, with their activities.",
+        help="Folder with the files of homes: NAME_events.csv or NAME-sensors.txt, and activities.",
     ),
 ]
 HomeName = Annotated[
@@ -62,15 +64,11 @@ def train(
       annealed sensors train --data homes --out home.safetensors -k 5
       annealed sensors train --data homes --out home.safetensors --home A --method foba
     """
-    from ..common.outputs import check_outputs
-    from ..sensors.readers import read_home
-    from ..sensors.train import train_model
-
     kinds = _kinds(features)
-    check_outputs([data], model=out)
-    data_of_home = read_home(data, home)
+    common.check_outputs([data], model=out)
+    data_of_home = homes.read_home(data, home)
     _print_notes(data_of_home.notes, quiet)
-    model = train_model(data_of_home, sensors, kinds, method)
+    model = homes.train_model(data_of_home, sensors, kinds, method)
     model.save(out)
     log(
         (
@@ -95,7 +93,7 @@ def predict(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the activities of the inhabitant, with start and end.
+    """Predict the activities of the inhabitant, with their start and end.
 
     \b
     Examples:
@@ -104,15 +102,11 @@ def predict(
     """
     import numpy as np
 
-    from ..common.outputs import check_outputs
-    from ..sensors.readers import read_home
-    from ..sensors.report import draw_day
-
     if overlay is not None and day is None:
         raise ValueError("--overlay: requires --day")
-    check_outputs([data, model], [overlay])
+    common.check_outputs([data, model], [overlay])
     trained = load_model_of("activity model", str(model))
-    data_of_home = read_home(data, home, labelled=False)
+    data_of_home = homes.read_home(data, home, labelled=False)
     _print_notes(data_of_home.notes, quiet)
     minutes = data_of_home.minutes
     probability = trained.predict_proba(minutes)
@@ -134,7 +128,7 @@ def predict(
         spans.append(span)
     if overlay is not None:
         names = np.array(trained.activities)
-        draw_day(
+        homes.draw_day(
             overlay,
             minutes.times[rows],
             {"predicted": names[codes[rows]]},
@@ -190,51 +184,40 @@ def evaluate(
       annealed sensors evaluate --data homes
       annealed sensors evaluate --data homes -k 8 --method FoBa --report report
     """
-    from ...models.files import make_folder
-    from ..common.checkpoints import Checkpoint
-    from ..common.config import check_names
-    from ..common.outputs import check_outputs
-    from ..sensors.evaluate import (
-        check_selection_kinds,
-        evaluate_baselines,
-        evaluate_selection,
-        table_rows,
-    )
-    from ..sensors.readers import read_home
-    from ..sensors.report import REPORT_FILES, print_results, write_report
-    from ..sensors.selection import METHODS
-    from ..sensors.train import FULL_KINDS, SELECTION_KINDS
+    from joblib import hash as content_hash
 
     if resume and report is None:
         raise ValueError("--resume: requires --report, whose folder holds the finished folds")
-    check_names("method", method, METHODS)
-    kinds = _kinds(features) or (FULL_KINDS if sensors is None else SELECTION_KINDS)
+    common.check_names("method", method, homes.METHODS)
+    kinds = _kinds(features) or (homes.FULL_KINDS if sensors is None else homes.SELECTION_KINDS)
     if sensors is not None:
-        check_selection_kinds(kinds)
-    check_outputs([data], report=report, report_files=REPORT_FILES)
-    data_of_home = read_home(data, home)
+        homes.check_selection_kinds(kinds)
+    common.check_outputs([data], report=report, report_files=homes.REPORT_FILES)
+    data_of_home = homes.read_home(data, home)
     _print_notes(data_of_home.notes, quiet)
     minutes = data_of_home.minutes
     if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
         raise ValueError(
             f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {data_of_home.name}"
         )
-    make_folder(report)
+    common.make_folder(report)
     made_from = {
         "work": "sensors evaluate",
         "home": data_of_home.name,
-        "minutes": len(minutes.times),
-        "sensors": list(minutes.sensors),
+        "folds": folds,
+        "data": content_hash(minutes),
     }
-    cells = Checkpoint(report and report / ".annealed-finished", made_from, resume=resume)
-    baselines = evaluate_baselines(minutes, kinds, folds, cells)
+    cells = common.Checkpoint(report and report / ".annealed-finished", made_from, resume=resume)
+    baselines = homes.evaluate_baselines(minutes, kinds, folds, cells)
     selections = (
         []
         if sensors is None
-        else evaluate_selection(minutes, kinds, range(1, sensors + 1), method, folds or 5, cells)
+        else homes.evaluate_selection(
+            minutes, kinds, range(1, sensors + 1), method, folds or 5, cells
+        )
     )
     n_days = len(set(minutes.days.tolist()))
-    rows = table_rows(minutes, [*baselines, *selections])
+    rows = homes.table_rows(minutes, [*baselines, *selections])
     record = {
         "name": "sensors evaluate",
         "settings": {
@@ -246,11 +229,11 @@ def evaluate(
         "rows": rows,
     }
     if report is not None:
-        write_report(report, record, minutes, baselines, selections)
+        homes.write_report(report, record, minutes, baselines, selections)
     if as_json:
         print_json(record)
     else:
-        print_results(data_of_home.name, rows)
+        homes.print_results(data_of_home.name, rows)
 
 
 def _kinds(features: str | None) -> tuple[str, ...] | None:

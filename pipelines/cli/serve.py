@@ -6,21 +6,25 @@ from typing import Annotated
 
 import typer
 
+from .. import common
 from ..console import AsJson, Quiet, print_answer, print_error, progress
 
 
 def serve(
     port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).")] = 8000,
     host: Annotated[
-        str, typer.Option(help="Address to listen on (default: reachable from this computer only).")
+        str, typer.Option(help="Address to listen on (default: this computer only).")
     ] = "127.0.0.1",
-    workers: Annotated[int, typer.Option(help="Number of worker processes, one request each.")] = 2,
+    workers: Annotated[
+        int,
+        typer.Option(help="Number of worker processes, which answer one request each at a time."),
+    ] = 2,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
     label: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder of images to annotate in the tab Label."),
+        typer.Option(metavar="FOLDER", help="Folder of images to annotate in the Label tab."),
     ] = None,
     model: Annotated[
         Path | None,
@@ -78,10 +82,9 @@ def warmup(
     import time
 
     from ...learners.compilation import seconds_compiling
-    from ..common.config import check_names
     from ..warmup import PARTS
 
-    check_names("part", parts, PARTS)
+    common.check_names("part", parts, PARTS)
     rows = []
     for part in progress(parts or list(PARTS), quiet, "parts", len(parts or PARTS)):
         start, compiled = time.perf_counter(), seconds_compiling()

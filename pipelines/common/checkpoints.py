@@ -1,10 +1,10 @@
-"""Checkpoints: finished pieces of long work in files, so that an interrupted run resumes with the
+"""Checkpoints: finished parts of long work in files, so that an interrupted run resumes with the
 same result.
 
-One mechanism for all pipelines. Pieces that JSON can hold are cells of one file
-(:class:`Checkpoint`); models and arrays are safetensors files of their own (:func:`write_part`,
-:func:`read_part`, and :func:`is_finished` for a model in its own format). Every file records its
-settings and data, and is reused only for the same settings and data.
+Results that can be stored as JSON are cells of one file (:class:`Checkpoint`). Models and arrays
+are separate safetensors files (:func:`write_part`, :func:`read_part`, and :func:`is_finished` for
+files of models). Every file records its settings and data, and is reused only for the same settings
+and data.
 """
 
 import json
@@ -24,7 +24,7 @@ _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 
 
 class Checkpoint:
-    """Finished cells of long work.
+    """Finished cells of long work, stored in a file.
 
     The file holds JSON lines: a header with its format, settings and data, then one line ``[key,
     value]`` per finished cell. An incomplete last line is dropped. Several processes may write to
@@ -33,15 +33,13 @@ class Checkpoint:
     Parameters
     ----------
     path : path or None, default None
-        Checkpoint file, created if missing; with None, cells are kept only for this run.
+        Checkpoint file, created if missing; None stores cells in memory for this run only.
     made_from : dict or None, default None
         Settings and data that all cells depend on, as JSON values. Settings of a single cell belong
         to its key.
-    watch : function or None, default None
-        Function called with the key of each cell before the cell is computed.
     resume : bool, default True
         Whether to resume from the finished cells of the file; if False, a file with finished cells
-        is an error, so that they are not lost.
+        is an error, which prevents their loss.
 
     Raises
     ------
@@ -61,11 +59,9 @@ class Checkpoint:
         self,
         path: str | Path | None = None,
         made_from: dict[str, Any] | None = None,
-        watch: Callable[[dict[str, Any]], object] | None = None,
         resume: bool = True,
     ):
         self.path = None if path is None else Path(path)
-        self.watch = watch
         self._known: dict[str, Any] = {}
         if self.path is None:
             return
@@ -85,8 +81,7 @@ class Checkpoint:
                 self._read(lines, made_from or {})
             else:
                 file.truncate(0)
-                file.seek(0)
-                file.write(self._header)
+                append(self.path, file, self._header)
 
     def _read(self, lines: list[bytes], made_from: dict[str, Any]) -> None:
         check_header(self.path, lines[0], made_from)
@@ -99,32 +94,24 @@ class Checkpoint:
                 ) from None
             self._known[_name(key)] = value
 
-    @classmethod
-    def of(
-        cls, checkpoint: "str | Path | Checkpoint | None", made_from: dict[str, Any] | None = None
-    ) -> "Checkpoint":
-        """Return the given checkpoint, or the checkpoint in a file."""
-        return checkpoint if isinstance(checkpoint, Checkpoint) else cls(checkpoint, made_from)
-
     def __contains__(self, key: dict[str, Any]) -> bool:
-        """Whether a cell is finished."""
+        """Return whether a cell is finished."""
         return _name(key) in self._known
 
     def __call__(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
-        """Return the value of a cell; a new key calls ``make()`` and stores its result.
+        """Return the value of a cell; if it is missing, call ``make()`` and store the result.
 
-        The value is converted through JSON in every run, so that tuples and arrays become lists.
+        The value always passes through JSON, which converts tuples and arrays to lists.
         """
         name = _name(key)
         if name not in self._known:
-            if self.watch is not None:
-                self.watch(key)
             line = _line([key, make()])
             self._known[name] = json.loads(line)[1]
             if self.path is not None:
                 with open_locked(self.path) as file:
                     # another process may have died within a line, or the file may have been removed
-                    file.write(line if list(whole_lines(self.path, file)) else self._header + line)
+                    known = list(whole_lines(self.path, file))
+                    append(self.path, file, line if known else self._header + line)
         return self._known[name]
 
 
@@ -137,12 +124,12 @@ def _line(content: Any) -> bytes:
 
 
 def header_line(made_from: dict[str, Any]) -> bytes:
-    """Return the first line of a file of finished pieces."""
+    """Return the first line of a file of finished parts."""
     return _line({"format": FORMAT, "version": VERSION, "made_from": made_from})
 
 
 def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
-    """Yield all lines of a file of finished pieces, and remove an incomplete last one.
+    """Yield all complete lines of a file of finished parts, and remove an incomplete last line.
 
     Raises
     ------
@@ -162,8 +149,20 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
         yield line
 
 
+def append(path: Path, file: Any, line: bytes) -> None:
+    """Append a line to an open file of finished pieces; a ValueError names the file if it cannot be
+    written."""
+    try:
+        file.seek(0, os.SEEK_END)
+        while line:  # unbuffered: closing the file has nothing left to write
+            line = line[os.write(file.fileno(), line) :]
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
+
+
 def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> None:
-    """Raise a ValueError unless a first line is the header of this format, settings and data."""
+    """Raise a ValueError unless the first line is the header of this format, with the same settings
+    and data."""
     try:
         header = json.loads(line)
     except ValueError:
@@ -204,15 +203,16 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
     tuples equal lists."""
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
-            f"{path}: made from other settings or data; expected the same ones, or another output"
+            f"{path}: created with different settings or data; expected the same ones, or another "
+            "output"
         )
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
-    """Whether a part of a training exists: a model file with ``info["made_from"]``, or a part with
-    ``made_from``.
+    """Return whether a part of a training exists: a model file with ``info["made_from"]``, or a
+    part with ``made_from``.
 
-    A ValueError is raised if the file is damaged, or made from other settings or data.
+    A ValueError is raised if the file is damaged, or was created with different settings or data.
     """
     if not path.is_file():
         return False

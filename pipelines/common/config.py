@@ -1,4 +1,4 @@
-"""Settings as nested dataclasses, read from the nested tables of a TOML or JSON file."""
+"""Settings as nested dataclasses, read from nested tables in a TOML or JSON file."""
 
 import json
 import tomllib
@@ -17,7 +17,7 @@ _RENAMED = {
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
-    """Raise a ValueError for the first unknown name, if there is one."""
+    """Raise a ValueError that names the first unknown name, if any."""
     known = list(known)
     for name in names or ():
         if name not in known:
@@ -25,10 +25,10 @@ def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) ->
 
 
 def read_config(path: Path | None, defaults: Settings) -> Settings:
-    """Read settings from a TOML or JSON file, or return the defaults for None.
+    """Read settings from a TOML or JSON file; return the defaults if the path is None.
 
-    A field of ``defaults`` that is a dataclass is a table of the file. Missing entries keep their
-    defaults.
+    A field of ``defaults`` that is a dataclass corresponds to a table of the file. Missing entries
+    keep their defaults.
 
     Raises
     ------
@@ -45,21 +45,21 @@ def read_tables(path: Path) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the file cannot be read, or does not hold a table.
+        If the file cannot be read, or does not contain a table.
     """
     try:
         raw = path.read_text(encoding="utf-8")
         is_json = path.suffix.lower() == ".json"
-        entries = json.loads(raw, object_pairs_hook=_distinct) if is_json else tomllib.loads(raw)
+        entries = json.loads(raw, object_pairs_hook=distinct) if is_json else tomllib.loads(raw)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: the file: expected settings by name")
+        raise ValueError(f"{path}: expected a table of settings")
     return entries
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without repeated names, as TOML requires."""
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, and raise an error for repeated names, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise ValueError(f"{max(names, key=names.count)!r} is set twice; expected one value")
@@ -68,7 +68,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: {table or 'the file'}: expected settings by name")
+        raise ValueError(f"{path}: {table or 'top level'}: expected a table of settings")
     known = {field.name: getattr(defaults, field.name) for field in fields(defaults)}
     read = {}
     for name, value in entries.items():
@@ -93,17 +93,13 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
 
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
-    """Return the value converted to the type of an example: a number, text, a boolean, or a list of
-    these."""
-    if isinstance(example, tuple):
-        wanted = type(example[0])
-        if isinstance(value, list) and value and all(_fits(entry, wanted) for entry in value):
-            return tuple(wanted(entry) for entry in value)
-        raise ValueError(f"{path}: {name}={value!r}, expected a list of {wanted.__name__}")
-    wanted = type(example)
-    if not _fits(value, wanted):
-        raise ValueError(f"{path}: {name}={value!r}, expected a {wanted.__name__}")
-    return wanted(value)
+    """Convert a value to the type of an example: a number, text, a boolean, or a list of these."""
+    several = isinstance(example, tuple)
+    wanted, entries = type(example[0] if several else example), value if several else [value]
+    if not isinstance(entries, list) or not entries or not all(_fits(v, wanted) for v in entries):
+        expected = f"{'list of ' if several else ''}{wanted.__name__}"
+        raise ValueError(f"{path}: {name}={value!r}, expected a {expected}")
+    return tuple(map(wanted, entries)) if several else wanted(value)
 
 
 def _fits(value: Any, wanted: type) -> bool:

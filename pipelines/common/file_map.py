@@ -1,5 +1,5 @@
-"""Apply a function of a model to many files: in sequence, in several processes, or on the workers
-of a Dask cluster."""
+"""Application of a function of a model to many files: in sequence, in several processes, or on the
+workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...learners.compilation import all_threads, numpy_backend
 from ..console import log
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 # ``file_map(work, model, items)`` yields ``work(model, item)`` in the order of the items; ``work``
 # is a module-level function, or a partial of one. An error is raised in the item's turn.
@@ -38,8 +35,8 @@ TIMEOUT = 10.0  # seconds for a scheduler to answer. A choice
 def by_processes(n_jobs: int = 1) -> FileMap:
     """Map over items in parallel processes, each with a copy of the model, at most one per core.
 
-    Threads would block one another, since a third of a detection runs in Python. Items are read
-    slightly ahead of the results, which do not depend on ``n_jobs``.
+    Threads would block one another, since a third of a detection runs in Python. A few items are
+    read ahead. The results do not depend on ``n_jobs``.
 
     Parameters
     ----------
@@ -68,9 +65,9 @@ def by_processes(n_jobs: int = 1) -> FileMap:
 def by_dask(address: str) -> FileMap:
     """Map over items on the workers of a Dask cluster, which read the files.
 
-    The model is sent once, and passed from worker to worker. A worker handles one item at a time;
-    the item of a dead worker is repeated by another. Relative file names refer to the working
-    directory of this process, if the worker has it.
+    The model is sent once and passed from worker to worker. A worker handles one item at a time; if
+    it dies, another worker repeats the item. Relative file names refer to the working directory of
+    this process, if the worker has it.
 
     Parameters
     ----------
@@ -98,8 +95,8 @@ def by_dask(address: str) -> FileMap:
 
 
 def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
-    """Return the number of parallel jobs: the requested number (0: one per core), at most the
-    number of items and of cores."""
+    """Return the number of parallel jobs: the requested number (0 means one per core), limited by
+    the number of items and of cores."""
     if requested < 0:
         raise ValueError(
             f"--jobs {requested}: expected a whole number of at least 1, or 0: one per core"
@@ -122,7 +119,7 @@ def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Fil
     Raises
     ------
     ValueError
-        If both are given.
+        If both ``jobs`` and ``dask`` are given.
 
     Examples
     --------
@@ -142,7 +139,7 @@ def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs
     Raises
     ------
     ValueError
-        If both are given, or no scheduler answers.
+        If both ``jobs`` and ``dask`` are given, or no scheduler answers.
 
     Examples
     --------
@@ -157,7 +154,7 @@ def resolve_jobs(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Jobs
 
 
 def map_items(file_map: FileMap, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """Map ``work`` over ``items`` with a file map; function and items are sent once.
+    """Map ``work`` over ``items`` with a file map, sending the function and the items once.
 
     Examples
     --------
@@ -175,8 +172,8 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
 def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """Return the result of a function for a file, and None; or None, and an error message that
-    names the file. ``plain`` uses uncompiled loops.
+    """Return the result of a function for a file and None, or None and an error message that names
+    the file. ``plain`` uses uncompiled loops.
 
     Examples
     --------
@@ -219,7 +216,7 @@ _loaded: dict[Path, Any] = {}
 
 
 def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
-    """Return the answer of a process, which caches the model."""
+    """Return the answer computed in a process, which caches the model."""
     if pickled not in _loaded:
         _loaded.clear()
         _loaded[pickled] = pickle.loads(pickled.read_bytes())
@@ -227,8 +224,8 @@ def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
 
 
 def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
-    """Return the result of ``work`` or its exception, and its warnings; relative file names refer
-    to a folder."""
+    """Return the result or exception of ``work``, and its warnings; relative file names refer to
+    ``folder``."""
     import cv2
 
     cv2.setNumThreads(1)
@@ -255,8 +252,8 @@ def _unwrap(answer: _Answer) -> Any:
 
 
 class _PickledTask:
-    """A function in its pickled form. Arrays that workers pass on unpickled have another alignment
-    in memory, which can change the last digits of sums."""
+    """Function in pickled form. Arrays that workers pass on unpickled have another alignment in
+    memory, which can change the last digits of sums."""
 
     def __init__(self, pickled: bytes):
         self.pickled = pickled
@@ -333,7 +330,7 @@ def check_scheduler(address: str) -> None:
 
 @contextmanager
 def running_on(address: str) -> Iterator[None]:
-    """Run the Dask computations of a block on the cluster with that address.
+    """Context manager that runs Dask computations on the cluster with the given address.
 
     Raises
     ------
@@ -345,8 +342,8 @@ def running_on(address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
-    """Dask client whose errors are reported in one line."""
+def _quiet_client(address: str, set_as_default: bool) -> Iterator[Any]:
+    """Return a Dask client that reports errors in one line."""
     from distributed import Client
 
     loggers = [
@@ -372,7 +369,7 @@ def _quiet_client(address: str, set_as_default: bool) -> Iterator[Client]:
 
 @contextmanager
 def _scheduler_errors(address: str) -> Iterator[None]:
-    """Turn errors of the cluster, but not of the work, into a ValueError."""
+    """Context manager that converts errors of the cluster, but not of the work, to a ValueError."""
     try:
         yield
     except ValueError:  # of the work

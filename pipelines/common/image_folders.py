@@ -1,8 +1,10 @@
-"""Folders of images, and tables of annotations in them."""
+"""Inputs of commands: files, folders, patterns, or a list on stdin; and tables of annotations."""
 
 import csv
+import glob
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,8 +29,8 @@ def list_images(folder: str | Path) -> list[Path]:
 
 
 def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether photographs are few and small enough for uncompiled loops: at most 8, of 16 million
-    pixels in total."""
+    """Return whether photographs are few and small enough for uncompiled loops: at most 8
+    photographs with 16 million pixels in total."""
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
         with suppress(ValueError):  # an unreadable one takes no time
@@ -51,3 +53,62 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
             yield from ((reader.line_num, row) for row in reader)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path}: not a readable CSV file ({error})") from None
+
+
+def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> list[str]:
+    """List the files that the arguments of a command refer to, in their order.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Files, which need not exist; folders, which are searched recursively for images; patterns
+        such as ``holiday/**/*.jpg``; or ``-`` for stdin, each line of which is any of these. The
+        files of folders and patterns are listed in alphabetical order, so that runs are
+        reproducible.
+    leave_out : sequence of path or None
+        Output folders, which are excluded from the search in folders and patterns.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError
+        If a folder contains no image, a pattern matches no file, or stdin is empty.
+    """
+    written = [path.resolve() for path in leave_out if path is not None]
+    given = (line for name in names for line in (_names_on_stdin() if name == "-" else [name]))
+    return [file for name in given for file in _files_of(name, written)]
+
+
+def _names_on_stdin() -> list[str]:
+    lines = [line for line in (line.rstrip("\r\n") for line in sys.stdin) if line]
+    if not lines:
+        raise ValueError("-: expected a list of paths on stdin, one per line")
+    return lines
+
+
+def _files_of(name: str, written: Sequence[Path]) -> list[str]:
+    path = Path(name)
+    if path.is_dir():
+        paths = [p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES]
+        hidden = [
+            p for p in paths if any(part.startswith(".") for part in p.relative_to(path).parts)
+        ]
+        paths, expected = sorted(set(paths).difference(hidden)), "no image in this folder"
+    elif glob.has_magic(name) and not path.exists():
+        paths, expected = (
+            sorted(map(Path, glob.glob(name, recursive=True))),
+            "no file matches this pattern",
+        )
+    else:
+        return [name]
+    kept = [
+        str(p)
+        for p in paths
+        if p.is_file() and not any(folder in p.resolve().parents for folder in written)
+    ]
+    if not kept:
+        raise ValueError(f"{name}: {expected}")
+    return kept

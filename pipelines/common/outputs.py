@@ -1,14 +1,17 @@
-"""Output paths, validated before any work: no command replaces its input or a file of another
-program."""
+"""Output paths, which are checked before any work: no command replaces its input or a file of
+another program."""
 
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ...models.files import check_writable, read_header, replacing
+from ...models.files import make_folder as make_folder  # for commands
 
 
 def check_outputs(
@@ -18,7 +21,7 @@ def check_outputs(
     report: Path | None = None,
     report_files: Sequence[str] = (),
 ) -> None:
-    """Check all outputs of a command; call it before any work.
+    """Check all outputs of a command before it starts work.
 
     Parameters
     ----------
@@ -29,10 +32,10 @@ def check_outputs(
     model : path or None
         Model file to write. An existing file is replaced only if it is a model.
     report : path or None
-        Folder into which files are written, created if missing.
+        Folder for the report, created if missing.
     report_files : sequence of str
-        Patterns of the files that the command writes there; the first pattern is its JSON file,
-        which identifies an earlier report.
+        Patterns of the files in the report; the first pattern is that of the JSON file, which
+        identifies an earlier report.
 
     Raises
     ------
@@ -121,8 +124,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
     """Return the overlay path of each image: ``overlay`` itself for one image, unless it is a
     folder.
 
-    Otherwise ``overlay/STEM_ENDING.png``, all distinct; the ending avoids replacing photographs in
-    the folder.
+    Otherwise the paths are ``overlay/STEM_ENDING.png``, all distinct; the ending prevents replacing
+    photographs in the folder.
 
     Examples
     --------
@@ -141,23 +144,18 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
 
 
 def distinct_stems(images: Sequence[str | Path]) -> list[str]:
-    """Return the stems of image names, numbered where they repeat or differ only in case.
+    """Return the stems of image names, with numbers added if they repeat or differ only in case.
 
     Examples
     --------
     >>> distinct_stems(["a/x.jpg", "b/X.jpg", "y.png"])
     ['x', 'X_2', 'y']
     """
-    taken: set[str] = set()
-    stems = []
-    numbers: dict[str, int] = {}
+    stems: dict[str, str] = {}  # in lower case, and as given
+    numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
     for image in images:
         stem = name = Path(image).stem
-        n = numbers.get(stem.lower(), 1)
-        while name.lower() in taken:
-            n += 1
-            name = f"{stem}_{n}"
-        numbers[stem.lower()] = n
-        taken.add(name.lower())
-        stems.append(name)
-    return stems
+        while name.lower() in stems:
+            name = f"{stem}_{next(numbers[stem.lower()])}"
+        stems[name.lower()] = name
+    return list(stems.values())

@@ -1,15 +1,11 @@
 """Sample files: photographs from scikit-image, a synthetic video, a table from scikit-learn."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 TABLE, TARGET, VIDEO = "breast_cancer.csv", "diagnosis", "moving.avi"
 _SIZE = (480, 320)  # width and height of the video
@@ -17,7 +13,7 @@ _N_FRAMES = 40
 
 
 def sample(name: str) -> bytes:
-    """Return the content of a sample file, see :func:`write_sample`."""
+    """Return the content of a sample file; see :func:`write_sample`."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / name
         write_sample(path)
@@ -43,8 +39,8 @@ def _photograph(name: str) -> Path:
 
 
 def _table() -> bytes:
-    """Wisconsin breast cancer, 569 rows of 30 columns (Street, Wolberg and Mangasarian, 1993), with
-    named classes."""
+    """Return the Wisconsin breast cancer data, 569 rows of 30 columns (Street, Wolberg and
+    Mangasarian, 1993), with named classes."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer(as_frame=True)
@@ -53,9 +49,8 @@ def _table() -> bytes:
 
 
 def _scene() -> Iterator[np.ndarray]:
-    """Two photograph patches that rotate and move over a third patch, which moves slowly."""
+    """Render two photograph patches that rotate and move over a third patch, which moves slowly."""
     import cv2
-    import numpy as np
 
     from ...vision.images import read_image
 

@@ -1,4 +1,4 @@
-"""Writing of videos: atomic, and verified by reading them back."""
+"""Writing of videos, which is atomic and verified by reading them back."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -26,9 +26,9 @@ def check_video_name(path: Path) -> None:
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a video under a temporary name, read it back, and rename it if it is complete.
 
-    Yields a function that takes one frame: RGB, uint8 (H, W, 3), all of one size. ``.avi`` holds
-    motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An existing file is replaced
-    atomically.
+    Yields a function that takes one RGB frame, uint8 (H, W, 3); all frames must have the same size.
+    ``.avi`` files contain motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An
+    existing file is replaced atomically.
     """
     check_video_name(path)
     # suppresses messages of FFmpeg
@@ -58,11 +58,12 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 writer.release()
         if not n_frames:
             raise ValueError(f"{path}: no frames to write")
-        if (n_read := _n_frames(temporary)) < n_frames:
-            raise ValueError(
-                f"{path}: cannot be written ({n_read} of {n_frames} frames can be read "
-                "back: is the disk full?)"
+        n_read = _n_frames(temporary)
+        if n_read < n_frames or not _is_whole(temporary):
+            what = f"{n_read} of {n_frames} frames can be read back" + ", no index" * (
+                n_read == n_frames
             )
+            raise ValueError(f"{path}: cannot be written ({what}: is the disk full?)")
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:
@@ -72,8 +73,15 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> 
             write(frame)
 
 
+def _is_whole(path: Path) -> bool:
+    """Whether the size of a file is that in its header, if it is .avi: its index comes last."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    return head[:4] != b"RIFF" or int.from_bytes(head[4:], "little") + 8 <= path.stat().st_size
+
+
 def _n_frames(path: Path) -> int:
-    """Number of readable frames; 0 if the file cannot be opened."""
+    """Return the number of readable frames, or 0 if the file cannot be opened."""
     capture = capture_of(path)
     n = 0
     while capture.grab():

@@ -1,2 +1,9 @@
-"""Keypoints of any object: annotations and their schema, automatic settings, training,
-evaluation."""
+"""Keypoints of any kind of object: annotations and their schema, automatic settings, training,
+evaluation.
+
+The names that commands use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

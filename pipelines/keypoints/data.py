@@ -17,6 +17,7 @@ import numpy as np
 
 from ...models.keypoints.schema import Schema, read_schema
 from ...vision.images import image_size, read_image
+from ..common.config import distinct
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 from .faces import FACES, N_LANDMARKS, read_pts
 
@@ -62,14 +63,13 @@ class AnnotatedImage:
 
     @property
     def name(self) -> str:
-        """Name of the file."""
+        """Name of the image file."""
         return self.path.name
 
     @property
     def source(self) -> str:
-        """Collection: ``origin``, or else the part of the file's name before the first underscore;
-        empty if there is none.
-        """
+        """Collection of the photograph: ``origin``, or else the part of the file name before the
+        first underscore; empty if there is none."""
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
@@ -80,18 +80,18 @@ class AnnotatedImage:
 
     @property
     def points(self) -> np.ndarray:
-        """Points (n_faces, n), complex, that are refined together: the landmarks, or the keypoints
-        if there are none; NaN where not annotated."""
+        """Complex points (n_faces, n) that are refined together: the landmarks, or the keypoints if
+        there are no landmarks; NaN where not annotated."""
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 
     def pixels(self) -> np.ndarray:
-        """Read the image: RGB (H, W, 3), uint8."""
+        """Read the image as RGB (H, W, 3), uint8."""
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
     def mirrored(self, width: int) -> "AnnotatedImage":
-        """Return the annotations of the mirror image; ``width`` is that of the photograph in
+        """Return the annotations of the mirror image; ``width`` is the width of the photograph in
         pixels."""
         order = self.schema.mirror_order
         landmarks = (
@@ -131,7 +131,7 @@ def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
 
 
 def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Whether points (n, 2) lie in one of some boxes (m, 4) x0, y0, x1, y1: (n,), bool."""
+    """Return whether each point (n, 2) lies in one of the boxes (m, 4) x0, y0, x1, y1."""
     inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
     return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 
@@ -260,7 +260,7 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
             raise ValueError(
-                f"{path}, line {line}: second {keypoint} of {schema.category} {which:.60} in "
+                f"{path}, line {line}: duplicate {keypoint} of {schema.category} {which:.60} in "
                 f"{row['image']:.60}"
             )
         instance[keypoint] = (
@@ -286,9 +286,9 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
 
 
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
-    """Boxes of each image listed in ``ignore.csv``, if the folder has such a file.
+    """Read the boxes of each image in ``ignore.csv``, if the folder has such a file.
 
-    A box in an unknown photograph is refused; a photograph without annotated faces may have boxes.
+    A box in an unknown photograph is an error; a photograph without annotated faces may have boxes.
     """
     path = folder / "ignore.csv"
     if not path.is_file():
@@ -300,7 +300,8 @@ def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
 def read_boxes(
     path: Path, is_known: Callable[[str], bool], known: str
 ) -> dict[str, list[list[float]]]:
-    """Boxes x0, y0, x1, y1 of each image in a CSV file with the columns image, x0, y0, x1, y1.
+    """Read the boxes x0, y0, x1, y1 of each image from a CSV file with the columns image, x0, y0,
+    x1, y1.
 
     A ValueError names the file and the line, also for images that are not ``known``.
     """
@@ -319,7 +320,8 @@ def read_boxes(
 
 
 def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
-    """The 68 points (68, 2) by image and face; empty without the file."""
+    """Read the 68 points (68, 2) of each image and face; the result is empty if the file is
+    missing."""
     if not path.is_file():
         return {}
     columns = [f"{axis}{i}" for i in range(N_LANDMARKS) for axis in "xy"]
@@ -331,7 +333,8 @@ def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
 
 
 def _size(path: Path) -> tuple[int, int] | None:
-    """Width and height, or None if the file cannot be read, which is reported where it is used."""
+    """Return the width and height of an image, or None if it cannot be read, which is reported
+    later."""
     try:
         return image_size(path)
     except ValueError:
@@ -339,8 +342,8 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
-    """Refuse a visible point outside its image, and a hidden one more than an image size
-    outside."""
+    """Raise an error for a visible point outside its image, or a hidden one, or a corner of a box,
+    more than an image size outside."""
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
@@ -375,7 +378,7 @@ def _annotated_image(
 
 
 def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
-    """Photographs of ``.pts`` files, each with all of its faces."""
+    """Read the photographs of ``.pts`` files, each with all of its faces."""
     boxes, instances = (
         defaultdict[Path, list[list[float]]](list),
         defaultdict[Path, list[Path]](list),
@@ -401,9 +404,8 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
 
 
 def _image_beside(path: Path) -> Path:
-    """The image of a ``.pts`` file: the file of the same name, or of the name without the face
-    number.
-    """
+    """Return the image of a ``.pts`` file: the one with the same name, or with the name without the
+    face number."""
     suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
     for stem in (path.stem, re.sub(r"_\d+$", "", path.stem)):
         for suffix in suffixes:
@@ -413,9 +415,8 @@ def _image_beside(path: Path) -> Path:
 
 
 def _joined(images: list[Path]) -> list[list[Path]]:
-    """Groups of identical images: files of equal content whose names differ only in a trailing
-    number.
-    """
+    """Group identical images: files of equal content whose names differ only in a trailing
+    number."""
     groups: defaultdict[tuple, list[Path]] = defaultdict(list)
     for path in images:
         groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
@@ -438,7 +439,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
         raise ValueError(f"{folder}: {len(files)} .json files, expected one COCO keypoint file")
     path = files[0]
     try:
-        coco = json.loads(path.read_text(encoding="utf-8"))
+        coco = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct)
         for part in ("images", "annotations", "categories"):
             if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum(
                 "id" in entry for entry in coco[part]
@@ -462,8 +463,8 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
 def coco_objects(
     path: Path, coco: dict[str, Any], names_of: dict[Any, list[str]]
 ) -> dict[str, list[tuple[dict[str, list[float]], list[float] | None, bool]]]:
-    """The annotated objects of each file: points by name (x, y, visibility), the box (x, y, width,
-    height) if given, and whether it is a crowd.
+    """Return the annotated objects of each file: points by name (x, y, visibility), the box (x, y,
+    width, height) if given, and whether it is a crowd.
 
     ``names_of`` holds the keypoints of the wanted categories by id. A ValueError names the file.
     """
@@ -485,10 +486,12 @@ def coco_objects(
                     "for each"
                 )
             box = a.get("bbox") and np.array(a["bbox"], float).reshape(4).tolist()
-            if box and min(box[2:]) <= 0:
+            if box and not min(box[2:]) > 0:
                 raise ValueError(f"{where}: bbox={a['bbox']}, expected a positive width and height")
             points = dict(zip(names, values.reshape(-1, 3).tolist()))
-            objects[files[a["image_id"]]].append((points, box, bool(a.get("iscrowd"))))
+            entry = points, box, bool(a.get("iscrowd"))
+            if entry not in objects[files[a["image_id"]]]:  # the same object twice counts once
+                objects[files[a["image_id"]]].append(entry)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
@@ -520,6 +523,8 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 if name in schema.keypoints and v > 0
             }
             x, y, w, h = box or [np.nan] * 4
+            for corner in ((x, y, False), (x + w, y + h, False)) if box else ():
+                _check_inside(f"{path}: {Path(file).name}", "a corner of a bbox", corner, size)
             measured = set(schema.length) <= named.keys() if schema.length else len(named) > 1
             if measured and not crowd:
                 for name, point in named.items():

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ...learners.compilation import numpy_backend, seconds_compiling
+from ...learners.compilation import seconds_compiling
 from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
 from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.instances.instance_finder import Instance
 from ...vision.images import read_image
-from ..common.file_map import FileMap, by_processes
+from ..common.file_map import FileMap, by_processes, try_file
 from ..common.image_folders import are_few
 
 SAMPLE = "astronaut"  # the photograph that is used by default
@@ -29,7 +29,7 @@ class FileDetections:
     image : str
         Name of the image, as given by the caller.
     pixels : ndarray or None
-        RGB pixels, if kept.
+        RGB pixels; None if they were not requested.
     seconds : float
         Duration of the detection alone.
     detections : list of Detection
@@ -69,36 +69,31 @@ class FileDetections:
             return {"image": self.image, "error": self.error}
         width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
-        facts = (
-            {"image": self.image}
-            | of_frame
-            | {"width": width, "height": height, "seconds": round(self.seconds, 6)}
-        )
-        return facts | records(self.detections, self.instances, landmarks, self.category)
-
-
-def records(
-    detections: Sequence[Detection],
-    instances: Sequence[Instance],
-    landmarks: bool = False,
-    category: str | None = None,
-) -> dict[str, list]:
-    """Detections and faces, or objects of another category, as JSON values."""
-    described = [
-        instance.record()
-        | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
-        for instance in instances
-    ]
-    record = {"detections": [d._asdict() for d in detections]}
-    if category is None:
-        return record | {"faces": described}
-    # Only heads have a pose.
-    return record | {
-        "objects": [
-            {"category": category} | {k: v for k, v in one.items() if k != "pose"}
-            for one in described
+        described = [
+            instance.record()
+            | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
+            for instance in self.instances
         ]
-    }
+        # only heads have a pose
+        instances: dict[str, list] = (
+            {"faces": described}
+            if self.category is None
+            else {
+                "objects": [
+                    {"category": self.category} | {k: v for k, v in one.items() if k != "pose"}
+                    for one in described
+                ]
+            }
+        )
+        return {
+            "image": self.image,
+            **of_frame,
+            "width": width,
+            "height": height,
+            "seconds": round(self.seconds, 6),
+            "detections": [d._asdict() for d in self.detections],
+            **instances,
+        }
 
 
 def detect_files(
@@ -110,13 +105,13 @@ def detect_files(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> Iterator[FileDetections]:
-    """Detect keypoints in image files (none: the sample photograph), in order; a bad file yields a
-    record with its error.
+    """Detect keypoints in image files (by default the sample photograph), in order; a bad file
+    yields a record with its error.
 
-    ``file_map`` runs the detection, by default in this process; the detections do not depend on it.
+    ``file_map`` runs the detection, by default in this process; it does not affect the detections.
     ``plain=True`` compiles nothing and is the default for few photographs; results differ in the
     last digits. ``keep_pixels=False`` returns results without the photographs, which other
-    processes would have to send. ``boxes`` are those of known objects, by file name.
+    processes would have to send. ``boxes`` holds the boxes of known objects for each file name.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -130,7 +125,8 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
-    """Compile or load what a detection needs, on the sample photograph, before timing starts."""
+    """Compile or load everything that a detection needs, using the sample photograph, before timing
+    starts."""
     mode = options.mode, options.assembly
     if mode not in _ready:
         everywhere = replace(
@@ -148,26 +144,26 @@ def detect_file(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
-    """Detect keypoints in one file, or in the sample photograph for None; ``plain`` uses uncompiled
-    loops."""
+    """Detect keypoints in one file, or in the sample photograph if the name is None; ``plain`` uses
+    uncompiled loops."""
     if not plain:
         warm_up(detector, options)
     shown = SAMPLE if name is None else name
     if boxes is not None:
         options = replace(options, boxes=boxes.get(Path(shown).name, []))
-    try:
-        pixels = sample_photograph() if name is None else read_image(name)
-        with numpy_backend(plain):
-            result, seconds = timed(partial(detector.find, options=options), pixels)
-        detections = FileDetections(shown, pixels, seconds, *result, detector.category)
-        return detections if keep_pixels else replace(detections, pixels=None)
-    except ValueError as error:
-        message = " ".join(str(error).split())
-        return FileDetections(shown, error=message if shown in message else f"{shown}: {message}")
+
+    def detected(detector: KeypointDetector, shown: str) -> FileDetections:
+        pixels = sample_photograph() if name is None else read_image(shown)
+        result, seconds = timed(partial(detector.find, options=options), pixels)
+        return FileDetections(shown, pixels, seconds, *result, detector.category)
+
+    detections, error = try_file(detected, detector, shown, plain)
+    detections = detections or FileDetections(shown, error=error)
+    return detections if keep_pixels else replace(detections, pixels=None)
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Return detections and faces, and the duration of the detection in seconds, without
+    """Return detections and faces, and the duration of the detection in seconds, excluding
     compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
@@ -188,7 +184,8 @@ def detect_many(
     """Detect keypoints in images (H, W, 3), in order, with ``n_jobs`` processes but at most one per
     core.
 
-    Images are read a few ahead of the results, which do not depend on ``n_jobs``. Options and
-    errors are those of :meth:`KeypointDetector.detect`; an error is raised when its image is due.
+    A few images are read ahead. The results do not depend on ``n_jobs``. Options and errors are
+    those of :meth:`KeypointDetector.detect`; an error is raised when the iteration reaches its
+    image.
     """
     return by_processes(n_jobs)(partial(KeypointDetector.detect, **options), detector, images)

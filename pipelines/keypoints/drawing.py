@@ -41,8 +41,8 @@ def draw_detections(
     Without faces, a ring around each detection shows the size of its window; ``landmarks`` are
     drawn as small points.
 
-    Images are RGB, uint8; a small one is enlarged by a whole factor. The best detections are drawn
-    last, above the others.
+    Images are RGB, uint8; small images are enlarged by an integer factor. The best detections are
+    drawn last, on top.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = (
@@ -63,7 +63,7 @@ def draw_symbols(
     factor: int = 1,
     landmarks: bool = False,
 ) -> None:
-    """Draw boxes, discs and rings into an enlarged image, in place."""
+    """Draw boxes, discs and rings in an enlarged image, in place."""
     shift = 4  # OpenCV draws at sixteenths of a pixel
 
     def fixed(*values: float) -> list[int]:
@@ -96,7 +96,8 @@ def draw_symbols(
 
 
 def _colour(keypoint: str) -> tuple[int, int, int]:
-    """Colour of a keypoint; for objects other than faces, it is the same in every image."""
+    """Return the colour of a keypoint, which is the same in every image for objects other than
+    faces."""
     return COLOURS.get(keypoint) or _PALETTE[crc32(keypoint.encode()) % len(_PALETTE)]
 
 
@@ -119,8 +120,8 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
 
 
 def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) -> np.ndarray:
-    """Return the square crop around a point, ``width`` pixels wide, resized to ``side`` pixels;
-    border pixels are repeated outside the image."""
+    """Return a square crop around a point, ``width`` pixels wide, resized to ``side`` pixels;
+    outside the image, border pixels are repeated."""
     zoom = side / max(width, 8.0)
     matrix = np.array([[zoom, 0, side / 2 - zoom * xy[0]], [0, zoom, side / 2 - zoom * xy[1]]])
     return cv2.warpAffine(
@@ -129,7 +130,7 @@ def square_around(image: np.ndarray, xy: np.ndarray, width: float, side: int) ->
 
 
 def check_image_name(path: Path) -> None:
-    """Raise a ValueError unless the suffix of a file names a writable image format."""
+    """Raise a ValueError unless the suffix of the file name is that of a writable image format."""
     _encoded(path, np.zeros((16, 16, 3), np.uint8))
 
 

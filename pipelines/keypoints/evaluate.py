@@ -18,7 +18,6 @@ from .data import AnnotatedImage
 from .measures import (
     FALSE,
     MAX_DETECTIONS,
-    Curve,
     MatchedDetections,
     judge,
     oks_rows,
@@ -75,16 +74,14 @@ class Evaluation:
         Matched detections of each photograph.
     default : dict of (keypoint, tolerance) to list of MatchedDetections
         Matched detections at the default threshold.
-    curves : dict of (keypoint, tolerance) to Curve
-        Curves of all sources together.
     landmarks : list of dict
-        One per source: the number of ``faces``, the number ``found``, and ``nme``, the mean error
-        of their 68 landmarks divided by the distance between the outer eye corners. Empty if the
-        landmarks are not annotated or the model has none.
+        One row per source: the number of ``faces``, the number ``found``, and ``nme``, the mean
+        error of the 68 landmarks divided by the distance between the outer eye corners. Empty if
+        the landmarks are not annotated or the model has none.
     subsets : list of dict
-        Average precision by size and pose of the faces: one per subset, keypoint and tolerance.
+        Average precision by size and pose of the faces: one row per subset, keypoint and tolerance.
     reliability : list of dict
-        Share of hits by probability, see
+        Proportion of hits by probability, see
         :func:`~annealed.pipelines.keypoints.measures.reliability`, at a tolerance of 10 %, for all
         keypoints together; empty without assembly.
     errors : list of str
@@ -95,7 +92,6 @@ class Evaluation:
     images: list[AnnotatedImage] = field(default_factory=list)
     judged: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
     default: dict[tuple[str, float], list[MatchedDetections]] = field(default_factory=dict)
-    curves: dict[tuple[str, float], Curve] = field(default_factory=dict)
     landmarks: list[dict] = field(default_factory=list)
     subsets: list[dict] = field(default_factory=list)
     reliability: list[dict] = field(default_factory=list)
@@ -120,9 +116,8 @@ def default_detections(
 
 
 def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
-    """Mean error of the 68 landmarks of each annotated face divided by the distance between the
-    outer eye corners; None where no face was detected.
-    """
+    """Compute the mean error of the 68 landmarks of each annotated face, divided by the distance
+    between the outer eye corners; None if no face was detected there."""
     assert image.landmarks is not None
     errors: list[float | None] = []
     for truth in image.landmarks:
@@ -173,7 +168,7 @@ def evaluate_detector(
     candidates, at most 200 per image and keypoint; ``"pck"`` is the share of points within a tenth
     of the box's size; ``"oks"`` is the average precision of whole objects by keypoint similarity.
     Detections in ``background`` images are counted at the default threshold. ``progress`` wraps an
-    iterable of known length; ``options`` are the mode and the assembly of
+    iterable of known length; ``options`` are the mode and assembly arguments of
     :meth:`KeypointDetector.detect`.
     """
     names = images[0].schema.keypoints
@@ -214,7 +209,6 @@ def evaluate_detector(
                 float(np.mean(alarms[name])) if alarms[name] else None
             )
         result.rows.append(row)
-    result.curves = {of: pooled(judged) for of, judged in result.judged.items()}
     result.subsets = _subsets(result, keypoints, rigid)
     if not alone:
         result.reliability = reliability(
@@ -234,7 +228,7 @@ def evaluate_detector(
 
 
 def _sources(images: Sequence[AnnotatedImage]) -> dict[str, list[int]]:
-    """Indices of all photographs, and of the photographs from each source."""
+    """Return the indices of all photographs, and of the photographs from each source."""
     sources = sorted({image.source for image in images})
     parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
     return {
@@ -251,7 +245,7 @@ def _by_box(
     progress: Callable[[Iterable, int], Iterable],
     measure: str,
 ) -> Evaluation:
-    """Evaluate whole objects by errors in units of their boxes."""
+    """Evaluate whole objects by errors relative to the size of their boxes."""
     names, result = images[0].schema.keypoints, Evaluation()
     if set(names) != set(detector.keypoints) or options.assembly == Assembly.NONE:
         raise ValueError(
@@ -286,7 +280,8 @@ def _by_box(
 def _readable(
     items: Iterable[Item], read: Callable[[Item], np.ndarray], result: Evaluation
 ) -> Iterator[tuple[Item, np.ndarray]]:
-    """Annotated images, or paths, with their pixels; unreadable ones are added to the errors."""
+    """Iterate over annotated images, or paths, and their pixels; unreadable ones are added to the
+    errors."""
     for item in items:
         try:
             pixels = read(item)
@@ -305,9 +300,8 @@ def _readable(
 def _false_alarms(
     detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
 ) -> dict[str, list[int]]:
-    """Detections of each keypoint in photographs without faces; unreadable ones are added to the
-    errors.
-    """
+    """Count the detections of each keypoint in photographs without faces; unreadable ones are added
+    to the errors."""
     alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
     for _, pixels in _readable(paths, read_image, result):
         detections = detector.detect(pixels, options)
@@ -332,8 +326,8 @@ def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | N
 
 
 def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> dict:
-    """Points, average precision and recall of all candidates, and the results at the default
-    threshold."""
+    """Return number of points, average precision and recall of all candidates, and the results at
+    the default threshold."""
     curve, shown = pooled(judged), pooled(default)
     precision, recall = shown.at_threshold(-np.inf)
     false = sum(int((j.outcome == FALSE).sum()) for j in default)
@@ -348,8 +342,8 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> d
 
 
 def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
-    """Indices of the photographs by the median reference length of their faces and, with a rigid
-    model of the landmarks, by yaw and roll.
+    """Return the indices of the photographs, grouped by the median reference length of their faces
+    and, if a rigid model of the landmarks is given, by yaw and roll.
 
     Photographs without faces are in no subset; the pose is that of the first face.
     """

@@ -1,4 +1,4 @@
-"""The schema of faces, and the nine keypoints computed from 68 annotated points."""
+"""Schema of faces, and the nine keypoints computed from 68 annotated points."""
 
 from pathlib import Path
 
@@ -18,9 +18,8 @@ _TURNED_AWAY = 0.06
 
 
 def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keypoints (1, 9, 2) of a face, their visibility, and landmarks (1, 68, 2), in an image of a
-    given width and height.
-    """
+    """Read the keypoints (1, 9, 2) of a face, their visibility, and landmarks (1, 68, 2) in an
+    image of the given width and height."""
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)

@@ -1,14 +1,12 @@
-"""Output formats: a table, COCO keypoints and aligned crops, built from the JSON records of the
-command."""
+"""Output formats: a table, COCO keypoints and aligned crops, built from the JSON records of
+detections."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,7 +18,7 @@ from ...models.keypoints.detector import KeypointDetector
 from ...models.keypoints.face_alignment import align_face, check_size
 from ...models.keypoints.instances.assembly import Assembly
 from ...models.keypoints.schema import Schema
-from ..common.checkpoints import check_header, header_line, open_locked, whole_lines
+from ..common.checkpoints import append, check_header, header_line, open_locked, whole_lines
 from ..common.outputs import check_outputs
 from .detect import FileDetections
 from .drawing import write_image
@@ -47,7 +45,7 @@ _BATCH = 2000  # rows that are held in memory at a time
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
-    """Return the names of a table's columns.
+    """Return the names of the columns of the table.
 
     Examples
     --------
@@ -116,7 +114,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
 
 
 def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write the table, a row per face, as .csv or .parquet; an existing file is replaced
+    """Write the table, one row per face, as .csv or .parquet, replacing an existing file
     atomically."""
     rows = (row for record in records for row in rows_of(record))
     with replacing(path) as temporary:
@@ -149,9 +147,10 @@ def write_coco(
     n_landmarks: int = 0,
     schema: Schema | None = None,
 ) -> None:
-    """Write COCO keypoints: a photograph or frame per image, a face or other object per annotation.
+    """Write COCO keypoints, with an image for each photograph or frame, and an annotation for each
+    face or other object.
 
-    Coordinates are those of the JSON records, with (0, 0) the centre of the top-left pixel; every
+    Coordinates are as in the JSON records, where (0, 0) is the centre of the top-left pixel; every
     point has visibility 2, and ``score`` is the probability of the face. Video frames are named
     ``NAME#000012``.
     """
@@ -204,8 +203,8 @@ def write_coco(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write aligned crops of the faces: ``STEM_face1.png`` by decreasing probability; for a frame
-    ``STEM_000012_person3.png``."""
+    """Write aligned crops of the faces by decreasing probability: ``STEM_face1.png``, or
+    ``STEM_000012_person3.png`` for a frame."""
     for number, instance in enumerate(result.instances, 1):
         name = f"face{number}" if instance.person is None else f"person{instance.person}"
         frame = "" if result.frame is None else f"{result.frame:06d}_"
@@ -218,7 +217,7 @@ def write_crops(stem: Path, result: FileDetections, size: int) -> None:
 
 @dataclass(frozen=True)
 class Forms:
-    """The output files of a detection.
+    """Output files of a detection.
 
     Parameters
     ----------
@@ -242,7 +241,7 @@ class Forms:
 
     @property
     def files(self) -> list[Path]:
-        """Files that are written once all results are available."""
+        """Files that are written after all results are available."""
         return [path for path in (self.table, self.coco) if path is not None]
 
     def check(self, inputs: Sequence[str], options: DetectionOptions) -> None:
@@ -278,7 +277,7 @@ class Forms:
     def unfinished(
         self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool
     ) -> Finished:
-        """Records of the photographs that an earlier run finished, to resume from."""
+        """Open the records of the photographs that an earlier run finished, to resume from."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
         made_from: dict[str, Any] = {
@@ -291,7 +290,7 @@ class Forms:
         return Finished(self.files[0], made_from, resume)
 
     def write(self, finished: Iterable[dict[str, Any]], detector: KeypointDetector) -> None:
-        """Write the files from records; the records are read several times."""
+        """Write the files from the records, which are read several times."""
         if detector.finder is None:
             return
         n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
@@ -303,7 +302,8 @@ class Forms:
 
 
 class Finished:
-    """Records of a run, in a file beside the output, from which an interrupted run can resume.
+    """Records of a run, stored in a file beside the output, from which an interrupted run can
+    resume.
 
     The file ``OUT.unfinished`` holds JSON lines: a header with the settings and inputs of the run,
     then one record per photograph or frame, written as soon as it is finished. Only one record is
@@ -316,13 +316,13 @@ class Finished:
     made_from : dict
         Settings and inputs of the run, as JSON values.
     resume : bool
-        Whether to resume from the records of the file; if False, an existing file is refused.
+        Whether to resume from the records of the file; if False, an existing file is an error.
 
     Raises
     ------
     ValueError
-        If the file is not of this format, cannot be written, belongs to other settings or inputs or
-        to another running process, or exists without ``resume``.
+        If the file has another format, cannot be written, belongs to other settings or inputs, is
+        in use by another process, or exists although ``resume`` is False.
     """
 
     def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):
@@ -336,7 +336,7 @@ class Finished:
         try:
             lines = whole_lines(self.path, self._file)
             if (header := next(lines, None)) is None:
-                self._write(header_line(made_from))
+                append(self.path, self._file, header_line(made_from))
             else:
                 check_header(self.path, header, made_from)
             self.n = sum(1 for _ in lines)
@@ -344,17 +344,9 @@ class Finished:
             self.close()
             raise
 
-    def _write(self, line: bytes) -> None:
-        try:
-            self._file.write(line)
-            self._file.flush()
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be written ({error.strerror})") from None
-
     def add(self, record: dict[str, Any]) -> None:
         """Append a record."""
-        self._file.seek(0, os.SEEK_END)
-        self._write(json.dumps(record).encode() + b"\n")
+        append(self.path, self._file, json.dumps(record).encode() + b"\n")
         self.n += 1
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -363,10 +355,9 @@ class Finished:
         yield from map(json.loads, self._file)
 
     def remove(self) -> None:
-        """Remove the file once all outputs are written."""
+        """Remove the file after all outputs are written."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Release the file."""
-        with suppress(OSError):  # a full disk, which has been reported
-            self._file.close()
+        """Close the file and release its lock."""
+        self._file.close()

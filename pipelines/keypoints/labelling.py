@@ -18,11 +18,11 @@ _MARGIN = 0.1  # around the points of an object without a box, relative to their
 
 
 class LabelFolder:
-    """The images of a folder with their labels, ``annotations.json``.
+    """Images of a folder and their labels, which are stored in ``annotations.json``.
 
-    Objects are dictionaries: ``keypoints``, x, y and visibility (1 hidden, 2 visible) by name, and
-    optionally ``bbox``. Proposals for images without labels come from ``proposals.json``, as
-    written by ``annealed faces detect --coco``.
+    An object is a dictionary with ``keypoints``, which maps names to x, y and visibility (1 hidden,
+    2 visible), and optionally ``bbox``. Proposals for images without labels come from
+    ``proposals.json``, as written by ``annealed faces detect --coco``.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class LabelFolder:
         Raises
         ------
         ValueError
-            If they can no longer be read.
+            If the labels can no longer be read.
         """
         path = self.folder / LABELS
         version = _version(path) if path.is_file() else ()
@@ -77,7 +77,7 @@ class LabelFolder:
             self.labels, self._coco, self._version = self._objects(coco), coco, version
 
     def _objects(self, coco: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Objects of the category by file name."""
+        """Return the objects of the category for each file name."""
         names_of = {
             c["id"]: c["keypoints"] for c in coco["categories"] if c["name"] == self.schema.category
         }
@@ -91,7 +91,8 @@ class LabelFolder:
         }
 
     def record(self) -> dict[str, Any]:
-        """The schema, the labelled images, and the mean object, of size 1 around (0, 0)."""
+        """Return the schema, the labelled images, and the mean object, scaled to size 1 around (0,
+        0)."""
         whole = [
             o["keypoints"]
             for some in self.labels.values()
@@ -117,13 +118,13 @@ class LabelFolder:
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
-        """Replace the objects of an image, possibly by none; the file is replaced atomically and
-        keeps the labels that other programs have written for other images.
+        """Replace the objects of an image, possibly with none. The file is replaced atomically and
+        retains labels of other images that other programs have written.
 
         Raises
         ------
         ValueError
-            If they do not fit the schema, or a point lies outside the image.
+            If the objects do not match the schema, or a point lies outside the image.
         """
         self.refresh()
         width, height = image_size(path)
@@ -201,6 +202,6 @@ class LabelFolder:
 
 
 def _version(path: Path) -> tuple[int, ...]:
-    """Fingerprint of a file, which changes when the file is replaced."""
+    """Return a fingerprint of a file, which changes when the file is replaced."""
     about = path.stat()
     return about.st_ino, about.st_size, about.st_mtime_ns

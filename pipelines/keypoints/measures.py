@@ -5,9 +5,9 @@ Precision and recall follow the protocol of Barbu et al. (2017), section 3.3.
 
 A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
 false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of
-EVERY object, whether visible or not. Between the two, inside an ignore box, near (0.1) a point
-annotated as invisible, and on a point that a better detection has already hit, it counts neither
-way. Points inside an ignore box still count as points to detect.
+EVERY object, whether visible or not. It is neither a hit nor false between these distances, inside
+an ignore box, within 0.1 of a point annotated as invisible, or on a point already hit by a better
+detection. Points inside an ignore box still count as points to detect.
 """
 
 from collections.abc import Sequence
@@ -31,16 +31,12 @@ _BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilitie
 class MatchedDetections:
     """Detections of one keypoint in one image, by decreasing score, with their outcomes.
 
-    Positions ``xy`` (n, 2) in pixels, ``score`` and ``outcome`` (``HIT``, ``NEITHER`` or
-    ``FALSE``), each (n,); ``face``: the face whose point was hit, -1 for all others; ``n_points``:
-    visible points to detect.
-
     Attributes
     ----------
     xy : ndarray of shape (n, 2)
         Positions in pixels.
     score : ndarray of shape (n,)
-        Scores, decreasing.
+        Scores in decreasing order.
     outcome : ndarray of shape (n,), int8
         ``HIT``, ``NEITHER`` or ``FALSE``.
     face : ndarray of shape (n,), int
@@ -70,15 +66,15 @@ def judge(
     Parameters
     ----------
     xy, score : array-like of shape (n, 2) and (n,)
-        Detections in pixels, and their scores; the best `MAX_DETECTIONS` are used, ties in the
-        given order.
+        Positions of the detections in pixels, and their scores; the best `MAX_DETECTIONS` are used,
+        with ties in the given order.
     points, visible, ied : array-like of shape (n_faces, 2), (n_faces,) and (n_faces,)
-        That keypoint of each face, NaN where unknown; whether it is visible; reference lengths in
-        pixels.
+        Position of the keypoint in each face (NaN if unknown), whether it is visible, and the
+        reference length of the face in pixels.
     ignore : array-like of shape (n_boxes, 4)
         Boxes x0, y0, x1, y1.
     tolerance : float
-        Largest distance of a hit, in reference lengths.
+        Maximum distance of a hit, in reference lengths.
     """
     scores = np.asarray(score, float)
     order = np.argsort(-scores, kind="stable")[:MAX_DETECTIONS]
@@ -117,8 +113,7 @@ class Curve:
     Attributes
     ----------
     threshold, precision, recall : ndarray of shape (n,)
-        Threshold, and precision and recall of a detector with that threshold; one entry per
-        distinct score.
+        Thresholds, and precision and recall of the detector at each.
     n_points : int
         Number of points to detect.
     """
@@ -130,22 +125,23 @@ class Curve:
 
     @property
     def average_precision(self) -> float:
-        """Average precision without interpolation: the sum of precision times the gain in recall;
-        NaN without points.
-        """
+        """Compute the average precision without interpolation, the sum of precision times the gain
+        in recall; NaN if there are no points."""
         if not self.n_points:
             return float("nan")
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
     def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
-        """Maximum recall with at least that precision, and its threshold; (0, inf) if none."""
+        """Return the maximum recall with at least the given precision, and its threshold; (0, inf)
+        if there is none."""
         good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
         if not len(good):
             return 0.0, float("inf")
         return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
 
     def at_balance(self) -> tuple[float, float]:
-        """Recall and threshold of the maximum F1 score; (0, inf) without any detection."""
+        """Return recall and threshold at the maximum F1 score; (0, inf) if there are no
+        detections."""
         if not len(self.threshold):
             return 0.0, float("inf")
         best = int(
@@ -156,9 +152,8 @@ class Curve:
         return float(self.recall[best]), float(self.threshold[best])
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
-        """Precision (NaN without any detection) and recall of the detections with a score of at
-        least ``threshold``.
-        """
+        """Return precision and recall of the detections with a score of at least ``threshold``; the
+        precision is NaN if there are none."""
         n = int((self.threshold >= threshold).sum())
         return (
             (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
@@ -166,7 +161,7 @@ class Curve:
 
 
 def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
-    """Precision-recall curve of matched detections; equal scores form one entry.
+    """Compute the precision-recall curve of matched detections; equal scores share one entry.
 
     Examples
     --------
@@ -184,7 +179,7 @@ def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
 
 
 def pooled(judged: list[MatchedDetections]) -> Curve:
-    """Precision-recall curve of all images together."""
+    """Compute the precision-recall curve of all images together."""
     score, outcome = (
         np.concatenate([[], *(getattr(j, part) for j in judged)]) for part in ("score", "outcome")
     )
@@ -192,10 +187,10 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
-    """Share of hits among detections by probability, where scores are log-odds; one row per
-    nonempty bin.
+    """Compute the proportion of hits among detections by probability, for scores that are log-odds;
+    one row per nonempty bin.
 
-    Detections that count neither way are excluded; ``probability`` is the mean of a bin.
+    Detections that are neither hits nor false are excluded; ``probability`` is the mean of a bin.
     """
     kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
     score, hit = (
@@ -213,14 +208,14 @@ def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
     return rows
 
 
+#: Relative to the square root of the area of an object's box.
 TOLERANCE = 0.1
-"""Relative to the square root of the area of an object's box."""
 
 Objects = Sequence[np.ndarray]
 
 
 def sizes_of(image: AnnotatedImage) -> np.ndarray:
-    """Square roots of the box areas (n_objects,) of an image, in pixels."""
+    """Compute the square roots of the box areas (n_objects,) of an image, in pixels."""
     return (
         image.reference_length / BOX_SHARE
         if image.boxes is None
@@ -229,8 +224,8 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
 
 
 def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Distances (n_objects, n_detected, n_keypoints) relative to the square root of the object's
-    box area; NaN for unknown points."""
+    """Compute distances (n_objects, n_detected, n_keypoints) relative to the square root of the
+    object's box area; NaN for unknown points."""
     shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
         [[np.hypot(*(points - truth).T) for points in detected] for truth in image.instances]
@@ -239,16 +234,16 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
 
 
 def in_ignored(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Whether the centre of each detected object (n_detected,) lies in an ignore box."""
+    """Return whether the centre of each detected object (n_detected,) lies in an ignore box."""
     return in_boxes(
         np.array([points.mean(axis=0) for points in detected]).reshape(-1, 2), image.ignore
     )
 
 
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
-    """Distances (n_objects, n_keypoints) from the points of the matched detected object, relative
-    to the square root of the box area; infinite without a match, NaN for hidden or unknown points.
-    Also the number of detected objects without a match.
+    """Compute the distances (n_objects, n_keypoints) to the points of the matched detected object,
+    relative to the square root of the box area: infinite without a match, NaN for hidden or unknown
+    points. Also count the detected objects without a match.
 
     Objects are matched one to one by the smallest mean error, which must be below 0.4.
     """
@@ -270,9 +265,9 @@ def score(
     detected: Sequence[Objects],
     background: Sequence[Objects] = (),
 ) -> list[dict]:
-    """A row per keypoint and one for all: ``pck``, the share of visible points within `TOLERANCE`,
-    and the median error of the points of detected objects; the last row has the false objects per
-    image."""
+    """Return a row for each keypoint and one for all: ``pck``, the proportion of visible points
+    within `TOLERANCE`, and the median error of the points of detected objects. The last row also
+    has the number of false objects per image."""
     judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []
@@ -292,8 +287,8 @@ def oks_rows(
     detected: Sequence[Objects],
     probability: Sequence[Sequence[float]],
 ) -> list[dict]:
-    """Average precision of objects by object keypoint similarity: a row per threshold, and their
-    mean.
+    """Compute the average precision of objects by object keypoint similarity: a row per threshold,
+    and their mean.
 
     The similarity is the mean over the visible points of exp(-(d / (2 s sigma))^2 / 2), with the
     distance d, the square root s of the box area, and sigma = 0.05 for all points; thresholds 0.5

@@ -21,9 +21,8 @@ _MANY_OBJECTS = 200  # with fewer, each image is rotated twice. A choice
 
 
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
-    """Annotated images whose objects have all points: missing ones are predicted from the others
-    and stay hidden. A ValueError reports a problem in one line.
-    """
+    """Read annotated images whose objects have all points; missing points are predicted from the
+    others and marked as hidden. A ValueError reports a problem in one line."""
     images = read_annotations(folder, schema)
     for image in images:
         image_size(image.path)
@@ -39,8 +38,8 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
 
 
 def check_number(images: Sequence[AnnotatedImage]) -> str | None:
-    """A one-line warning for fewer than 100 images; None from 100 on. Fewer than 20 raise a
-    ValueError."""
+    """Return a one-line warning if there are fewer than 100 images, else None. Fewer than 20 raise
+    a ValueError."""
     n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
         raise ValueError(f"{n} annotated images; expected at least {MIN_PICTURES}, preferably 100")
@@ -74,7 +73,7 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
 
 
 def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
-    """Return the image with predicted points; objects with a single point are ignored."""
+    """Return the image with missing points predicted; objects with a single point are ignored."""
     instances, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
     kept = known.sum(axis=1) > 1
     for i in np.flatnonzero(kept):

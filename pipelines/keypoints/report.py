@@ -1,5 +1,4 @@
-"""The report of an evaluation or a training: a self-contained HTML page, and its numbers as
-JSON."""
+"""Report of an evaluation or a training: a self-contained HTML page, and its numbers as JSON."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -125,14 +124,12 @@ def write_evaluation(
         [*columns.values()],
         [[text(row.get(column)) for column in columns] for row in record["rows"]],
     )
-    for tolerance in TOLERANCES if evaluation.curves else ():
-        of = {name: curve for (name, at), curve in evaluation.curves.items() if at == tolerance}
-        every = [
-            one for (_, at), some in evaluation.judged.items() if at == tolerance for one in some
-        ]
+    for tolerance in TOLERANCES if evaluation.judged else ():
+        of = {name: some for (name, at), some in evaluation.judged.items() if at == tolerance}
+        of["all"] = [one for some in of.values() for one in some]
         words = f"A point is correct within {tolerance:.0%} of the reference length."
-        body += _precision_recall(of | {"all": pooled(every)}, words)
-    for keypoint in dict.fromkeys(name for name, _ in evaluation.curves):
+        body += _precision_recall({name: pooled(some) for name, some in of.items()}, words)
+    for keypoint in dict.fromkeys(name for name, _ in evaluation.judged):
         rows = {
             "best hits": _ranked(evaluation, keypoint, HIT),
             "false detections with the highest scores": _ranked(evaluation, keypoint, FALSE),
@@ -154,7 +151,7 @@ def write_evaluation(
 def _ranked(
     evaluation: Evaluation, keypoint: str, outcome: int
 ) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
-    """Image, position and width of the crop for all detections with that outcome, by decreasing
+    """Return image, position and crop width of all detections with the given outcome, by decreasing
     score."""
     shown = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
@@ -181,7 +178,7 @@ def _missed(
 
 
 def _crossed(pixels: np.ndarray, xy: np.ndarray, width: float) -> np.ndarray:
-    """Square crop around a point, with a cross at the point."""
+    """Return a square crop around a point, with a cross at the point."""
     part = square_around(pixels, xy, width, _SIDE)
     for colour, thickness in (((0, 0, 0), 3), ((255, 255, 0), 1)):
         cv2.drawMarker(part, (_SIDE // 2, _SIDE // 2), colour, cv2.MARKER_CROSS, 12, thickness)
@@ -191,8 +188,8 @@ def _crossed(pixels: np.ndarray, xy: np.ndarray, width: float) -> np.ndarray:
 def _curves(
     images: Sequence[AnnotatedImage], results: Sequence[DetectionResult]
 ) -> dict[str, Curve]:
-    """Precision and recall of each keypoint within `TOLERANCE`, and of all, at decreasing object
-    probabilities."""
+    """Compute precision and recall of each keypoint within `TOLERANCE`, and of all, at decreasing
+    object probabilities."""
     judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
     for image, result in zip(images, results):
         probability = [instance.probability for instance in result.instances]
@@ -255,7 +252,7 @@ def _worst(
     sure: Sequence[Sequence[Instance]],
     points: Sequence[Sequence[np.ndarray]],
 ) -> str:
-    """The images with the largest errors; a missing or false object counts as 1."""
+    """Return the images with the largest errors; a missing or false object counts as 1."""
     judged = [errors_of(image, detected) for image, detected in zip(images, points)]
     size = [
         float(np.nansum(np.minimum(errors, 1.0).mean(axis=1))) + false for errors, false in judged
@@ -334,7 +331,7 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
 
 
 def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
-    """The mean window of each point with a detector, overlaid with its strongest features."""
+    """Draw the mean window of each point with a detector, overlaid with its strongest features."""
     schema, body = images[0].schema, ""
     shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
     # too few objects to estimate their rotation: shown as in the images

@@ -1,4 +1,4 @@
-"""``annealed faces detect`` on a video file or a camera, with faces tracked from frame to frame."""
+"""``annealed faces detect`` on a video file or a camera: faces are tracked from frame to frame."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -40,8 +40,8 @@ _Frame = tuple[np.ndarray, FileDetections | None]
 def frame_processor(
     detector: KeypointDetector, smooth: float | str, options: DetectionOptions
 ) -> FrameProcessor:
-    """Return the function that processes each frame (H, W, 3) and its time in seconds, in order;
-    points are smoothed by those of earlier frames."""
+    """Return a function that processes each frame (H, W, 3) and its time in seconds, in order;
+    points are smoothed with those of earlier frames."""
     options = detector.resolve(options)
     cutoff, min_probability = _cutoff(detector, options, smooth), options.min_probability
     if detector.finder is None or not _is_tracked(detector, options):
@@ -68,7 +68,8 @@ def frame_processor(
 
 
 def _is_tracked(detector: KeypointDetector, options: DetectionOptions) -> bool:
-    """False if every candidate or no instance is requested: each frame is then searched."""
+    """Return whether faces are tracked; if every candidate or no instance is requested, each frame
+    is searched separately."""
     assembled = detector.finder is not None and options.assembly != Assembly.NONE
     return assembled and options.threshold is None and options.min_probability != 0
 
@@ -84,7 +85,7 @@ def _result(
 def _cutoff(
     detector: KeypointDetector, options: DetectionOptions, smooth: float | str
 ) -> float | None:
-    """Cut-off frequency in Hz; None: no smoothing."""
+    """Return the cut-off frequency in Hz, or None for no smoothing."""
     try:
         cutoff = None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
     except ValueError:
@@ -114,8 +115,8 @@ def detect_video(
     stopped early.
 
     ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
-    with the latest detections. By default ``roll`` is 0, because frames without a face are frequent
-    and are searched once. Faces are tracked, and persons are numbered
+    with the latest detections. By default ``roll`` is 0, so that the many frames without a face are
+    searched only once. Faces are tracked, and persons are numbered
     (:class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`), unless every candidate
     or no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing their points
     (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
@@ -177,7 +178,8 @@ def detect_video(
 def _smoothed(
     frames: Iterator[_Frame], cutoff: float, result_of: Callable[[list[Instance]], DetectionResult]
 ) -> Iterator[_Frame]:
-    """The frames, delayed until the later ones that smooth their points are known."""
+    """Iterate over the frames, delayed until the later frames that smooth their points are
+    available."""
     held: deque[_Frame] = deque()
     known: deque[TimedInstances] = deque(maxlen=2 * MAX_FRAMES + 1)
     n_waiting = 0  # held frames with detections

@@ -36,7 +36,7 @@ _TRAFFIC = {"cars", "truck", "kanatani"}
 
 
 def category(video: str) -> str:
-    """Category of a Hopkins155 video: checkerboard, traffic or articulated.
+    """Return the category of a Hopkins155 video: checkerboard, traffic or articulated.
 
     Examples
     --------
@@ -83,9 +83,8 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Columns of the "all", "likelihood" or "prior" features of a part: "all", "subspaces" or
-        "pairs".
-        """
+        """Return the columns of the "all", "likelihood" or "prior" features of a part: "all",
+        "subspaces" or "pairs"."""
         parts = (
             self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
         )
@@ -100,7 +99,8 @@ class Benchmark:
 
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
-    """Complete tracks of a sequence with shuffled points, and the sequence in that order."""
+    """Return the complete tracks of a sequence with shuffled points, and the sequence in that
+    order."""
     shuffled = sequence.shuffled(seed)
     return Tracks.completed(shuffled.tracks), shuffled
 
@@ -111,7 +111,7 @@ def prepare(
     features: Features | None = None,
     on_sequence: Callable[[], object] | None = None,
 ) -> Benchmark:
-    """Candidates and features of labelled sequences, with shuffled points.
+    """Compute candidates and features of labelled sequences, with shuffled points.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def prepare(
     family_sets : sequence of str, default all
         Names in ``FAMILY_SETS``.
     features : SegmentationFeatures, PairFeatures, JoinedFeatures or None, default None
-        None means :class:`.JoinedFeatures`.
+        Features to compute; None means :class:`.JoinedFeatures`.
     on_sequence : function or None, default None
-        Called without arguments after each sequence.
+        Function called without arguments after each sequence.
 
     Returns
     -------
@@ -130,7 +130,8 @@ def prepare(
     Raises
     ------
     ValueError
-        If a sequence has no labels or its tracks cannot be segmented; names the sequence.
+        If a sequence has no labels or its tracks cannot be segmented; the message names the
+        sequence.
     """
     features = features or JoinedFeatures()
     sets: dict[str, list[CandidateSet]] = {name: [] for name in family_sets}

@@ -1,10 +1,10 @@
-"""Synthetic driving scenes: a camera that moves forward through a deep scene, moving bodies, and
-tracks with the errors and gaps of real trackers.
+"""Synthetic driving scenes: moving bodies seen by a camera that drives through a deep scene, stands
+still or is held by hand; the tracks have errors and gaps like those of real trackers.
 
 Kinds differ in lens, depth, image size and errors; those of ``TEST_KINDS`` are for evaluation only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -14,28 +14,36 @@ from .synthetic import project
 
 WIDTH = 1000.0  # pixels
 _MIN_POINTS = 8  # per motion
-_MIN_MOVED = 3.0  # minimum own movement of a body's points, in pixels, to count as a motion
+_MIN_MOVED = 3.0  # minimum movement of a body's own points, in pixels, to count as a motion
 
 
 @dataclass(frozen=True)
 class DrivingKind:
-    """Settings of a kind of scenes; all values are choices.
+    """Settings of one kind of scene; all values are choices.
 
     Parameters
     ----------
     lens : (float, float)
-        Focal length divided by the image width.
+        Range of the focal length divided by the image width.
     aspect : (float, float)
-        Width of the image divided by its height.
+        Range of the image width divided by its height.
     depth : (float, float)
-        Depth of the background, in metres.
+        Range of the depth of the background, in metres.
     errors : {"normal", "heavy", "walk", "mixed"}
-        Errors of the positions: normal with a common size; or with a size that varies by point and
-        grows with its speed: with heavy tails, also accumulating over frames, or with a tenth of
-        the points off by several pixels.
+        Distribution of the position errors. "normal": Gaussian, with the same scale for all points.
+        For the others, the scale varies by point and grows with its speed: "heavy" has heavy tails,
+        "walk" also accumulates over frames, and "mixed" is Gaussian, with a scale twenty times as
+        large for a tenth of the points.
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.
+    shares : (float, float), default (0.01, 0.5)
+        Minimum and maximum share of the points on each body.
+    clutter : float, default 0.4
+        Share of the background points at any depth; the others lie on the ground and on facades.
+    on_axis : float, default 0.0
+        Share of the bodies that drive along the camera's axis, away from it or towards it.
+    camera : {"driven", "static", "hand-held"}, default "driven"
     """
 
     lens: tuple[float, float]
@@ -44,13 +52,35 @@ class DrivingKind:
     errors: str
     frames: tuple[int, int] = (5, 60)
     bodies: tuple[int, int] = (1, 5)
+    shares: tuple[float, float] = (0.01, 0.5)
+    clutter: float = 0.4
+    on_axis: float = 0.0
+    camera: str = "driven"
 
 
 TRAINING_KINDS = {
     "road": DrivingKind((0.6, 1.1), (1.4, 2.2), (4.0, 150.0), "heavy"),
     "street": DrivingKind((0.5, 0.9), (1.6, 2.4), (3.0, 80.0), "walk"),
     "plain": DrivingKind((0.5, 1.0), (1.33, 2.4), (5.0, 120.0), "normal"),
+    "axis": DrivingKind(
+        (0.5, 1.0), (1.4, 2.2), (3.0, 110.0), "walk", (20, 60), (1, 4), (0.015, 0.1), 0.1, 0.7
+    ),
+    "static": DrivingKind(
+        (0.5, 1.0),
+        (1.33, 2.2),
+        (3.0, 60.0),
+        "walk",
+        (10, 60),
+        (1, 4),
+        (0.02, 0.2),
+        0.1,
+        0.0,
+        "static",
+    ),
 }
+TRAINING_KINDS["hand-held"] = replace(
+    TRAINING_KINDS["static"], shares=(0.02, 0.3), camera="hand-held"
+)
 TEST_KINDS = {
     "wide": DrivingKind((0.4, 0.5), (2.4, 3.0), (3.0, 60.0), "walk"),
     "long": DrivingKind((1.0, 1.2), (1.33, 1.5), (8.0, 200.0), "mixed"),
@@ -84,15 +114,15 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
 
 
 def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.ndarray] | None:
-    """Tracks (F, P, 2) and motions (P,); None if too little motion is visible."""
+    """Return tracks (F, P, 2) and motions (P,), or None if too little motion is visible."""
     n_frames, focal = (
         int(rng.integers(kind.frames[0], kind.frames[1] + 1)),
         rng.uniform(*kind.lens) * WIDTH,
     )
     size = np.array([WIDTH, WIDTH / rng.uniform(*kind.aspect)])
-    camera, n_points = _drive(rng, n_frames), int(rng.integers(150, 400))
+    camera, n_points = _path(rng, n_frames, kind.camera), int(rng.integers(150, 400))
     n_bodies = int(rng.integers(kind.bodies[0], kind.bodies[1] + 1))
-    shares = np.exp(rng.uniform(np.log(0.01), np.log(0.5), n_bodies))
+    shares = np.exp(rng.uniform(np.log(kind.shares[0]), np.log(kind.shares[1]), n_bodies))
     shares *= min(1.0, 0.7 / shares.sum())
     incomplete = rng.choice([0.0, rng.uniform(0.0, 0.7)])
     bodies = [_background(rng, n_points, kind, camera, focal, size)]
@@ -118,13 +148,18 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
     )[1]
 
 
-def _drive(rng: np.random.Generator, n_frames: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (F, 3, 3) from the world to the camera and its positions (F, 3): forward motion, a
-    slow turn and slight pitching. x points right, y down, z ahead."""
+def _path(rng: np.random.Generator, n_frames: int, camera: str) -> tuple[np.ndarray, np.ndarray]:
+    """Generate the rotations (F, 3, 3) from the world to the camera, and the camera's positions (F,
+    3): forward motion with a slow turn and slight pitching, no motion, or a small random walk. x
+    points right, y down, z ahead."""
     t = np.arange(n_frames)
-    yaw = t * rng.normal(0.0, 0.004)
-    pitch = np.cumsum(rng.normal(0.0, 0.001, n_frames))
-    speed = rng.uniform(0.15, 1.2)
+    if camera == "hand-held":
+        walk = np.cumsum(rng.normal(0.0, [[0.003], [0.02]], (n_frames, 2, 3)), axis=0)
+        return Rotation.from_rotvec(walk[:, 0]).as_matrix(), walk[:, 1]
+    moves = float(camera != "static")
+    yaw = moves * t * rng.normal(0.0, 0.004)
+    pitch = moves * np.cumsum(rng.normal(0.0, 0.001, n_frames))
+    speed = moves * rng.uniform(0.15, 1.2)
     steps = speed * np.column_stack([np.sin(yaw), np.zeros(n_frames), np.cos(yaw)])
     places = np.cumsum(steps, axis=0) - steps[0]
     return Rotation.from_euler("yx", np.column_stack([-yaw, pitch])).as_matrix(), places
@@ -138,8 +173,8 @@ def _background(
     focal: float,
     size: np.ndarray,
 ) -> np.ndarray:
-    """Static points (F, n, 3): the ground, facades along the road, and other objects; each is in
-    view in at least one frame."""
+    """Generate static points (F, n, 3): the ground, facades along the road, and other objects; each
+    is in view in at least one frame."""
     n = 12 * n_points
     frame, height = rng.integers(len(camera[0]), size=n), rng.uniform(1.2, 1.8)
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * size, np.full(n, focal)]) / focal
@@ -147,7 +182,11 @@ def _background(
     depth = np.exp(rng.uniform(np.log(least), np.log(most), n))
     ground = height / np.maximum(rays[:, 1], 1e-3)
     front = rng.uniform(5.0, 20.0) / np.maximum(np.abs(rays[:, 0]), 1e-3)
-    depth = np.where(rng.random(n) < 0.6, np.minimum(np.minimum(ground, front), depth.max()), depth)
+    depth = np.where(
+        rng.random(n) < 1.0 - kind.clutter,
+        np.minimum(np.minimum(ground, front), depth.max()),
+        depth,
+    )
     depth = np.clip(np.minimum(depth, ground), least, most)
     points = np.einsum("nji,nj->ni", camera[0][frame], rays * depth[:, None]) + camera[1][frame]
     return np.broadcast_to(points, (len(camera[0]), n, 3))
@@ -159,15 +198,20 @@ def _body(
     kind: DrivingKind,
     camera: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """Points (F, n, 3) on the sides of a box that moves along, against or across the road."""
+    """Generate points (F, n, 3) on the sides of a box that moves along, against or across the
+    road."""
     sides = np.array([rng.uniform(0.6, 2.6), rng.uniform(1.2, 3.2), rng.uniform(0.6, 9.0)])
     heading = rng.choice(
         [0.0, np.pi, np.pi / 2, -np.pi / 2], p=[0.4, 0.3, 0.15, 0.15]
     ) + rng.normal(0.0, 0.1)
     middle = n_frames // 2
+    on_axis = kind.on_axis > 0 and rng.random() < kind.on_axis
+    if on_axis:
+        ahead_x, _, ahead_z = camera[0][middle][2]
+        heading = np.arctan2(ahead_x, ahead_z) + rng.choice([0.0, np.pi]) + rng.normal(0.0, 0.01)
     ahead = np.exp(rng.uniform(np.log(max(5.0, kind.depth[0])), np.log(min(60.0, kind.depth[1]))))
     place = camera[1][middle] + camera[0][middle].T @ np.array(
-        [rng.uniform(-0.35, 0.35) * ahead, 0.0, ahead]
+        [rng.uniform(-0.35, 0.35) * (min(ahead, 10.0) if on_axis else ahead), 0.0, ahead]
     )
     t = np.arange(n_frames)[:, None] - middle
     speed, turn = rng.uniform(0.1, 1.4), rng.normal(0.0, 0.004)
@@ -189,8 +233,8 @@ def _body(
 
 
 def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
-    """Own movement of a body's points: the median difference from a static body in pixels, in the
-    last frame in which they are visible."""
+    """Compute the movement of a body's own points: the median over the points of their maximum
+    distance from a static body, in pixels."""
     apart = np.linalg.norm(pixels - still, axis=2)
     seen = np.isfinite(apart)
     return (
@@ -201,8 +245,8 @@ def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
 
 
 def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: float) -> np.ndarray:
-    """Selected points: those in view in all frames, and a share of those in view in at least five
-    frames and a third of all."""
+    """Return the indices of at most ``n`` points: a share ``incomplete`` in view in at least five
+    frames and a third of all frames, and the others in view in all frames."""
     count = np.isfinite(pixels).all(axis=2).sum(axis=0)
     whole = rng.permutation(np.flatnonzero(count == len(pixels)))
     part = rng.permutation(
@@ -213,7 +257,7 @@ def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: fl
 
 
 def _errors(rng: np.random.Generator, tracks: np.ndarray, errors: str) -> np.ndarray:
-    """Errors (F, P, 2) of the positions in pixels."""
+    """Generate errors (F, P, 2) of the positions, in pixels."""
     n_points = tracks.shape[1]
     if errors == "normal":
         return rng.uniform(0.1, 0.5) * rng.standard_normal(tracks.shape)

@@ -1,5 +1,5 @@
-"""The table of the motion experiments: all methods over random partitions of Hopkins155 into ten
-folds by video (Barbu et al. (2017), section 3.4); settings of FSA are chosen by nested
+"""Table of the motion experiments: all methods over random partitions of Hopkins155 into ten folds
+by video (Barbu et al. (2017), section 3.4); the settings of FSA are chosen by nested
 cross-validation.
 """
 
@@ -33,9 +33,9 @@ class Result:
     test : ndarray of shape (n_partitions, n_sequences)
         Error when the sequence's video was in the test fold.
     train : ndarray of shape (n_partitions, n_sequences)
-        Mean error over the rounds in which it was a training video.
+        Mean error over the rounds in which the video was in the training folds.
     chosen : list of dict
-        With nested cross-validation: the choice of each round.
+        Choice of each round, with nested cross-validation.
     """
 
     method: str
@@ -52,7 +52,7 @@ def evaluate(
     progress: Callable[[Iterable, int], Iterable] = lambda it, n: it,
     checkpoint: Checkpoint | None = None,
 ) -> list[Result]:
-    """Run the protocol.
+    """Run the evaluation protocol.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def evaluate(
         Number of random partitions of the videos into ten folds.
     choose : bool, default False
         Whether to choose FSA's features, response and number of features inside the training folds
-        as well, which is many times slower. Needs the family set "pairs".
+        as well, which is many times slower. This requires the family set "pairs".
     progress : function
         Function that wraps the iterable of steps, one for each partition of each method; called
         with the iterable and the number of steps.
@@ -127,7 +127,8 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
 def _chosen_results(
     benchmark: Benchmark, partitions: Sequence[Any], steps: Iterator, cells: Checkpoint
 ) -> list[Result]:
-    """The row whose features, response and number of features are chosen in the training folds."""
+    """Return the row for which features, response and number of features are chosen in the training
+    folds."""
     rounds = []
     for p, fold in enumerate(partitions):
         key = {"chosen from": [choice.describe() for choice in GRID], "partition": p}
@@ -148,7 +149,7 @@ def evaluate_auto(
     n_partitions: int = 10,
     columns: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Accuracy of the chosen number of motions, with ten folds by video.
+    """Evaluate the automatic choice of the number of motions, with ten folds by video.
 
     Parameters
     ----------
@@ -164,14 +165,14 @@ def evaluate_auto(
     Returns
     -------
     dict
-        Means over the partitions: ``accuracy`` (share of sequences with the right number),
+        Means over the partitions: ``accuracy`` (share of sequences with the correct number),
         ``accuracy_2``, ``accuracy_3``, ``probability`` (mean reported probability), ``error``
         (misclassification in percent of the segmentation into the chosen number).
     """
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []
     for number, sequence in enumerate(sequences):
-        sets_by_number = ranker.sets_by_number(*shuffled_tracks(sequence, number))
+        sets_by_number = ranker.sets_by_number(*shuffled_tracks(sequence, number), columns)
         sets.append(sets_by_number[n_motions[number]].without_small(ranker.min_motion_size))
         mixed.append(joined(list(sets_by_number.values())).without_small(ranker.min_motion_size))
     videos = np.array([one.video for one in sets])
@@ -183,7 +184,9 @@ def evaluate_auto(
             function = RankingFunction.learn([sets[i] for i in train], ranker.settings, columns)
             chooser = MotionChooser.learn([mixed[i] for i in train], function, columns=columns)
             for i in np.flatnonzero(fold == round_fold).tolist():
-                number, chances[p, i] = chooser.choose(mixed[i], function)
+                number, chances[p, i] = next(
+                    iter(chooser.probabilities(mixed[i], function).items())
+                )
                 right[p, i] = number == n_motions[i]
                 chosen = mixed[i].only(mixed[i].n_motions == number)
                 errors[p, i] = (
@@ -228,23 +231,23 @@ def folds(
 
 
 def picked_errors(sets: Sequence[CandidateSet], scores: Sequence[np.ndarray]) -> np.ndarray:
-    """Error in percent of the candidate with the highest score, for each sequence."""
+    """Return the error in percent of the candidate with the highest score, for each sequence."""
     return np.array([100.0 * one.known_errors[int(np.argmax(s))] for one, s in zip(sets, scores)])
 
 
 def cross_validate(
     sets: Sequence[CandidateSet], fold: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of one partition into folds.
+    """Compute the errors for one partition into folds.
 
     Parameters
     ----------
     sets : sequence of CandidateSet
-        One for each sequence, with known errors.
+        Candidates of each sequence, with known errors.
     fold : ndarray of shape (n_sequences,)
     fit : function
-        Takes training sets and returns a function that scores the candidates of each of several
-        sequences.
+        Function that takes training sets and returns a function that scores the candidates of each
+        of several sequences.
 
     Returns
     -------
@@ -287,8 +290,8 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
                 if inner == round_:
                     outer[c, round_] = errors
                 else:
-                    # A sequence in one fold of the pair is an inner test for the round of the
-                    # other.
+                    # A sequence in one fold of the pair is inner test data in the round of the
+                    # other fold.
                     inner_errors[
                         c, np.where(fold[held_out] == round_fold, inner, round_), held_out
                     ] = errors
@@ -298,7 +301,7 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
 def choose_in_training_folds(
     fold: np.ndarray, inner: np.ndarray, outer: np.ndarray, grid: Sequence[Choice] = GRID
 ) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Take in each round the choice with the smallest mean inner error; ties go to the first.
+    """Select in each round the choice with the smallest mean inner error; ties go to the first.
 
     Parameters
     ----------
@@ -315,7 +318,7 @@ def choose_in_training_folds(
     test, train : ndarray of shape (n_sequences,)
         Error in percent in the round of the sequence's fold, and the mean over the other rounds.
     chosen : list of dict
-        One per round, with the inner error.
+        Choice of each round, with its inner error.
     """
     folds = np.unique(fold)
     test, train, chosen = np.zeros(len(fold)), np.zeros(len(fold)), []

@@ -33,7 +33,7 @@ class Choice:
     part: str = "all"
 
     def describe(self) -> dict[str, Any]:
-        """A row for tables."""
+        """Return a row for tables."""
         return {
             "families": self.families,
             "features": self.part,
@@ -41,14 +41,14 @@ class Choice:
         }
 
 
-# Section 7.3.2 of Barbu et al. (2014), whose mu refers to its own schedule.
+# Settings of section 7.3.2 of Barbu et al. (2014), whose mu refers to its own schedule.
 PAPER = RankerSettings("piecewise", 40, schedule="inverse_arxiv")
-# For the candidates without pairs of frames; known from earlier experiments on all the data, and
-# labelled so wherever it is shown.
+# Settings for the candidates without pairs of frames. They were chosen in earlier experiments on
+# all data, and every table states this.
 HINDSIGHT = RankerSettings("linear", 200)
 # Chosen by cross-validation on Hopkins155, and on the synthetic training scenes with each kind held
-# out in turn (experiments/pages/motion_results.md has its own choices).
-SHIPPED = RankerSettings("linear", 40, n_steps=100, balance=1.0, standardize=True)
+# out in turn (experiments/pages/motion_results.md makes its own choices).
+SHIPPED = RankerSettings("linear", 60, n_steps=100, balance=1.0, standardize=True)
 # The grid of the nested protocol, searched inside the training folds; ties go to the first.
 GRID = (
     *(
@@ -60,16 +60,14 @@ GRID = (
 )
 
 
-# Scores the candidates of several sequences.
+# Function that scores the candidates of several sequences.
 Scorer = Callable[[Sequence[CandidateSet]], list[np.ndarray]]
 Fit = Callable[[Sequence[CandidateSet]], Scorer]
 
 
 @dataclass(frozen=True)
 class Method:
-    """A line of the table: the ranked candidates, and a function that fits a scorer to training
-    sets.
-    """
+    """Row of the table: ranked candidates, and a function that fits a scorer to training sets."""
 
     name: str
     families: str
@@ -77,7 +75,7 @@ class Method:
 
 
 def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
-    """Lines of the table for the names in ``METHODS``."""
+    """Return the rows of the table for some of the names in ``METHODS``."""
     methods = []
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     for families in benchmark.sets:
@@ -110,7 +108,7 @@ def check_methods(names: Sequence[str]) -> None:
 
 
 def has_lightgbm() -> bool:
-    """Whether LightGBM is installed."""
+    """Return whether LightGBM is installed."""
     return find_spec("lightgbm") is not None
 
 
@@ -122,7 +120,7 @@ def fit_fsa(train: Sequence[CandidateSet], settings: RankerSettings, columns: np
 def fit_rankboost(
     train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)
 ) -> Scorer:
-    """Fit RankBoost with 100 rounds on features scaled to the range within the sequence."""
+    """Fit RankBoost with 100 rounds on features scaled to [0, 1] within each sequence."""
     train = [one for one in train if len(one) > 1]
     ranker = RankBoost(100).fit(
         relative_rows(train, "piecewise", columns), pairs=ranked_pairs(train)
@@ -135,7 +133,8 @@ def fit_rankboost(
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
     """Fit pairwise ridge regression: feature differences predict the better candidate of a pair.
 
-    The shrinkage is a share of the mean diagonal of the moments; 0.1 is a choice.
+    The shrinkage is relative to the mean diagonal entry of the Gram matrix; its default is a
+    choice.
     """
     pairs = ranked_pairs(train)
     rows = relative_rows(train, "linear", columns)
@@ -149,7 +148,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Take the single feature whose minimum gives the smallest mean error on the training
+    """Select the single feature whose minimum gives the smallest mean error on the training
     sequences.
     """
     errors = np.zeros(len(columns))
@@ -162,11 +161,11 @@ def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
 def fit_lambdarank(
     train: Sequence[CandidateSet], columns: np.ndarray | slice = slice(None)
 ) -> Scorer:
-    """Fit LambdaRank (LightGBM, 100 trees, 64 bins per feature) on the same features."""
+    """Fit LambdaRank (LightGBM, 100 trees, 64 bins per feature) on the features of RankBoost."""
     import lightgbm
 
     train = [one for one in train if len(one) > 1]
-    # Grades: rank among the distinct errors of the sequence, the best highest.
+    # Grade: rank among the distinct errors of the sequence; the best candidate has the highest.
     grades = [np.unique(-one.known_errors.round(12), return_inverse=True)[1] for one in train]
     # Columns are sampled per tree, as is usual with about as many columns as rows.
     ranker = lightgbm.LGBMRanker(
@@ -190,7 +189,8 @@ def fit_lambdarank(
 
 
 def fit_rule(feature_names: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Rule of velocity clustering: smallest mean distance to the subspaces in raw coordinates."""
+    """Score by the rule of velocity clustering: smallest mean distance to subspaces in raw
+    coordinates."""
     column = list(feature_names).index("raw: likelihood, mean distance")
     return [-one.features[:, column] for one in sets]
 

@@ -1,6 +1,5 @@
 """Tables and figures of the motion experiments, in the layout of Table VII and Figure 9 of the
-papers.
-"""
+papers."""
 
 from __future__ import annotations
 
@@ -30,9 +29,8 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Category, number of motions and mask of the sequences of each line of Table VII, without
-    empty groups.
-    """
+    """Return the category, number of motions and mask of the sequences for each line of Table VII,
+    without empty groups."""
     lines: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
@@ -45,9 +43,8 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """One row per method and group: averages and medians in percent, and the standard deviation
-    over the partitions.
-    """
+    """Return one row per method and group: averages and medians in percent, and the standard
+    deviation over the partitions."""
     rows = []
     for result in results:
         for category, k, inside in groups(benchmark):
@@ -70,7 +67,8 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
-    """The sequences with the largest mean test error, and the error of their best candidate."""
+    """Return the sequences with the largest mean test error, and the error of their best
+    candidate."""
     mean = result.test.mean(axis=0)
     best = np.min(
         [[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()],
@@ -103,7 +101,7 @@ def print_results(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The full table as Markdown, one line per method and group."""
+    """Return the full table as Markdown, with one line per method and group."""
     keys = ["method", "min_motion_size", "category", "motions"]
     numbers = ["train_average", "train_median", "test_average", "test_median", "test_sd"]
     heads = [
@@ -125,7 +123,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def record_of(
     data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int
 ) -> dict[str, Any]:
-    """The JSON object of ``annealed motion evaluate``: settings and rows of the table."""
+    """Return the JSON object of ``annealed motion evaluate``: settings and rows of the table."""
     seconds = benchmark.seconds
     settings = {
         "data": str(data),
@@ -152,7 +150,7 @@ def write_report(
     sequences: Sequence[TrackSequence],
 ) -> None:
     """Write ``table.md``, ``results.json``, ``cumulative.png`` and figures of the worst sequences
-    of the last FSA line.
+    of the last FSA row.
 
     Raises
     ------
@@ -175,7 +173,7 @@ def write_report(
             chosen = "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
             text += f"\nChosen, and in how many rounds:\n\n{chosen}"
     write_texts(folder, {"table.md": text, "results.json": record})
-    # Rankings on part of the features are only in the table; in the figure they would hide the
+    # Rankings by a part of the features are only in the table; in the figure they would hide the
     # others.
     drawn = [
         r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))
@@ -191,9 +189,8 @@ def write_report(
 
 
 def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure:
-    """Cumulative distributions of the error, one panel per number of motions (Figure 9 of Barbu et
-    al. (2014)).
-    """
+    """Plot cumulative distributions of the error, with one panel per number of motions (Figure 9 of
+    Barbu et al. (2014))."""
     from matplotlib.figure import Figure
 
     numbers = np.unique(benchmark.n_motions)
@@ -232,9 +229,8 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure
 def draw_worst(
     path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray
 ) -> None:
-    """Ground truth, predictions and best candidate of one sequence, in the last frame; ``errors``
-    of the predictions in percent.
-    """
+    """Draw ground truth, predictions and best candidate of one sequence in the last frame;
+    ``errors`` holds the errors of the predictions in percent."""
     from matplotlib.figure import Figure
 
     # The candidates refer to the shuffled points of prepare().
@@ -265,7 +261,8 @@ def draw_worst(
 
 
 def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Labels permuted to agree best with the ground truth, for equal colours.
+    """Permute labels for the best agreement with the ground truth, so that equal motions have equal
+    colours.
 
     Examples
     --------

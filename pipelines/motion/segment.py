@@ -16,32 +16,38 @@ from ...models.motion.dense_masks import background_of, label_maps, label_probab
 from ...models.motion.ranker import Segmentation, SegmentationRanker
 from ...vision.tracks.candidates import SHIPPED_FAMILIES
 from ...vision.tracks.completion import thin_tracks
-from ...vision.tracks.drawing import COLOURS, draw_tracks, frames_on_black
+from ...vision.tracks.features import SegmentationFeatures
 from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
-from ...vision.tracks.pair_features import Features, JoinedFeatures
+from ...vision.tracks.pair_features import ALL_PARTS, Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
+from .benchmark import shuffled_tracks
+from .drawing import COLOURS, draw_tracks, frames_on_black
 
 Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
-# Up to this number of sequences nothing is compiled, which costs half a second for each. A choice
+# Maximum number of files that are segmented without compilation, which costs half a second for
+# each. A choice
 MAX_FEW = 4
-# Weight of a user's sequence relative to a synthetic one; chosen with the settings of the ranker
-# (methods.SHIPPED)
-OWN_WEIGHT = 3
-# The longest tracks of a video; a choice, since affinities of all pairs are held in memory
+# Weights of a user's sequence relative to a synthetic one in the ranking and in the choice of the
+# number of motions, chosen by cross-validation (experiments/notebook/motion.md)
+OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS = 10, 3
+UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
+MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
+# Maximum number of tracks of a video, the longest; a choice, since the affinities of all pairs are
+# held in memory
 MAX_TRACKS = 1500
 
 
 @dataclass(frozen=True)
 class FileSegmentation:
-    """Segmentation of one file; ``labels`` (P,) of all its tracks, -1 for outliers and for video
-    tracks with too few frames.
+    """Segmentation of one file. ``labels`` (P,) covers all its tracks; -1 denotes outliers and
+    video tracks with too few frames.
 
-    ``unseen`` are the tracks that are assigned to the largest motion for lack of data; ``tracks``
-    (F, P, 2) are in pixels, NaN where not visible.
+    ``unseen`` holds the indices of tracks that are assigned to the largest motion for lack of data;
+    ``tracks`` (F, P, 2) are in pixels, NaN where not visible.
     """
 
     sequence: str
@@ -59,7 +65,11 @@ class FileSegmentation:
         return {
             "sequence": self.sequence,
             "motions": result.n_motions,
-            "probability_of_motions": result.probability_of_motions,
+            "probability_of_motions": result.probabilities[result.n_motions],
+            "numbers": [
+                {"motions": number, "probability": probability}
+                for number, probability in result.probabilities.items()
+            ],
             "labels": self.labels.tolist(),
             "unseen": self.unseen.tolist(),
             "candidates": [
@@ -69,14 +79,17 @@ class FileSegmentation:
         }
 
     def describe(self) -> str:
-        """One line of text: the name, and the size of each motion."""
+        """Return one line of text with the name and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
         text = (
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
             f"{', '.join(str(n) for n in sizes)} tracks"
         )
-        if self.segmentation.probability_of_motions < 1.0:
-            text += f"; probability of this number {self.segmentation.probability_of_motions:.2f}"
+        (_, probability), *others = self.segmentation.probabilities.items()
+        if probability < 1.0:
+            text += f"; probability of this number {probability:.2f}"
+        if probability < UNCLEAR and others:
+            text += f", of {others[0][0]} motions {others[0][1]:.2f}"
         if len(self.unseen):
             text += (
                 f"; {len(self.unseen)} hardly visible, assigned to the largest motion: "
@@ -181,13 +194,13 @@ def write_overlay(
     video : path
         The tracked video.
     out : path or None
-        The suffix sets the container (mp4, avi); None: only masks.
+        Output video; the suffix determines the container (mp4, avi). None writes only masks.
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not visible.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 is not drawn.
     masks : path or None, default None
-        An existing folder; the video then also shows the masks, in the colours of the motions.
+        Existing folder for the masks; the video then also shows them in the colours of the motions.
 
     Raises
     ------
@@ -222,15 +235,16 @@ def write_overlay(
 
 
 def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
-    """The untrained ranker with the settings of the shipped model."""
+    """Return an untrained ranker with the settings of the shipped model."""
     from .methods import SHIPPED
 
-    return SegmentationRanker(SHIPPED_FAMILIES, JoinedFeatures(), SHIPPED, min_motion_size)
+    features = JoinedFeatures((SegmentationFeatures(), PairFeatures(ALL_PARTS)))
+    return SegmentationRanker(SHIPPED_FAMILIES, features, SHIPPED, min_motion_size)
 
 
 def shipped_columns(features: Features) -> np.ndarray:
-    """Features that the shipped model may select: all but distances to subspaces in spaces of more
-    than 2.5K dimensions, which are slow and do not improve the ranking."""
+    """Return the features that the shipped model may select: all except distances to subspaces in
+    spaces of more than 2.5K dimensions, which are slow and do not improve the ranking."""
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
         for f in features.features()
@@ -251,14 +265,13 @@ def train_ranker(
     ----------
     sequences : sequence of TrackSequence
     min_motion_size : int, default 0
-        Candidates with a motion of fewer points are not considered.
+        Minimum number of points in a motion; candidates with a smaller motion are not considered.
     synthetic : int, default 0
-        Number of synthetic perspective sequences, by the first training seeds; they train the
-        ranking but not the choice of the number of motions.
+        Number of synthetic perspective sequences, generated from the first training seeds.
     driving : int, default 0
-        The same for synthetic driving scenes: their number per training kind.
+        Number of synthetic driving scenes of each training kind.
     progress : function
-        Wraps an iterable and shows progress.
+        Function that wraps an iterable and shows progress.
 
     Returns
     -------
@@ -267,34 +280,31 @@ def train_ranker(
     Raises
     ------
     ValueError
-        If a sequence has no labels or cannot be segmented; names it.
+        If a sequence has no labels or cannot be segmented; the message names the sequence.
     """
-    from .benchmark import shuffled_tracks
     from .driving import TRAINING_KINDS, driving_sequence
     from .synthetic import TRAINING_SEEDS, perspective_sequence
 
     ranker = shipped_settings(min_motion_size)
-    sets, mixed = [], []
+    columns = shipped_columns(ranker.features)
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
-    made += [driving_sequence(kind, seed) for kind in TRAINING_KINDS for seed in range(driving)]
+    made += [driving_sequence(kind, seed) for seed in range(driving) for kind in TRAINING_KINDS]
+    seeds = [0] * len(sequences) + [int(one.name.rsplit("_", 1)[1]) for one in made]
+    sets, mixed = [], []
     for number, sequence in enumerate(progress([*sequences, *made])):
-        n_motions = sequence.n_motions
         try:
             tracks, shuffled = shuffled_tracks(sequence, number)
-            by_number = ranker.sets_by_number(tracks, shuffled) if number < len(sequences) else {}
-            if by_number:
+            by_number = {}
+            if seeds[number] % MIXED_STEP == 0:
+                by_number = ranker.sets_by_number(tracks, shuffled, columns)
                 mixed.append(joined(list(by_number.values())))
-            sets.append(
-                by_number[n_motions]
-                if n_motions in by_number
-                else ranker.candidate_set(tracks, n_motions, shuffled)
-            )
+            k = sequence.n_motions
+            sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
         except ValueError as error:
             raise ValueError(f"{sequence.name}: {error}") from None
+    n = len(sequences)
     ranker.fit(
-        sets[: len(sequences)] * OWN_WEIGHT + sets[len(sequences) :],
-        mixed,
-        shipped_columns(ranker.features),
+        sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT_OF_NUMBERS + mixed[n:], columns
     )
     ranker.training = {
         "sequences": len(sequences),

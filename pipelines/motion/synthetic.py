@@ -1,6 +1,5 @@
-"""Synthetic perspective sequences: several rigid bodies, a moving camera, lost tracks, drifting
-points.
-"""
+"""Synthetic perspective sequences: several rigid bodies, a moving camera, lost tracks and drifting
+points."""
 
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ _MIN_FRAMES_SEEN = 8
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Settings of the difficulty of the scenes; all values are choices.
+    """Settings that determine the difficulty of the scenes; all values are choices.
 
     Parameters
     ----------
@@ -26,12 +25,12 @@ class SceneSettings:
     frames : tuple of int, default (50, 100)
         Minimum and maximum number of frames.
     noise : float, default 0.3
-        Standard deviation of the positions in pixels.
+        Standard deviation of the noise of the positions, in pixels.
     lost_fraction : float, default 0.5
-        Share of the points that are tracked in only a part of the frames; a third of all points
+        Fraction of the points that are tracked in only a part of the frames; a third of all points
         also have a short gap.
     drifting : float, default 0.03
-        Share of the points that drift away from their true path for the rest of their track.
+        Fraction of the points that drift away from their true path for the rest of their track.
     """
 
     motions: tuple[int, ...] = (2, 3)
@@ -53,8 +52,9 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
     Returns
     -------
     TrackSequence
-        NaN where a point is outside the image, behind the camera or lost. Each scene is a separate
-        video, named ``perspective_SEED``. A point that drifts keeps the label of its body.
+        Tracks, with NaN where a point is outside the image, behind the camera or lost. Each scene
+        is a separate video, named ``perspective_SEED``. A point that drifts keeps the label of its
+        body.
     """
     settings = settings or SceneSettings()
     rng = np.random.default_rng(seed)
@@ -98,9 +98,8 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
 def _path(
     rng: np.random.Generator, n_frames: int, speed: float, turn: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (F, 3, 3) and translations (F, 3) of a smooth motion: steady, plus a slow
-    oscillation.
-    """
+    """Generate rotations (F, 3, 3) and translations (F, 3) of a smooth motion: a steady motion plus
+    a slow oscillation."""
     t = np.arange(n_frames)[:, None]
     axis, direction, swing = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 3)))
     wave = np.sin(2 * np.pi * t / rng.uniform(40, 120) + rng.uniform(0, 6.3))
@@ -109,9 +108,8 @@ def _path(
 
 
 def _background(rng: np.random.Generator, focal: float) -> np.ndarray:
-    """Points (n, 3) of a scene with relief that fills the first image: a wall, a floor, or clutter
-    at all depths.
-    """
+    """Generate points (n, 3) of a scene with relief that fills the first image: a wall, a floor, or
+    clutter at all depths."""
     n = int(rng.integers(80, 200))
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * SIZE, np.full(n, focal)]) / focal
     kind = rng.integers(3)
@@ -125,7 +123,7 @@ def _background(rng: np.random.Generator, focal: float) -> np.ndarray:
 
 
 def _body(rng: np.random.Generator) -> np.ndarray:
-    """Points (n, 3) on the sides of a box that face the camera, about its centre."""
+    """Generate points (n, 3) on the sides of a box that face the camera, relative to its centre."""
     n = int(rng.integers(20, 70))
     sides = rng.uniform(1.0, 3.0, 3)
     points = rng.uniform(-0.5, 0.5, (n, 3))
@@ -141,9 +139,8 @@ def project(
     size: np.ndarray,
     nearest: float,
 ) -> np.ndarray:
-    """Pixels (F, P, 2) of points (F, P, 3), by the rotations and positions of a camera; NaN outside
-    the image or closer than the minimum depth.
-    """
+    """Compute pixels (F, P, 2) of points (F, P, 3) from the rotations and positions of a camera;
+    NaN outside the image or closer than the minimum depth."""
     rotations, places = camera
     seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
     depth = np.where(seen[:, :, 2] > nearest, seen[:, :, 2], np.nan)

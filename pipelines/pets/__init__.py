@@ -1,1 +1,8 @@
-"""Cats and dogs: data, evaluation, reports."""
+"""Cats and dogs: data, evaluation, reports.
+
+The names that commands use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
-"""Classifies photographs (``annealed pets classify``)."""
+"""Classification of photographs (``annealed pets classify``)."""
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,38 +8,17 @@ from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
 
 
-@dataclass(frozen=True)
-class Classification:
-    """The most likely class of one photograph.
-
-    Attributes
-    ----------
-    image : str
-        The file as given by the caller.
-    label : str
-    probability : float
-    photograph : Photograph or None
-        As read, if kept.
-    """
-
-    image: str
-    label: str
-    probability: float
-    photograph: Any
-
-    def record(self) -> dict[str, Any]:
-        """Return the JSON object of the command line."""
-        return {"image": self.image, "label": self.label, "probability": self.probability}
-
-
 def classify_file(
     classifier: ImageClassifier, path: Path, keep_photograph: bool = True
-) -> Classification:
-    """Classify one image file; raises a ValueError that names the file if it cannot be read."""
+) -> tuple[dict[str, Any], Photograph | None]:
+    """Classify one image file; return the JSON object of the command line, and the photograph or
+    None if it is not requested.
+
+    A ValueError names a file that cannot be read.
+    """
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]
     best = int(probabilities.argmax())
-    result = Classification(
-        str(path), classifier.classes[best], float(probabilities[best]), photograph
-    )
-    return result if keep_photograph else replace(result, photograph=None)
+    label, probability = classifier.classes[best], float(probabilities[best])
+    record = {"image": str(path), "label": label, "probability": probability}
+    return record, photograph if keep_photograph else None

@@ -1,6 +1,5 @@
-"""Folders of labelled photographs: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one
-subfolder per class.
-"""
+"""Labelled photographs in a folder: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one
+subfolder per class."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -19,10 +18,7 @@ SPECIES = {"1": "cat", "2": "dog"}  # third column of the official lists
 
 @dataclass(frozen=True)
 class PetFile:
-    """A photograph on disk: its class, its head box (x_min, y_min, x_max, y_max in pixels), its
-    breed ("" if unknown), its split.
-
-    The split is "train", "test", or empty if the data have none.
+    """Labelled photograph on disk.
 
     Attributes
     ----------
@@ -100,7 +96,8 @@ def read_pets(folder: str | Path) -> list[PetFile]:
 
 
 def _from_names(folder: Path) -> list[PetFile]:
-    """Photographs ``CLASS.NUMBER.jpg`` sorted by class and number; empty if a name differs."""
+    """List photographs ``CLASS.NUMBER.jpg`` by class and number; the list is empty if any file name
+    differs."""
     files = []
     for path in _images(folder) if folder.is_dir() else []:
         match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
@@ -198,8 +195,8 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
 def usable(
     files: Sequence[PetFile], side: int, file_map: FileMap | None = None
 ) -> tuple[list[PetFile], list[str]]:
-    """The readable photographs whose head box lies inside, and one line for each other
-    photograph."""
+    """Return the readable photographs whose head box lies inside the image, and a line about each
+    of the remaining photographs."""
     reasons = list((file_map or by_processes())(_reason, side, files))
     return [file for file, reason in zip(files, reasons) if reason is None], [
         reason for reason in reasons if reason is not None
@@ -207,7 +204,7 @@ def usable(
 
 
 def _reason(side: int, file: PetFile) -> str | None:
-    """The reason why a photograph cannot be read."""
+    """Return the reason why a photograph cannot be read, or None."""
     try:
         file.read(side)
     except ValueError as error:

@@ -32,22 +32,17 @@ COST = 10.0  # C of the linear SVM; a choice, for rows of three parts of length 
 class Evaluation:
     """Results of an evaluation.
 
-    ``rows``: one per method, without and with head boxes, keys as in ``COLUMNS``; ``breeds``:
-    errors of the model by breed, if the data have breeds. ``X_test`` and ``X_train`` are CSR
-    matrices; ``probabilities`` of the model on the test rows by part (NaN rows: not classified by
-    that part); ``seconds``: median processor time to compute the columns of one photograph, without
-    reading the file.
-
     Attributes
     ----------
     rows : list of dict
-        One per method, without and with head boxes; keys as in ``COLUMNS``.
+        One row per method, without and with head boxes; the keys are ``COLUMNS``.
     breeds : list of dict
         Errors of the model by breed, if the data have breeds.
     test, train : list of PetFile
     X_test, X_train : CSR matrices
     probabilities : dict of str to ndarray
-        Probabilities of the model on the test rows by part (NaN rows: not classified by that part).
+        Probabilities of the test rows for each part of the model; NaN in rows that the part does
+        not classify.
     seconds : float
         Median processor time to compute the columns of one photograph, without reading the file.
     """
@@ -63,14 +58,15 @@ class Evaluation:
 
 
 def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
-    """Training and test photographs; without a split, all are test photographs."""
+    """Divide the files into training and test photographs; without a split, all are test
+    photographs."""
     train = [f for f in files if f.split == "train"]
     test = [f for f in files if f.split == "test"] if any(f.split for f in files) else list(files)
     return train, test
 
 
 def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
-    """Which photographs a part of a model classifies: all, or those with a head box."""
+    """Select the photographs that a part of a model classifies: all, or those with a head box."""
     return np.array([part == WHOLE or f.head is not None for f in files], bool)
 
 
@@ -79,13 +75,12 @@ def evaluate_classifier(
     files: Sequence[PetFile],
     watch: Callable[[Sequence, int], Any] = lambda items, n: items,
 ) -> Evaluation:
-    """Errors of a model on the test photographs, and of other methods if the data have a training
-    split.
-    """
+    """Compute the errors of a model on the test photographs, and of other methods if the data have
+    a training split."""
     train, test = divide(files)
     if not test:
         raise ValueError(
-            "no photograph of the test split; expected at least one, or data without a split"
+            "the test split has no photographs; expected at least one, or data without a split"
         )
     unknown = sorted({f.label for f in test} - set(model.classes))
     if unknown:
@@ -115,7 +110,12 @@ def evaluate_classifier(
         evaluation.rows.append(
             _row(part, f"model ({model.settings.method})", len(model.selected(part)), wrong)
         )
-        evaluation.breeds += _by_breed(part, [f for f, a in zip(test, asked) if a], wrong)
+        breeds = np.array([f.breed for f, a in zip(test, asked) if a])
+        evaluation.breeds += [
+            {"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b])
+            for b in np.unique(breeds)
+            if b
+        ]
         learnable = classified(part, train)
         y_train = np.array([f.label for f in train])[learnable]
         if learnable.any() and set(y_train.tolist()) == set(model.classes):
@@ -145,21 +145,11 @@ def _row(
     }
 
 
-def _by_breed(part: str, files: Sequence[PetFile], wrong: np.ndarray) -> list[dict[str, Any]]:
-    breeds = np.array([f.breed for f in files])
-    return [
-        {"breed": str(b)} | _row(part, "model", 0, wrong[breeds == b])
-        for b in np.unique(breeds)
-        if b
-    ]
-
-
 def _competitors(
     model: ImageClassifier, part: str, X: Matrix, y: np.ndarray, X_test: Matrix, y_test: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Other methods with the model's settings, nearest neighbours and a linear SVM, on the same
-    columns.
-    """
+    """Evaluate other methods on the same columns: other learners with the model's settings, nearest
+    neighbours and a linear SVM."""
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC
 

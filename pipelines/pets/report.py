@@ -39,8 +39,8 @@ SCALE = 2.0  # width of a patch relative to the keypoint's window: Figure 4.6
 
 
 class Patches:
-    """Patches of words in training photographs with columns X; each photograph is read and
-    described once.
+    """Patches around visual words in training photographs with columns X; each photograph is read
+    once.
     """
 
     def __init__(self, model: ImageClassifier, files: Sequence[PetFile], X: sp.csr_array):
@@ -72,7 +72,7 @@ class Patches:
 
 
 def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -> np.ndarray:
-    """A window resized to PATCH pixels, with border pixels repeated outside the image."""
+    """Resize a window to PATCH pixels; outside the image, border pixels are repeated."""
     place = np.array([[width / PATCH, 0, x - width / 2], [0, height / PATCH, y - height / 2]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return cv2.warpAffine(
@@ -81,7 +81,7 @@ def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -
 
 
 def _strip(patches: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """Patches side by side, padded with white."""
+    """Arrange patches side by side, padded with white."""
     white = [np.full((PATCH, PATCH, 3), 255, np.uint8)] * (n - len(patches))
     return np.hstack(
         [np.pad(p, ((2, 2), (2, 2), (0, 0)), constant_values=255) for p in [*patches, *white]]
@@ -95,9 +95,8 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
-    """Draw the strongest words of a part, each with patches of training photographs and the class
-    that it supports.
-    """
+    """Draw the strongest words of a part, each with patches from training photographs and the class
+    that it supports."""
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
     if not chosen:
@@ -126,9 +125,8 @@ def _n_words(model: ImageClassifier) -> int:
 def draw_pairs(
     path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
 ) -> None:
-    """Draw pairs of words whose product is used by sDist of order 2 on the selected columns (Figure
-    4.6).
-    """
+    """Draw pairs of words whose product sDist of order 2 uses on the selected columns (Figure
+    4.6)."""
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -148,11 +146,11 @@ def draw_pairs(
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
-    """Draw the share of the first class minus that of the second in bins of a component (Figure
-    4.2).
+    """Draw the proportion of the first class minus that of the second in bins of a component
+    (Figure 4.2).
 
-    ``values`` (n,) are the first principal component of the rows in the learnt subspace, ``labels``
-    their two classes.
+    ``values`` (n,) holds the score of each row on the first principal component of the learnt
+    subspace; ``labels`` holds its class.
     """
     names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     edges = np.histogram_bin_edges(values, n_bins)
@@ -177,7 +175,8 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
-    """Draw photographs, each above a copy with its evidence: red for the label, blue against it."""
+    """Draw photographs above copies that show their evidence: red for the label, blue against
+    it."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(
         np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained
@@ -193,7 +192,7 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
 
 
 def first_component(Z: np.ndarray) -> np.ndarray:
-    """First principal component (n,) of rows Z."""
+    """Compute the first principal component (n,) of rows Z."""
     centred = Z - Z.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     return centred @ directions[0]
@@ -202,9 +201,8 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 def write_report(
     folder: Path, record: dict[str, Any], model: ImageClassifier, evaluation: Evaluation
 ) -> None:
-    """Write ``table.md``, ``results.json`` and the figures; those of words need the training
-    photographs.
-    """
+    """Write ``table.md``, ``results.json`` and the figures; figures of words require the training
+    photographs."""
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
     if evaluation.breeds:
@@ -236,7 +234,8 @@ def write_report(
 def _explained(
     model: ImageClassifier, part: str, evaluation: Evaluation
 ) -> list[tuple[str, Explanation]]:
-    """The most confident photographs of the classes, and the most confident errors."""
+    """Explain the most confident correct photographs of each class, and the most confident
+    errors."""
     probabilities = evaluation.probabilities[part]
     y = np.array([model.classes.index(f.label) for f in evaluation.test])
     sure = np.where(

@@ -1,5 +1,5 @@
-"""Evaluation protocols: whole days are held out; errors per minute and averaged over the
-activities, with bootstrap intervals over days.
+"""Evaluation protocols on held-out days: errors per minute and averaged over activities, with
+bootstrap intervals over days.
 """
 
 from collections import Counter
@@ -32,23 +32,24 @@ class Prediction:
     ----------
     method : str
     labels : ndarray of shape (n_minutes,), str
-    k : int or None
-        Number of sensors; None: all.
-    selected : list of list of str
-        Sensors of each fold.
     minutes : ndarray of shape (n_minutes,), bool
-        Minutes with a prediction: a penalty misses sizes in some folds.
+        Mask of the minutes with a prediction, since a penalised method may lack a size in some
+        folds.
+    k : int or None
+        Number of sensors; None means all.
+    selected : list of list of str
+        Sensors selected in each fold.
     """
 
     method: str
     labels: np.ndarray
+    minutes: np.ndarray
     k: int | None = None
     selected: list[list[str]] = field(default_factory=list)
-    minutes: np.ndarray | None = None
 
 
 def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
-    """Masks of the test minutes: single days, or every n-th day together.
+    """Return masks of the test minutes of each fold: single days, or every n-th day together.
 
     Raises
     ------
@@ -67,8 +68,8 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Share of wrong minutes, and its mean over the activities; ``idle=False`` excludes minutes
-    that are truly idle.
+    """Compute the proportion of wrong minutes, and its mean over the activities; ``idle=False``
+    excludes minutes that are truly idle.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
 def bootstrap_interval(
     truth: np.ndarray, labels: np.ndarray, days: np.ndarray
 ) -> dict[str, list[float]]:
-    """95% intervals of both errors, by resampling days with replacement."""
+    """Compute 95% intervals of both errors by resampling days with replacement."""
     of_day = (days == np.unique(days)[:, None]).astype(float)
     of_class = (truth[:, None] == np.unique(truth)).astype(float)
     total, wrong = of_day @ of_class, of_day @ (of_class * (truth != labels)[:, None])
@@ -120,12 +121,12 @@ def evaluate_baselines(
     n_folds : int or None
         Number of folds; None holds out one day at a time.
     cells : Checkpoint or None
-        Stores finished folds.
+        Checkpoint that stores finished folds.
 
     Returns
     -------
     list of Prediction
-        One per name in ``BASELINES``.
+        One prediction per name in ``BASELINES``.
     """
     cells = cells or Checkpoint()
     X, _ = minute_features(minutes, kinds)
@@ -141,12 +142,12 @@ def evaluate_baselines(
                 return fit(X[~test], y[~test], days[~test])(X[test], days[test]).tolist()
 
             labels[test] = cells({"method": method, "features": list(kinds), "fold": i}, run)
-        predictions.append(Prediction(method, labels))
+        predictions.append(Prediction(method, labels, np.ones(len(y), bool)))
     return predictions
 
 
 def check_selection_kinds(kinds: tuple[str, ...]) -> None:
-    """Raise a ValueError for features of a sensor that depend on other sensors."""
+    """Raise a ValueError if a feature of a sensor depends on other sensors."""
     if "last" in kinds:
         raise ValueError(
             "features last: they depend on all sensors, including dropped ones; "
@@ -162,18 +163,20 @@ def evaluate_selection(
     n_folds: int = 5,
     cells: Checkpoint | None = None,
 ) -> list[Prediction]:
-    """Errors at each number of sensors, selected on the training days of each fold.
+    """Compute the errors for each number of sensors, which are selected on the training days of
+    each fold.
 
     Parameters
     ----------
     minutes : SensorMinutes
         Minutes with activities.
     kinds : tuple of str
-        Features; "last" is refused.
+        Features; "last" is not allowed.
     sizes : range
         Numbers of sensors.
     methods : list of str or None
-        Keys of ``METHODS``; penalised methods also give a line ", shrunk".
+        Keys of ``METHODS``; None means all. Penalised methods also yield a row with the suffix ",
+        shrunk".
     n_folds : int, default 5
     cells : Checkpoint or None
 
@@ -206,14 +209,12 @@ def evaluate_selection(
                 empty = Prediction(
                     part["method"],
                     np.empty(len(y), dtype=y.dtype),
-                    part["k"],
-                    [],
                     np.zeros(len(y), bool),
+                    part["k"],
                 )
                 into = merged.setdefault((part["method"], part["k"]), empty)
                 into.labels[test] = part["labels"]
                 into.selected.append([minutes.sensors[unit] for unit in part["units"]])
-                assert into.minutes is not None
                 into.minutes |= test
     return list(merged.values())
 
@@ -258,7 +259,8 @@ def _crf(X: np.ndarray, y: np.ndarray, days: np.ndarray, fit_transitions: bool =
 
 
 def _hidden_markov(X: np.ndarray, y: np.ndarray, days: np.ndarray) -> Predictor:
-    """Naive Bayes emissions: the log probabilities of the columns are the scores of a chain."""
+    """Build a chain whose scores are the log probabilities of the columns, as naive Bayes
+    emissions."""
     classes, codes = np.unique(y, return_inverse=True)
     onehot = np.eye(len(classes))[codes]
     p = (onehot.T @ X + _SMOOTHING) / (onehot.sum(axis=0)[:, None] + 2.0 * _SMOOTHING)
@@ -284,12 +286,11 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """One row per prediction: errors with and without idle minutes, intervals over days, and errors
-    per activity.
-    """
+    """Return one row per prediction: errors with and without idle minutes, intervals over days, and
+    errors per activity."""
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
-        seen = np.ones(len(truth), bool) if one.minutes is None else one.minutes
+        seen = one.minutes
         target, labels = truth[seen], one.labels[seen]
         row: dict[str, Any] = {
             "method": one.method,

@@ -1,4 +1,4 @@
-"""Reads homes from files: timed sensor events and activities, converted to minutes.
+"""Readers of homes: files of timed sensor events and activities, converted to minutes.
 
 Two layouts. ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv``
 (start, end, activity), as in the copies of Ordonez et al. (2013); and ``NAME-sensors.txt`` with
@@ -20,13 +20,13 @@ _MAX_MINUTES = 2_000_000  # nearly four years: a longer span means a mistyped ye
 
 @dataclass(frozen=True)
 class Home:
-    """A home.
+    """Sensor data of one home.
 
     Attributes
     ----------
     name : str
     minutes : SensorMinutes
-        With activities, if there is a file of them.
+        Sensor states per minute, with activities if there is a file of activities.
     places : tuple of str
         Place of each sensor, empty if unknown.
     notes : tuple of str
@@ -40,12 +40,12 @@ class Home:
 
 
 def home_names(folder: Path) -> list[str]:
-    """Names of the homes in a folder.
+    """List the names of the homes in a folder.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the folder contains no home.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -60,7 +60,7 @@ def home_names(folder: Path) -> list[str]:
 
 
 def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> Home:
-    """Read a home.
+    """Read the files of a home.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     name : str or None
         Name of the home; None if the folder holds only one.
     labelled : bool
-        Whether its activities are required.
+        Whether activities are required.
 
     Returns
     -------
@@ -77,7 +77,8 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     Raises
     ------
     ValueError
-        If it is missing or a file is malformed; names the file, the line and the expectation.
+        If the home is missing or a file is malformed; the message names the file, the line and the
+        expectation.
     """
     names = home_names(folder)
     if name is None and len(names) > 1:
@@ -92,13 +93,13 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
 
 
 def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
-    """A home from its events (start, end, sensor, place) and activities (start, end, activity),
-    limited to the span of the activities.
+    """Build a home from events (start, end, sensor, place) and activities (start, end, activity),
+    limited to the time span of the activities.
 
     Raises
     ------
     ValueError
-        Without events or activities, or for a span of many years.
+        If there are no events or no activities, or they span many years.
     """
     for table, what in ((events, "sensor events"), (activities, "activities")):
         if table is not None and not len(table):
@@ -148,8 +149,8 @@ def _minute(times: pd.Series, begin: pd.Timestamp) -> np.ndarray:
 def _labels(
     name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int
 ) -> tuple[np.ndarray, list[str]]:
-    """The activity that covers most of each minute, ``IDLE`` if there is none; overlaps are
-    noted."""
+    """Determine the activity that covers most of each minute, or ``IDLE`` if there is none;
+    overlaps are noted."""
     kinds = sorted(activities.activity.unique())
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
@@ -202,9 +203,8 @@ def _activities(path: Path, labelled: bool) -> pd.DataFrame | None:
 
 
 def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
-    """Start and end, the sensor or activity, and further text columns; a .txt has no header and may
-    have empty trailing columns.
-    """
+    """Read start and end, the sensor or activity, and further text columns. A .txt file has no
+    header and may have empty trailing columns."""
     header = path.suffix == ".csv"
     columns = ("start", "end", what, *more)
     sep, form = (",", "%Y-%m-%d %H:%M:%S") if header else ("\t", "%d-%b-%Y %H:%M:%S")
@@ -229,7 +229,8 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
     table = raw[list(columns)].apply(lambda column: column.str.strip())
 
     def refuse(bad: pd.Series, problem: str) -> None:
-        """Report the first bad line; the message names columns of the table in braces."""
+        """Raise an error about the first bad line; words in braces in the message are replaced by
+        its cells."""
         if bad.any():
             row = int(bad.to_numpy().argmax())
             raise ValueError(f"{path}:{row + 1 + header}: " + problem.format(**table.iloc[row]))
@@ -244,7 +245,7 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
 
 
 def _names(path: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Name and place of each id; empty if the file is missing."""
+    """Read the name and place of each id; the result is empty if the file is missing."""
     if not path.is_file():
         return {}, {}
     lines = path.read_text(encoding="utf-8").splitlines()

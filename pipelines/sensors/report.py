@@ -1,4 +1,4 @@
-"""Tables and figures of activities at home."""
+"""Tables and figures of activity recognition in homes."""
 
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,8 @@ _HEADS = (
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    """Cells of a table in percent: method, sensors, error, interval, class-averaged error, and both
-    without idle minutes.
-    """
+    """Return the cells of a table in percent: method, sensors, error, interval, class-averaged
+    error, and both errors without idle minutes."""
     lines: list[list[Any]] = []
     for row in rows:
         low, high = (100 * value for value in row["error_interval"])
@@ -54,7 +53,8 @@ def print_results(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """The table, the errors per activity, and the sensors selected at each size."""
+    """Return the table, the errors per activity, and the sensors selected at each size, as
+    Markdown."""
     names = sorted({name for row in rows for name in row["per_activity"]})
     lines: list[list[Any]] = []
     chosen: list[list[Any]] = []
@@ -83,8 +83,8 @@ def write_report(
     baselines: list[Prediction],
     selections: list[Prediction],
 ) -> None:
-    """Write ``results.json``, ``table.md``, the error against the number of sensors, and the days
-    with the fewest and most errors.
+    """Write ``results.json``, ``table.md``, a plot of the error against the number of sensors, and
+    the days with the fewest and most errors.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sensor selection by each method at every size: the paper's methods, its baselines and
+"""Sensor selection with each method at every size: the paper's methods, its baselines and
 annealing."""
 
 from collections.abc import Callable, Iterable
@@ -34,14 +34,14 @@ METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 @dataclass(frozen=True)
 class SensorSelection:
-    """The sensors selected at one size.
+    """Sensors selected at one size.
 
     Attributes
     ----------
     sensors : list of int
         Ascending.
     shrunk : LinearChainCRF or None
-        The penalised fit of all columns; only for methods with a penalty.
+        Penalised fit of all columns; None for methods without a penalty.
     """
 
     sensors: list[int]
@@ -68,11 +68,11 @@ def select_sensors(
     y : ndarray of shape (n_minutes,), str
         Activities.
     days : ndarray of shape (n_minutes,), str
-        Minutes of one day are consecutive rows.
+        Day of each minute; the minutes of one day are consecutive rows.
     groups : ndarray of shape (n_columns,), int
-        Sensor of each column, ascending.
+        Sensor of each column, in ascending order.
     sizes : range
-        Requested sizes; a penalty may miss some.
+        Requested sizes; penalised methods may lack some of them.
     ridge : float, default 2.0
         L2 penalty of the fits.
 
@@ -83,7 +83,7 @@ def select_sensors(
     Raises
     ------
     ValueError
-        For an unknown method.
+        If the method is unknown.
     """
     check_names("method", [method], METHODS)
     if method in _PENALTIES:
@@ -109,7 +109,7 @@ def select_sensors(
 
 
 def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]:
-    """Units at the last visit to each size, from a path and its initial units.
+    """Return the units at the last visit to each size, given a path and its initial units.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _penalised(
 def problem_of(
     X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float
 ) -> tuple[np.ndarray, ChainProblem]:
-    """Names of the activities, and the fit on all columns."""
+    """Return the names of the activities, and the fit on all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(
@@ -157,7 +157,8 @@ def problem_of(
 
 
 def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
-    """Block of each coefficient (n_columns, n_classes): its sensor, or itself."""
+    """Return the block of each coefficient (n_columns, n_classes): its sensor, or a block for each
+    coefficient."""
     return (
         np.repeat(groups[:, None], n_classes, axis=1)
         if grouped
@@ -166,7 +167,7 @@ def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
 
 
 def classifier_of(classes: np.ndarray, fit: ChainFit) -> LinearChainCRF:
-    """A fit as an estimator."""
+    """Convert a fit to an estimator."""
     model = LinearChainCRF()
     model.classes_, model.n_features_in_ = classes, len(fit.coef)
     model.coef_, model.transitions_, model.intercept_ = fit.coef.T, fit.transitions, fit.intercept

@@ -1,4 +1,4 @@
-"""Trains a model of the activities in a home, on all or few of its sensors."""
+"""Training of a model of the activities in a home, on all or few of its sensors."""
 
 import numpy as np
 
@@ -32,9 +32,9 @@ def train_model(
     home : Home
         Home with activities.
     n_sensors : int or None
-        Number of sensors that the model uses; None: all.
+        Number of sensors that the model uses; None means all.
     kinds : tuple of str or None
-        Features; None: ``FULL_KINDS``, or ``SELECTION_KINDS`` if sensors are selected.
+        Features; None means ``FULL_KINDS``, or ``SELECTION_KINDS`` if sensors are selected.
     method : {"annealed", "foba", "forward"}
         Selection method.
 

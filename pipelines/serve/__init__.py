@@ -1,2 +1,2 @@
-"""The local page (``annealed serve``): a web server, worker processes, and one answer module per
+"""Local web page (``annealed serve``): a web server, worker processes, and one answer module per
 tab."""

@@ -1,4 +1,4 @@
-"""The pages and endpoints of ``annealed serve``."""
+"""Pages and endpoints of ``annealed serve``."""
 
 import asyncio
 import json
@@ -44,11 +44,11 @@ def make_app(
     Parameters
     ----------
     pool : WorkerPool
-        Worker pool that is started and stopped with the application.
+        Pool of workers, started and stopped with the application.
     host : str, default "127.0.0.1"
         Host name that the server listens on.
     labelling : Labelling, optional
-        Folder of the Label tab; without it the tab is hidden.
+        Folder of the Label tab; without a folder, the tab is hidden.
 
     Returns
     -------
@@ -142,8 +142,8 @@ async def _answer(pool: WorkerPool, request: Request, kind: str, report: Progres
 async def _run(
     pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback
 ) -> bytes:
-    """Let a worker answer; without an upload, that of the request is read first, so that slow
-    clients keep no worker waiting."""
+    """Let a worker answer a request. Unless an upload is given, it is read first, so that slow
+    clients do not occupy a worker."""
     with pool.room() as hold:
         upload = upload or await read_upload(request, LIMITS[kind], hold)
         async with pool.turn() as worker:
@@ -151,7 +151,7 @@ async def _run(
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Await the work, and cancel it when the client disconnects; the request has been read
+    """Await the work, and cancel it if the client disconnects. The request must have been read
     completely."""
     task = asyncio.ensure_future(work)
     try:
@@ -165,7 +165,7 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -
 
 
 async def _respond(request: Request, work: Work, media_type: str = "application/json") -> Response:
-    """Return the answer of the work, preceded by progress lines if the client requests them."""
+    """Return the answer, preceded by progress lines if the client requests them."""
     if _LINES in request.headers.get("accept", ""):
         return _Lines(work)
     try:
@@ -180,8 +180,8 @@ class _Lines(Response):
     """Stream progress and the answer as one JSON object per line; the status is 200, and an error
     is the last line.
 
-    Starlette's StreamingResponse would wait for a disconnect while the work still reads the
-    request.
+    Starlette's StreamingResponse is not used because it would wait for a disconnect while the work
+    is still reading the request.
     """
 
     def __init__(self, work: Work):

@@ -1,17 +1,18 @@
-"""Connections of ``annealed serve``; incomplete requests are closed after a timeout."""
+"""Connections of ``annealed serve``, which are closed after a timeout if a request is
+incomplete."""
 
 import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+#: Timeout for the head of a request. A choice.
 HEAD_SECONDS = 15.0
-"""Timeout for the head of a request. A choice."""
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's connection, closed if the head of a request takes too long, and at once beyond
-    ``limit_concurrency``."""
+    """Connection of uvicorn that is closed if the head of a request takes too long, and at once
+    beyond ``limit_concurrency``."""
 
     timer: asyncio.TimerHandle | None = None
 

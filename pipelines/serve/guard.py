@@ -1,4 +1,4 @@
-"""Accepts only requests of this page, not of other sites in the same browser."""
+"""Rejection of requests that come from other sites in the same browser."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -31,8 +31,8 @@ class OriginMiddleware:
     ----------
     app : ASGI application
     host : str
-        Host name that the server listens on. It is accepted as Host, as are localhost and all IP
-        addresses, which no other site can claim.
+        Host name that the server listens on. This name is accepted as Host, as are localhost and
+        all IP addresses, which no other site can claim.
     """
 
     def __init__(self, app: ASGIApp, host: str):

@@ -1,4 +1,4 @@
-"""The worker processes of the local page: queueing, limits of time and memory, cancellation."""
+"""Worker processes of the local page: queueing, limits of time and memory, cancellation."""
 
 import asyncio
 import fcntl
@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.messages import plain, short
-from ..common.samples import sample
-from .answers.fields import Fields
+from .. import common
 from .answers.limits import (
     LIMITS,
     MAX_HELD,
@@ -37,12 +36,13 @@ from .uploads import Upload
 TABS = ("faces", "camera", "motion", "pets", "select")
 ProgressCallback = Callable[[dict[str, Any]], object]
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([f"{__package__}.answers.{tab}" for tab in TABS])
+_MODULES = ("faces", "motion", "pets", "select")
+_CONTEXT.set_forkserver_preload([f"{__package__}.answers.{module}" for module in _MODULES])
 
 
 class Worker:
-    """A pool of one process, which can be stopped independently, with a folder and a pipe for its
-    progress.
+    """Pool of one process, which can be stopped independently, with its own folder and progress
+    pipe.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Worker:
 
 
 class WorkerPool:
-    """A queue of worker processes.
+    """Queue of worker processes.
 
     Parameters
     ----------
@@ -151,12 +151,12 @@ class WorkerPool:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Worker]:
-        """Wait for a worker.
+        """Wait for a free worker.
 
         Raises
         ------
         RequestError
-            With status 503, if too many requests are waiting or this one has waited too long.
+            If too many requests are waiting or this one has waited too long (status 503).
         """
         if self.waiting >= MAX_WAITING:
             raise RequestError(
@@ -187,12 +187,12 @@ class WorkerPool:
 
     @contextmanager
     def room(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of an upload in memory, as they arrive, until its answer.
+        """Count the bytes of an upload in memory, from their arrival until the answer.
 
         Raises
         ------
         RequestError
-            With status 503, if all uploads together need too much memory.
+            If all uploads together need too much memory (status 503).
         """
         mine = 0
 
@@ -218,7 +218,7 @@ _progress: Connection  # to the server
 
 
 def _start(progress: Connection, folder: str, memory: int) -> None:
-    """Set the limits of this process, which ends with the server."""
+    """Set the limits of this process, which ends together with the server."""
     global _progress
     _progress = progress
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server stops its workers
@@ -236,32 +236,33 @@ def _end_with_server() -> None:
     os._exit(1)
 
 
+def _module(kind: str) -> Any:
+    """The module that answers requests of a kind; those about keypoints share one."""
+    return import_module(f".answers.{kind if kind in _MODULES else 'faces'}", __package__)
+
+
 def _prepare(kind: str) -> None:
-    """Load the model of a tab, one process at a time, since the others reuse the compiled code on
+    """Load the model of a tab in one process at a time, since the others reuse the compiled code on
     disk."""
     if kind in TABS:
         folder = os.open(Path(__file__).parent, os.O_RDONLY)
         try:
             with suppress(OSError):  # a file system without locks: several processes compile
                 fcntl.flock(folder, fcntl.LOCK_EX)
-            import_module(f".answers.{kind}", __package__).prepare()
+            _module(kind).prepare()
         finally:
             os.close(folder)
 
 
 def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
-    """Return the content of an answer; every error is a one-line RequestError."""
+    """Return the content of an answer, converting every error to a one-line RequestError."""
     path = Path(name)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _report_warning
             if kind == "sample":
-                return sample(name)
-            if kind == "features":
-                record = import_module(".answers.faces", __package__).features()
-            else:
-                tab = import_module(f".answers.{kind}", __package__)
-                record = tab.answer(path, Fields(fields, tab.FIELDS), _report)
+                return common.sample(name)
+            record = getattr(_module(kind), kind)(path, fields, _report)
             return json.dumps(plain(record), allow_nan=False).encode()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         raise RequestError(400, short(error)) from None

@@ -25,14 +25,13 @@ _UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 
 
 class Labelling:
-    """The labelled folder, the model for proposals, and the training of the next model.
+    """Labelled folder, model for proposals, and training of the next model.
 
     Parameters
     ----------
     labels : LabelFolder
     model : path, optional
-        Initial model for proposals; by default the one that an earlier training wrote into the
-        folder.
+        Initial model for proposals; by default the one in the folder, from an earlier training.
     """
 
     def __init__(self, labels: LabelFolder, model: Path | None = None):
@@ -43,7 +42,7 @@ class Labelling:
         self._said: IO[bytes] | None = None
 
     def train(self) -> None:
-        """Start ``annealed keypoints train`` on the labels; a RequestError if a training is
+        """Start ``annealed keypoints train`` on the labels; raise a RequestError if a training is
         running."""
         if self._training is not None and self._training.poll() is None:
             raise RequestError(409, "a training is already running; wait until it has finished")
@@ -61,8 +60,8 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """State of the training, ``none``, ``running``, ``done`` or ``failed``, and its last line
-        of output."""
+        """Return the state of the training, ``none``, ``running``, ``done`` or ``failed``, and its
+        last line of output."""
         if self._training is None or self._said is None:
             return {"state": "none", "line": ""}
         code, size = self._training.poll(), self._said.seek(0, 2)
@@ -84,12 +83,12 @@ class Labelling:
 
 
 def _version(objects: list[dict[str, Any]] | None) -> float:
-    """Fingerprint of the labels of an image, which :func:`save` compares."""
+    """Return a fingerprint of the labels of an image, which :func:`save` compares."""
     return float(crc32(json.dumps(objects, sort_keys=True).encode()))
 
 
 def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
-    """Return the endpoints; the pool's workers decode images and compute the proposals."""
+    """Return the endpoints. Workers of the pool decode images and compute the proposals."""
     labels = labelling.labels
 
     async def overview(request: Request) -> Response:

@@ -1,6 +1,4 @@
-"""Starts the server of ``annealed serve``."""
-
-from __future__ import annotations
+"""Start of the server of ``annealed serve``."""
 
 import socket
 import sys
@@ -8,14 +6,12 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .label import Labelling
+from ..console import load_model_of
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket.
 
     Raises
     ------
@@ -31,15 +27,6 @@ def listening(host: str, port: int) -> socket.socket:
             f"{host}, port {port}: cannot listen there ({error}); expected a free port, or 0 for "
             "any"
         ) from None
-
-
-def _labelling(folder: Path, model: Path | None) -> Labelling:
-    from ..console import load_model_of
-    from ..keypoints.labelling import LabelFolder
-    from .label import Labelling
-
-    detector = None if model is None else load_model_of("keypoint detector", str(model))
-    return Labelling(LabelFolder(folder, None if detector is None else detector.schema), model)
 
 
 def serve(
@@ -58,17 +45,17 @@ def serve(
     host : str
         Host name or address to listen on.
     port : int
-        Port; 0 takes any free one.
+        Port; 0 selects any free port.
     workers : int
         Number of worker processes.
     open_page : bool
         Whether to open the page in the browser.
     say : function
-        Called with the address once the page is available.
+        Function called with the address once the page is available.
     label : path, optional
         Folder of images for the Label tab.
     model : path, optional
-        Model file for the objects in them.
+        Model file for the objects in these images.
 
     Raises
     ------
@@ -86,11 +73,17 @@ def serve(
         raise ValueError(f"--workers {workers}: expected at least 1")
     import uvicorn
 
+    from ..keypoints.labelling import LabelFolder
     from .app import make_app
     from .connections import BoundedConnection
     from .jobs import WorkerPool
+    from .label import Labelling
 
-    labelling = None if label is None else _labelling(label, model)
+    labelling = None
+    if label is not None:
+        detector = None if model is None else load_model_of("keypoint detector", str(model))
+        schema = None if detector is None else detector.schema
+        labelling = Labelling(LabelFolder(label, schema), model)
     server_socket = listening(host, port)
     bound = server_socket.getsockname()[1]
     url = f"http://{f'[{host}]' if ':' in host else host}:{bound}/"

@@ -1,4 +1,4 @@
-"""Reads a form with one file from a request, within limits and without writing to disk."""
+"""Reading of a form with one file from a request, within limits and without writing to disk."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ _MAX_NAME_BYTES = 120
 
 @dataclass
 class Upload:
-    """An uploaded file in memory, and the other fields.
+    """Uploaded file in memory, and the other fields.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class _InMemory(MultiPartParser):
 
 
 def check_head(request: Request, limit: Limit) -> None:
-    """Raise a RequestError if the head shows that the request is not a form or too large."""
+    """Raise a RequestError if the head shows that the request is not a form or is too large."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise RequestError(415, "expected a form (multipart/form-data) with a file")
     announced = request.headers.get("content-length", "")
@@ -57,8 +57,8 @@ def check_head(request: Request, limit: Limit) -> None:
 
 
 async def read_upload(request: Request, limit: Limit, hold: Callable[[int], object]) -> Upload:
-    """Read the form of a request: one file, ``file``, and fields of text; ``hold`` gets the number
-    of bytes of each part.
+    """Read the form of a request: one file, ``file``, and text fields. ``hold`` is called with the
+    size in bytes of each part.
 
     Raises
     ------
@@ -106,7 +106,8 @@ async def read_upload(request: Request, limit: Limit, hold: Callable[[int], obje
 
 
 async def discard(request: Request) -> None:
-    """Read and discard the rest: browsers show an answer only after sending everything."""
+    """Read and discard the rest of a request, since browsers show an answer only after sending
+    everything."""
     # RuntimeError: already read completely
     with suppress(TimeoutError, ClientDisconnect, RuntimeError):
         async with asyncio.timeout(_DISCARD_SECONDS):
@@ -120,7 +121,7 @@ def _check_size(n_bytes: int, limit: Limit) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Return a file name without folders and control characters; its suffix is kept.
+    """Return a file name without folders and control characters, but with its suffix.
 
     Examples
     --------

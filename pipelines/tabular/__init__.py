@@ -1,1 +1,1 @@
-"""Tables of columns, for the command ``annealed select``."""
+"""Tables for the command ``annealed select``."""

@@ -1,5 +1,4 @@
-"""Tables in Parquet files that are larger than the memory: encoded block by block while rows are
-read."""
+"""Tables in Parquet files larger than memory, encoded block by block while rows are read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,14 +23,14 @@ _MIN_SAMPLE = 1000  # rows
 
 
 class EncodedSource(ParquetSource):
-    """Parquet files as an encoded matrix; one column of a row group is in memory at a time.
+    """Encoded matrix of Parquet files; one column of a row group is in memory at a time.
 
     Parameters
     ----------
     path : Path or str
         A ``.parquet`` file, or a folder of them; or a URL of one.
     encoding : TableEncoding
-        Encoding of some of their columns.
+        Encoding of some columns of the files.
     dtype : dtype
         Type of the numbers.
 
@@ -48,7 +47,7 @@ class EncodedSource(ParquetSource):
         self._reopen = partial(EncodedSource, anywhere(path), encoding, dtype)
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
-        """The type of the encoded values, whatever the file holds."""
+        """Return the type of the encoded values, regardless of the types in the file."""
         return iter([np.dtype(np.float64)])
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
@@ -66,8 +65,8 @@ class EncodedSource(ParquetSource):
 
 
 def read_out_of_core(path: Any, request: Request) -> Table:
-    """Read the target of a table in Parquet files, and decide on a sample of rows how its columns
-    are encoded.
+    """Read the target of a table in Parquet files, and decide from a sample of rows how to encode
+    its columns.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     Returns
     -------
     Table
-        A table whose matrix is an :class:`EncodedSource`.
+        Table whose matrix is an :class:`EncodedSource`.
 
     Raises
     ------
@@ -131,7 +130,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
 
 
 def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
-    """The names of the columns, which must be the same in all files."""
+    """Return the names of the columns, which must be the same in all files."""
     first = parts[0]
     for part in parts:
         for name in dict.fromkeys([*first.kinds, *part.kinds]):
@@ -147,7 +146,8 @@ def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
 def _frame(
     path: Path | str, parts: Sequence[ParquetPart], columns: Sequence[str], step: int
 ) -> pd.DataFrame:
-    """Some columns of every ``step``-th row; one column of a row group is in memory at a time."""
+    """Read some columns of every ``step``-th row, with one column of a row group in memory at a
+    time."""
     import pyarrow as pa
 
     tables, start = [], 0

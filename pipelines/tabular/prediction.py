@@ -20,13 +20,14 @@ def predict_table(
     contributions: bool = False,
     allow_empty: bool = False,
 ) -> pd.DataFrame:
-    """Return a frame with ``prediction`` and, for classes, a column ``probability of CLASS`` for
-    each.
+    """Return a data frame with ``prediction`` and, for classification, ``probability of CLASS`` for
+    each class.
 
     ``note`` is called with a line about each column with empty, unreadable or unknown cells, and
-    about a detected table format. With ``contributions`` the frame also holds the score,
-    ``contribution of COLUMN`` for each selected column, and that of the intercept: the score is
-    their sum. An empty column in a table of several rows is an error unless ``allow_empty``.
+    about a detected table format. With ``contributions``, the frame also has the score,
+    ``contribution of COLUMN`` for each selected column, and the contribution of the intercept; the
+    score is the sum of the contributions. An empty column in a table of several rows is an error
+    unless ``allow_empty``.
 
     Raises
     ------
@@ -40,6 +41,8 @@ def predict_table(
     wanted = kept.columns if kept.encoding is None else kept.encoding.sources
     lines: list[str] = []
     X = read_rows(table, wanted, sep, encoding, lines, decimal_comma=not thousands)[0]
+    if not len(X):
+        raise ValueError(f"{table}: contains no rows")
     try:
         for column in (
             kept.encoding.columns if kept.encoding is not None and not allow_empty else ()

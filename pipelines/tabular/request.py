@@ -1,4 +1,4 @@
-"""The options of ``annealed select``: those of a selection, and those of files."""
+"""Options of ``annealed select``: those of the selection and those for files."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,14 +21,14 @@ ENCODING = {
 
 @dataclass(eq=False, repr=False)
 class _Target:
-    """Options that come first in the help."""
+    """Options that appear first in the help."""
 
     target: str | None = field(
         default=None,
         metadata=option(
             "Target and task",
             metavar="COLUMN",
-            help="Column to predict (npz and svmlight files bring their own).",
+            help="Column to predict (npz and svmlight files include the target).",
         ),
     )
     k: str | None = field(
@@ -37,7 +37,7 @@ class _Target:
             "Target and task",
             "-k",
             metavar="N",
-            help="Number of columns to select, or auto: by cross-validation.",
+            help="Number of columns to select, or auto to choose it by cross-validation.",
         ),
     )
 
@@ -49,15 +49,15 @@ class Request(SelectionOptions, _Target):
     Attributes
     ----------
     target : str or None
-        Column to predict; npz and svmlight files bring their own.
+        Column to predict; not needed for npz and svmlight files, which contain the target.
     k : str or None
-        A positive integer, or "auto"; more than the number of columns keeps all, with a warning.
-        None with ``fdr``.
+        Number of columns to select as a positive integer, or "auto"; a number above the number of
+        columns keeps all, with a warning. None with ``fdr``.
     test : path or None
-        Another table whose rows score the model.
+        Another table whose rows are used to score the model.
     memory_limit : str or None
-        Memory, such as "2GB", for a table in Parquet files; None: read into memory, except for
-        folders.
+        Memory limit, such as "2GB", for a table in Parquet files; None reads files into memory,
+        except for folders.
     dask : str or None
         Address of a Dask scheduler whose workers fit a table in Parquet files.
     sep, encoding : str or None
@@ -68,27 +68,27 @@ class Request(SelectionOptions, _Target):
 
     test: Path | None = field(
         default=None,
-        metadata=option("Rows", metavar="TABLE", help="Another table, whose rows score the model."),
+        metadata=option("Rows", metavar="TABLE", help="Another table on which to score the model."),
     )
     memory_limit: str | None = field(
         default=None,
         metadata=_input(
             metavar="SIZE",
-            help="Memory for .parquet, such as 2GB (default: 2GiB for folders, else no limit).",
+            help="Memory limit for .parquet, such as 2GB (default: 2GiB for folders, else none).",
         ),
     )
     dask: str | None = field(
         default=None,
         metadata=_input(
             metavar="ADDRESS",
-            help="Dask scheduler whose workers fit .parquet files, such as tcp://host:8786.",
+            help="Dask scheduler whose workers fit to .parquet files, such as tcp://host:8786.",
         ),
     )
     sep: str | None = field(default=None, metadata=_input(**SEPARATOR))
     encoding: str | None = field(default=None, metadata=_input(**ENCODING))
 
     def record(self) -> dict[str, Any]:
-        """The options for JSON; None for those that are not set."""
+        """Return the options as JSON values; None for options that are not set."""
         options = super().record() | {"test": None if self.test is None else self.test.name}
         unset = [name for name in ("memory_limit", "dask") if options[name] is None]
         return {name: value for name, value in options.items() if name not in unset}

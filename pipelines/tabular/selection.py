@@ -33,19 +33,19 @@ def select_file(
     progress : function
         Function that wraps an iterable; called with the iterable and a label.
     note : function
-        Function called with each line about dropped or imputed columns, before the long work.
+        Function called with each line about dropped or imputed columns, before the fit.
     details : bool
         Whether to add the details that only a report shows.
 
     Returns
     -------
     Selection
-        Selection, with the options in its settings.
+        Selected columns and fitted model, with the options of ``request`` recorded in ``settings``.
 
     Raises
     ------
     ValueError
-        If the file cannot be read or does not fit the options.
+        If the file cannot be read or is not compatible with the options.
     """
     request.check(request.k)
     size = None if request.k is None else number_or_auto("-k", request.k)

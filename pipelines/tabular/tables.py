@@ -38,12 +38,12 @@ _SEPARATORS = (";", "\t", "|")  # tried for a file with a single column
 
 @dataclass
 class Matrix:
-    """A table of numbers with its own target.
+    """Numeric table that includes its target.
 
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (n_rows, n_columns)
-        Numbers, with NaN for missing values.
+        Matrix of numbers, with NaN for missing values.
     y : ndarray of shape (n_rows,)
     names : list of str
     row_groups : ndarray of shape (n_rows,) or None
@@ -77,10 +77,10 @@ def read_table(path: str | Path, request: Request) -> Table:
     path = Path(path)
     if brings_its_target(path):
         if request.target is not None:
-            raise ValueError(f"{path}: has its own target; expected no --target {request.target}")
+            raise ValueError(f"{path}: includes the target; expected no --target {request.target}")
         for option, name in [*request.of_rows.items(), *(("as", kind) for kind in request.kinds)]:
             option = option.replace("_", "-")
-            raise ValueError(f"{path}: holds numbers only; expected no --{option} {name}")
+            raise ValueError(f"{path}: contains only numbers; expected no --{option} {name}")
         matrix = read_matrix(path)
         with in_file(path):
             table = _from_matrix(matrix, request)
@@ -98,7 +98,7 @@ def read_table(path: str | Path, request: Request) -> Table:
 
 @contextmanager
 def in_file(path: Path | str) -> Iterator[None]:
-    """Name the file in the errors of a block."""
+    """Context manager that adds the file name to errors."""
     try:
         yield
     except ValueError as error:
@@ -113,8 +113,8 @@ def read_rows(
     notes: list[str],
     decimal_comma: bool = True,
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
-    """Read rows for a model: a frame with at least the ``wanted`` columns, and the target if the
-    file has its own; lines about the format are added to ``notes``.
+    """Read rows for a model: a data frame with at least the ``wanted`` columns, and the target if
+    the file contains it. Lines about the format are added to ``notes``.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     Raises
     ------
     ValueError
-        If it cannot be read, or lacks a column.
+        If the file cannot be read, or lacks a column.
     """
     notes: list[str] = []
     frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding, notes)
@@ -221,7 +221,7 @@ def check_table(path: Path) -> str:
 
 
 def brings_its_target(path: Path) -> bool:
-    """Whether a file holds a matrix and its target, so that ``--target`` does not apply."""
+    """Return whether a file holds a matrix and its target, so that ``--target`` does not apply."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
 
@@ -249,14 +249,15 @@ def read_frame(
     Parameters
     ----------
     path : Path
-        The file; csv may be compressed (``.csv.gz``).
+        File to read; csv may be compressed (``.csv.gz``).
     sep : str or None, default None
-        Column separator; None detects it: the comma, the tab in a .tsv, or a separator within the
+        Column separator. None detects it: a comma, a tab in a .tsv file, or a separator within the
         name of the only column.
     encoding : str or None, default None
-        Character encoding; None is UTF-8.
+        Character encoding; None means UTF-8.
     notes : list of str or None, default None
-        Lines about a detected separator, and about rows longer than the header, are added.
+        List to which lines about a detected separator, rows longer than the header, and sheets that
+        are not read are added.
     decimal_comma : bool, default True
         Whether numbers such as 1,5 are detected if the comma is not the separator.
 
@@ -283,7 +284,8 @@ def read_frame(
             raise ValueError(f"{path}: not a readable table ({error})") from None
     elif name.endswith(".xlsx"):
         try:
-            frame = pd.read_excel(path, engine="openpyxl")
+            with pd.ExcelFile(path, engine="openpyxl") as book:
+                frame, sheets = pd.read_excel(book), book.sheet_names
         except ImportError:
             raise ValueError(
                 f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of "
@@ -291,6 +293,8 @@ def read_frame(
             ) from None
         except Exception as error:  # errors of zipfile, xml and openpyxl on damaged files
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
+        if notes is not None and len(sheets) > 1:
+            notes.append(f"{path.name}: {len(sheets)} sheets, reading the first, {sheets[0]!r}")
     else:
         frame = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
     frame.columns = _different(path, frame.columns)
@@ -366,8 +370,8 @@ def _read_text(
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
-    """Read a text file; a large one in parts, with fractional numbers in single precision where
-    that is enough."""
+    """Read a text file; a large file is read in parts, with fractional numbers in single precision
+    if that is sufficient."""
     if path.stat().st_size <= _SMALL:
         return pd.read_csv(path, **options)
     parts = []
@@ -387,16 +391,15 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file; a large one by blocks of columns, in the precision of
+    """Read a Parquet file; a large file is read by blocks of columns, in the precision of
     :func:`_read_csv`."""
     from pyarrow import parquet
 
     if path.stat().st_size <= _SMALL:
-        return parquet.read_table(path, pre_buffer=False).to_pandas(
-            split_blocks=True, self_destruct=True
-        )
+        table = parquet.read_table(path, pre_buffer=False, page_checksum_verification=True)
+        return table.to_pandas(split_blocks=True, self_destruct=True)
     columns: dict[str, Any] = {}
-    with parquet.ParquetFile(path, pre_buffer=False) as file:
+    with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         names = file.schema_arrow.empty_table().to_pandas().columns
         if (
             file.metadata.num_rows * len(names) * 8 <= _SMALL
@@ -419,8 +422,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _header(path: Path, sep: str, encoding: str | None) -> tuple[list[str], int]:
-    """The names in the file, since pandas renames duplicates, and the number of cells of the first
-    row. None and 0 if the separator is longer than one character."""
+    """Return the names in the file, since pandas renames duplicates, and the number of cells of the
+    first row. The result is None and 0 if the separator is longer than one character."""
     if len(sep) > 1:
         return [], 0
     encoding = (
@@ -529,7 +532,7 @@ def write_columns(
 
 
 def write_frame(frame: pd.DataFrame, out: Path) -> None:
-    """Write a csv, tsv, parquet or xlsx file; an existing one is replaced atomically."""
+    """Write a csv, tsv, parquet or xlsx file; an existing file is replaced atomically."""
     with replacing(out) as temporary:
         if out.suffix.lower() == ".parquet":
             frame.to_parquet(temporary, index=False)
@@ -545,7 +548,7 @@ def check_out(option: str, path: Path | None, source: Path) -> None:
     Raises
     ------
     ValueError
-        If its suffix is not supported.
+        If the suffix is not supported.
     """
     endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):

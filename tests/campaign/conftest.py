@@ -1,12 +1,11 @@
 """One tally for all trials, printed at the end and, on request, written into a file of results."""
 
-import json
 import os
 import time
 from pathlib import Path
 
 import pytest
-from annealed_experiments.render import run_of
+from annealed_experiments.provenance import run_of, write
 from trials import Tally
 
 TALLY = Tally()
@@ -26,7 +25,7 @@ def pytest_terminal_summary(terminalreporter):
         return
     rows = [[kind, str(n), str(bad)] for kind, n, bad in TALLY.rows()]
     rows.append(
-        ["all", *(str(sum(numbers)) for numbers in list(zip(*TALLY.rows(), strict=True))[1:])]
+        ["total", *(str(sum(numbers)) for numbers in list(zip(*TALLY.rows(), strict=True))[1:])]
     )
     seconds = time.monotonic() - TALLY.seconds["start"]
     terminalreporter.section("trials")
@@ -40,4 +39,4 @@ def pytest_terminal_summary(terminalreporter):
             "columns": ["class", "trials", "failures"],
             "rows": rows,
         }
-        Path(file).write_text(json.dumps(content, indent=1) + "\n")
+        write(Path(file), content)

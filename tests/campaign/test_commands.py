@@ -151,8 +151,8 @@ def test_full_disk(tally, place):
                         f"exit code {done.returncode}, left "
                         f"{[path.name for path in out.iterdir()]}: {done.stderr[-200:]}"
                     )
-                tally.note("disk full", f"{name} {i} {size} of {whole}", failure)
-    tally.check("disk full")
+                tally.note("full disk", f"{name} {i} {size} of {whole}", failure)
+    tally.check("full disk")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs rights of files")
@@ -186,8 +186,8 @@ def test_places_that_cannot_be_written(tally, place):
                 if result.exit_code == 2 and folder.read_text() == "mine"
                 else f"{result.exit_code} {result.stderr}"
             )
-            tally.note("places that cannot be written", " ".join(map(str, command)), failure)
+            tally.note("unwritable locations", " ".join(map(str, command)), failure)
     assert (place / "tiny.safetensors").read_bytes() == data and read_header(
         place / "tiny.safetensors"
     )
-    tally.check("places that cannot be written")
+    tally.check("unwritable locations")

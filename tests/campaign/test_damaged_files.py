@@ -7,9 +7,8 @@ import cv2
 import numpy as np
 import pytest
 from annealed.learners import FSARegressor, on_disk
-from annealed.models import load_model
+from annealed.models import load_model, resolve_model
 from annealed.models.files import read_header, read_model, write_model
-from annealed.models.weights import path_of
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.keypoints.data import read_annotations
 from annealed.pipelines.keypoints.faces import KEYPOINTS
@@ -42,7 +41,7 @@ def use(model):
 @pytest.mark.parametrize("name", ["faces", "motion", "pets"])
 def test_damaged_models(tally, tmp_path, name):
     data, rng, path = (
-        path_of(name).read_bytes(),
+        resolve_model(name).read_bytes(),
         np.random.default_rng(1),
         tmp_path / f"{name}_x.safetensors",
     )
@@ -55,15 +54,15 @@ def test_damaged_models(tally, tmp_path, name):
         changed = damaged(data, rng)
         if changed != data:
             path.write_bytes(changed)
-            tally.attempt("model files, damaged", f"{name} {i}", must_fail, path)
-    tally.check("model files, damaged")
+            tally.attempt("damaged model files", f"{name} {i}", must_fail, path)
+    tally.check("damaged model files")
 
 
 @pytest.mark.parametrize("name", ["faces", "motion", "pets"])
 def test_models_with_a_right_checksum_and_senseless_content(tally, tmp_path, name):
     rng, path = np.random.default_rng(2), tmp_path / f"{name}_x.safetensors"
-    kind = read_header(path_of(name))["kind"]
-    arrays, header = read_model(path_of(name), kind)
+    kind = read_header(resolve_model(name))["kind"]
+    arrays, header = read_model(resolve_model(name), kind)
     skip = {"format", "version", "kind"}
     for i in range(120):
         some, described = (
@@ -91,9 +90,9 @@ def test_models_with_a_right_checksum_and_senseless_content(tally, tmp_path, nam
             continue
         write_model(path, kind, some, described)
         tally.attempt(
-            "model files, senseless content", f"{name} {i}", lambda: use(load_model(path)), path
+            "model files with invalid content", f"{name} {i}", lambda: use(load_model(path)), path
         )
-    tally.check("model files, senseless content")
+    tally.check("model files with invalid content")
 
 
 def image_bytes(kind, mode, **options):
@@ -264,6 +263,6 @@ def test_damaged_data_on_disk(tally, tmp_path):
 
         for i in range(140 if name == "a.npy" else 30 if "zarr" in name else 100):
             file.write_bytes(damaged(data, rng))
-            tally.attempt("data on disk", f"{name} {i}", fit, opened)
+            tally.attempt("data sets on disk", f"{name} {i}", fit, opened)
         file.write_bytes(data)
-    tally.check("data on disk")
+    tally.check("data sets on disk")

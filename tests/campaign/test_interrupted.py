@@ -83,8 +83,8 @@ def test_interrupted_first_commands(tally, tmp_path):
                 if good and "Traceback" not in message
                 else f"exit code {code}: {message[-400:]}"
             )
-            tally.note("Ctrl-C in a first call", f"faces detect, {seconds:.1f} s", failure)
-    tally.check("Ctrl-C in a first call")
+            tally.note("Ctrl-C during a first call", f"faces detect, {seconds:.1f} s", failure)
+    tally.check("Ctrl-C during a first call")
 
 
 def test_interrupted_first_fits(tally, tmp_path):
@@ -94,8 +94,8 @@ def test_interrupted_first_fits(tally, tmp_path):
             code in (-signal.SIGINT, 130) and message.splitlines()[-1] == "KeyboardInterrupt"
         )
         tally.note(
-            "Ctrl-C in a first call",
+            "Ctrl-C during a first call",
             f"fit, {seconds:.1f} s",
             None if good else f"exit code {code}: {message[-400:]}",
         )
-    tally.check("Ctrl-C in a first call")
+    tally.check("Ctrl-C during a first call")

@@ -159,9 +159,9 @@ def test_forms_of_the_data(tally, tmp_path, name):
         def ask(change=change, tolerance=tolerance):
             return differs(expected, answer(first, formed(change, tmp_path / "x.npy")), tolerance)
 
-        tally.attempt("laws of estimators", f"{name}, {form}", fit)
-        tally.attempt("laws of estimators", f"{name}, answers for {form}", ask)
-    tally.check("laws of estimators")
+        tally.attempt("estimator invariants", f"{name}, {form}", fit)
+        tally.attempt("estimator invariants", f"{name}, answers for {form}", ask)
+    tally.check("estimator invariants")
 
 
 SPARSE = {
@@ -203,15 +203,15 @@ def test_forms_of_sparse_data(tally, name):
             data = change(A.copy())
             return differs(expected, answer(fitted(name, data, y), data), tolerance)
 
-        tally.attempt("laws of estimators", f"{name}, sparse, {form}", fit)
+        tally.attempt("estimator invariants", f"{name}, sparse, {form}", fit)
     if not draws(name) and "piecewise" not in name and name != "LinearChainCRF":
 
         def same():
             equal = support(fitted(name, A, y)) == support(fitted(name, A.toarray(), y))
             return None if equal.all() else "other columns"
 
-        tally.attempt("laws of estimators", f"{name}, sparse and dense", same)
-    tally.check("laws of estimators")
+        tally.attempt("estimator invariants", f"{name}, sparse and dense", same)
+    tally.check("estimator invariants")
 
 
 # Form of targets -> function.
@@ -252,8 +252,8 @@ def test_forms_of_the_targets(tally, name):
                 expected, answer(fitted(name, X, change(y)), X), 1e-3 if form == "float32" else 1e-9
             )
 
-        tally.attempt("laws of estimators", f"{name}, targets as {form}", fit)
-    tally.check("laws of estimators")
+        tally.attempt("estimator invariants", f"{name}, targets as {form}", fit)
+    tally.check("estimator invariants")
 
 
 @pytest.mark.slow
@@ -265,7 +265,7 @@ def test_order_scale_weights_and_copies(tally, name):
     expected, selects = answer(first, X), hasattr(first, "get_support")
 
     def note(law, use):
-        tally.attempt("laws of estimators", f"{name}, {law}", use)
+        tally.attempt("estimator invariants", f"{name}, {law}", use)
 
     def same_columns(data=X, targets=y, back=slice(None)):
         return (
@@ -337,7 +337,7 @@ def test_order_scale_weights_and_copies(tally, name):
                 f"weights of {len(weights)} times {weights[0]}",
                 lambda w=weights: fitted(name, X, y, sample_weight=w),
             )
-    tally.check("laws of estimators")
+    tally.check("estimator invariants")
 
 
 def stored(estimator):
@@ -373,7 +373,7 @@ def test_bad_data(tally, name):
     first = fitted(name, X, y)
 
     def note(law, use):
-        tally.attempt("laws of estimators", f"{name}, {law}", use)
+        tally.attempt("estimator invariants", f"{name}, {law}", use)
 
     gaps = get_tags(first).input_tags.allow_nan
     for bad in (np.nan, np.inf, -np.inf):
@@ -401,7 +401,7 @@ def test_bad_data(tally, name):
         "a column more": np.hstack([X, X[:, :1]]),
     }.items():
         refused(note, form, lambda data=data: answer(first, data))
-    tally.check("laws of estimators")
+    tally.check("estimator invariants")
 
 
 def fit_in_child(name, queue):

@@ -57,8 +57,8 @@ def test_odd_tables(tally, tmp_path):
             "--json",
         )
         failure = poor_lines(result) or disagreement(table, result)
-        tally.note("odd tables", f"{table.kind} {i}", failure)
-    tally.check("odd tables")
+        tally.note("unusual tables", f"{table.kind} {i}", failure)
+    tally.check("unusual tables")
 
 
 def test_changed_copies(tally, tmp_path):
@@ -106,7 +106,7 @@ def test_changed_copies(tally, tmp_path):
                 and copy.column not in str(json.loads(result.stdout).get("notes"))
             ):
                 failure = "not in the notes"
-            tally.note("changed copies", f"{copy.name}, model {seed}", failure)
+            tally.note("modified tables", f"{copy.name}, model {seed}", failure)
         blanks = frame.assign(city=frame["city"] + " ").drop(columns="target")
         frame.drop(columns="target").to_csv(new, index=False)
         plain = json.loads(run("predict", model, new, "--json").stdout)["prediction"]
@@ -116,5 +116,5 @@ def test_changed_copies(tally, tmp_path):
             if json.loads(run("predict", model, new, "--json").stdout)["prediction"] == plain
             else "another answer"
         )
-        tally.note("changed copies", f"blanks, model {seed}", failure)
-    tally.check("changed copies")
+        tally.note("modified tables", f"blanks, model {seed}", failure)
+    tally.check("modified tables")

@@ -43,5 +43,5 @@ def test_checks_of_scikit_learn(tally, name):
     ):
         failure = f"{result['exception']!r}"[:300] if result["status"] == "failed" else None
         if result["status"] != "skipped":
-            tally.note("checks of scikit-learn", f"{name}, {result['check_name']}", failure)
-    tally.check("checks of scikit-learn")
+            tally.note("scikit-learn's checks", f"{name}, {result['check_name']}", failure)
+    tally.check("scikit-learn's checks")

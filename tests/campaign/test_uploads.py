@@ -124,7 +124,7 @@ def test_a_hundred_uploads_at_once(tally, tmp_path, capsys):
         for kind, name, status, record, _, right in answers:
             good = status in right and (status == 200) == ("error" not in record)
             tally.note(
-                "uploads at once to annealed serve",
+                "simultaneous uploads to `annealed serve`",
                 name,
                 None if good else f"{kind}: {status} {json.dumps(record)[:200]}",
             )
@@ -139,7 +139,7 @@ def test_a_hundred_uploads_at_once(tally, tmp_path, capsys):
                 end=" ",
             )
             print(f"memory at most {watch.most / 2**20:.0f} MiB")
-    tally.check("uploads at once to annealed serve")
+    tally.check("simultaneous uploads to `annealed serve`")
     assert watch.most < MOST_BYTES
 
 
@@ -178,7 +178,7 @@ def test_a_video_given_up_half_way_leaves_no_process(tally, tmp_path, capsys):
                 time.sleep(0.05)
                 assert time.monotonic() < given_up + 60
             missing = time.monotonic() - given_up
-            tally.note("videos given up half-way", "v.avi", None)
+            tally.note("videos abandoned halfway", "v.avi", None)
         # The last worker is ended, and its folder removed, just after its job counts as stopped.
         while (
             len(family(process.pid)) > len(before) or left_in_homes(process.pid)

@@ -239,14 +239,12 @@ def kernel_cases():
     X = rng.normal(size=(130, 7))
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
     full, weight = rng.normal(size=(130, 7)), rng.integers(0, 3, 130).astype(float)
-    edges = np.sort(rng.normal(size=(7, 5)), axis=1)
-    edges[2] = 1.0
-    low, high = edges[:, 0].copy(), edges[:, -1].copy()
+    low, high = np.sort(rng.normal(size=(2, 7)), axis=0)
+    low[2] = high[2] = 1.0
     codes = rng.integers(0, 256, (2, 7, kernels.ROWS)).astype(np.uint8)
     residual, features = rng.normal(size=(2, kernels.ROWS)), np.array([1, 3, 6])
     y, scores = np.where(rng.normal(size=(130, 2)) > 0, 1.0, -1.0), rng.normal(size=(130, 2))
     y[3, 0] = 0.0
-    yield kernels.encode_knots, (X, edges, 63, np.zeros((7, kernels.ROWS), np.uint8))
     scale = 252.0 / np.maximum(high - low, 0.1)
     yield kernels.encode_even, (X, low, scale, 252.0, np.zeros((7, kernels.ROWS), np.uint8))
     yield (
@@ -290,7 +288,7 @@ def test_plain_forms_are_the_compiled_ones(kernel, args):
 
 
 def test_the_old_name_of_the_numpy_backend_warns():
-    with pytest.warns(FutureWarning, match="plain_forms is numpy_backend"):
+    with pytest.warns(FutureWarning, match="plain_forms was renamed to numpy_backend"):
         backend = compilation.plain_forms()
     with backend:
         assert compilation.is_small(np.inf)

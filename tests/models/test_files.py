@@ -100,7 +100,7 @@ def test_other_headers(tmp_path):
     with pytest.raises(ValueError, match="format version 99"):
         read_model(path, "thing")
     write_model(path, "another", {}, {})
-    with pytest.raises(ValueError, match="kind 'another', expected 'thing'"):
+    with pytest.raises(ValueError, match="kind 'another'; expected 'thing'"):
         read_model(path, "thing")
 
 
@@ -188,7 +188,7 @@ def test_check_settings():
     for change in bad:
         with pytest.raises(ValueError, match="expected"):
             check_settings({**good, **change}, example)
-    with pytest.raises(ValueError, match="n=4: expected int, numbers from 5 to 6"):
+    with pytest.raises(ValueError, match="n=4: expected int from 5 to 6"):
         check_settings(good, example, {"n": (5, 6)})
     with pytest.raises(ValueError, match="expected n, rate"):
         check_settings(None, example)

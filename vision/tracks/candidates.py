@@ -1,21 +1,21 @@
 """Candidate segmentations of point tracks into rigid motions.
 
 The candidates are those of velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2).
-The recipe is data: a :class:`SubspaceFamily` holds a representation of the tracks, the exponent of
-the affinity and the range of dimensions.
+Each recipe is a data class: a :class:`SubspaceFamily`, for example, holds the representation of the
+tracks, the exponent of the affinity and the range of dimensions.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from .clustering import angular_affinity, embedded_clusters, leading_eigenvectors
+from .dominant import dominant_and_moving, dominant_motion
 from .labels import canonical_labels
 from .merging import merged
 from .pairs.frame_pairs import KERNELS
-from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions, positions
+from .tracks import MIN_POINTS_PER_MOTION, Tracks, as_tracks, check_motions
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SubspaceFamily:
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Dimensions of the projections, at most the rank of the tracks.
+        """Return the dimensions of the projections, at most the rank of the tracks.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class SubspaceFamily:
         Returns
         -------
         list of int
-            Ascending.
+            In ascending order.
         """
         listed = range(
             int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1
@@ -70,7 +70,7 @@ class SubspaceFamily:
         return sorted({min(d, rank) for d in listed})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Affinity of the tracks projected to ``dimension`` dimensions.
+        """Compute the affinity of the tracks projected to ``dimension`` dimensions.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class NeighbourFamily:
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
-        Numbers of nearest neighbours that each point is connected to; each number gives one
+        Numbers of nearest neighbours to which each point is connected; each number gives one
         candidate and is its "dimension".
     span : int, default 5
         Number of frames over which displacements are measured.
@@ -126,12 +126,12 @@ class NeighbourFamily:
         Returns
         -------
         list of int
-            Ascending.
+            In ascending order.
         """
         return sorted({min(k, tracks.n_points - 1) for k in self.neighbours})
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Affinity from the differences in displacement between neighbours.
+        """Compute the affinity from the differences in displacement between neighbours.
 
         Parameters
         ----------
@@ -144,23 +144,7 @@ class NeighbourFamily:
         -------
         ndarray of shape (P, P)
         """
-        coordinates = tracks.in_canonical_order
-        n_frames, n_points, _ = coordinates.shape
-        span = min(self.span, n_frames - 1)
-        displacements = positions(coordinates[span:] - coordinates[:-span]) / np.sqrt(
-            n_frames - span
-        )
-        difference = cdist(displacements, displacements)
-        place = positions(coordinates)
-        near = np.argsort(cdist(place, place), axis=1, kind="stable")
-        joined = np.zeros((n_points, n_points), bool)
-        np.put_along_axis(joined, near[:, : dimension + 1], True, axis=1)
-        joined |= joined.T
-        np.fill_diagonal(joined, False)
-        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected; otherwise it
-        # would form a separate cluster.
-        scale = max(float(np.median(difference[joined])), self.floor)
-        return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
+        return tracks.neighbour_affinity(dimension, self.span, self.floor)
 
 
 @dataclass(frozen=True)
@@ -171,8 +155,8 @@ class PairFamily:
     Parameters
     ----------
     kernel : str, default "all"
-        A name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography",
-        "fundamental", "epipolar") or a sum.
+        Name in :data:`.pairs.frame_pairs.KERNELS`: that of a model ("affinity", "homography",
+        "fundamental", "epipolar") or of a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
         Powers of the affinity, which is the kernel raised to a quarter of each power: a higher
         power gives a sparser affinity. Each power gives one candidate and is its "dimension".
@@ -197,7 +181,7 @@ class PairFamily:
         Parameters
         ----------
         tracks : Tracks
-            Ignored.
+            Tracks of one sequence; ignored.
         n_motions : int
             Number of motions K; ignored.
 
@@ -208,7 +192,7 @@ class PairFamily:
         return list(self.powers)
 
     def affinity(self, tracks: Tracks, dimension: int) -> np.ndarray:
-        """Kernel raised to a quarter of a power.
+        """Return the kernel raised to a quarter of a power.
 
         Parameters
         ----------
@@ -226,8 +210,8 @@ class PairFamily:
 
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
-    """Recipe for scenes with a deep background: more clusters than motions, merged where one
-    motion explains both (:func:`.merging.merged`).
+    """Recipe for scenes with a deep background: more clusters than motions, merged where one motion
+    explains two of them (:func:`.merging.merged`).
 
     A background with relief is split before a small object is separated from it. With more
     clusters, the small object gets its own cluster, and the parts of the background are merged
@@ -252,7 +236,56 @@ class MergedFamily(PairFamily):
         return f"merged, {self.kernel}"
 
 
-Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily
+@dataclass(frozen=True)
+class DominantFamily:
+    """Recipe for scenes in which one motion dominates, such as a street seen from a car.
+
+    The tracks that deviate from the dominant motion (:class:`.DominantMotion`) are clustered by
+    place and displacement. If too few deviate, the remaining motions are the clusters of neighbours
+    that are nearest compared with their surroundings: an oncoming car on the camera's axis looks
+    like a nearer part of the static scene, but nothing connects it with the ground.
+
+    Parameters
+    ----------
+    model : {"essential", "homography"}, default "essential"
+        Model of the dominant motion.
+    levels : tuple of int, default (40,)
+        Percentages of the pairs of frames; a point that deviates in more of them counts as moving.
+        Each percentage gives one candidate and is its "dimension".
+    nearest : int, default 0
+        Minimum number of motions that are clusters of neighbours.
+    clusters : int, default 30
+        Number of clusters of neighbours.
+    """
+
+    model: str = "essential"
+    levels: tuple[int, ...] = (40,)
+    nearest: int = 0
+    clusters: int = 30
+
+    @property
+    def name(self) -> str:
+        """Name of the family in lists of candidates."""
+        return f"dominant, {self.model}"
+
+    def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
+        """Return the percentages, or none if no motion dominates.
+
+        Parameters
+        ----------
+        tracks : Tracks
+            Tracks of one sequence.
+        n_motions : int
+            Number of motions K; ignored.
+
+        Returns
+        -------
+        list of int
+        """
+        return list(self.levels) if dominant_motion(tracks).exists(self.model) else []
+
+
+Family = SubspaceFamily | NeighbourFamily | PairFamily | MergedFamily | DominantFamily
 PAPER_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 2.0),)
 JOINED_FAMILIES: tuple[Family, ...] = (SubspaceFamily("velocity", 3.0), SubspaceFamily("raw", 3.0))
 VIDEO_FAMILIES: tuple[Family, ...] = (*JOINED_FAMILIES, NeighbourFamily())
@@ -261,16 +294,24 @@ ALL_FAMILIES: tuple[Family, ...] = (*VIDEO_FAMILIES, *PAIR_FAMILIES)
 MERGED_FAMILIES: tuple[Family, ...] = tuple(
     MergedFamily(kernel) for kernel in ("all", "epipolar", "fundamental", "affinity")
 )
+DOMINANT_FAMILIES: tuple[Family, ...] = (
+    DominantFamily("essential", (25, 60)),
+    DominantFamily("essential", (25, 60), nearest=1),
+    DominantFamily("homography", (40,)),
+)
 # Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes;
-# without the other recipes a fit ranks better in half the time (experiments/notebook/motion.md).
+# without the other recipes, a fitted ranking is better and takes half the time
+# (experiments/notebook/motion.md).
 SHIPPED_FAMILIES: tuple[Family, ...] = (
     *VIDEO_FAMILIES,
     PairFamily("affinity", (5, 10, 25)),
     *(PairFamily(kernel, (25,)) for kernel in ("homography", "epipolar", "all")),
     PairFamily("fundamental", (5,)),
     *MERGED_FAMILIES,
+    *DOMINANT_FAMILIES,
 )
-# eigenvectors of each affinity: enough for every number of motions that a ranker considers
+# number of eigenvectors of each affinity: enough for every number of motions that a ranker
+# considers
 _N_VECTORS = 9
 
 
@@ -285,7 +326,8 @@ class Candidate:
     family : str
         Name of the family of candidates.
     dimension : int
-        Dimension of the projection, or number of neighbours.
+        Dimension of the projection, number of neighbours, power or percentage, depending on the
+        family.
     """
 
     labels: np.ndarray
@@ -294,7 +336,7 @@ class Candidate:
 
 
 def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Candidates by partition; the first candidate of each partition is kept."""
+    """Return candidates by partition, keeping the first candidate of each partition."""
     kept: dict[bytes, Candidate] = {}
     for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
@@ -351,6 +393,8 @@ def candidates(
     for family in families:
         for dimension in family.dimensions(tracks, n_motions):
             labels = _clusters(tracks, family, dimension, n_motions, n_runs)
+            if isinstance(family, DominantFamily) and len(np.unique(labels)) < n_motions:
+                continue  # all points deviate
             result.append(Candidate(canonical_labels(labels)[back], family.name, dimension))
     return list(distinct(result).values())
 
@@ -358,30 +402,24 @@ def candidates(
 def _clusters(
     tracks: Tracks, family: Family, dimension: int, n_motions: int, n_runs: int
 ) -> np.ndarray:
-    """Labels (P,) of the points in their canonical order."""
+    """Return the labels (P,) of the points in their canonical order."""
+    most = tracks.n_points // MIN_POINTS_PER_MOTION
+    if isinstance(family, DominantFamily):
+        few = max(n_motions, min(family.clusters, most))
+        near = _clusters(tracks, NeighbourFamily(), 14, few, n_runs)
+        return dominant_and_moving(
+            tracks, family.model, dimension / 100.0, family.nearest, near, n_motions
+        )
     if isinstance(family, MergedFamily):
-        n_clusters = max(
-            n_motions, min(n_motions + family.extra, tracks.n_points // MIN_POINTS_PER_MOTION)
-        )
-        return merged(
-            tracks,
-            _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs),
-            n_motions,
-        )
-    return embedded_clusters(_eigenvectors(tracks, family, dimension, n_motions), n_motions, n_runs)
-
-
-def _eigenvectors(
-    tracks: Tracks,
-    family: SubspaceFamily | NeighbourFamily | PairFamily,
-    dimension: int,
-    n_motions: int,
-) -> np.ndarray:
-    """At least ``n_motions`` leading eigenvectors (P, n) of an affinity, cached with the tracks for
-    other numbers of motions."""
-    known = tracks.eigenvectors.get((family, dimension))
-    if known is None or known.shape[1] < n_motions:
-        n_vectors = min(max(n_motions, _N_VECTORS), tracks.n_points)
-        known = leading_eigenvectors(family.affinity(tracks, dimension), n_vectors)
-        tracks.eigenvectors[family, dimension] = known
-    return known
+        n_clusters = max(n_motions, min(n_motions + family.extra, most))
+        parts = _clusters(tracks, PairFamily(family.kernel), dimension, n_clusters, n_runs)
+        return merged(tracks, parts, n_motions)
+    n_vectors = min(max(n_motions, _N_VECTORS), tracks.n_points)
+    vectors = tracks.cached(
+        (family, dimension, n_vectors),
+        lambda: leading_eigenvectors(family.affinity(tracks, dimension), n_vectors),
+    )
+    return tracks.cached(
+        (family, dimension, n_motions, n_runs),
+        lambda: embedded_clusters(vectors, n_motions, n_runs),
+    )

@@ -5,7 +5,7 @@ from scipy.linalg import LinAlgError, eigh
 
 
 def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
-    """Angular affinity, eq. (21) of Barbu et al. (2014), with a zero diagonal.
+    """Compute the angular affinity, eq. (21) of Barbu et al. (2014), with a zero diagonal.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def _seeds(points: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Centres (n_runs, K, d) drawn by the k-means++ rule with row r of ``uniforms`` (n_runs, K)."""
+    """Draw centres (n_runs, K, d) by the k-means++ rule from row r of ``uniforms`` (n_runs, K)."""
     centres = np.empty((*uniforms.shape, points.shape[1]))
     nearest = np.ones((len(uniforms), len(points)))
     for c, drawn in enumerate(uniforms.T):
@@ -40,8 +40,8 @@ def _seeds(points: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
 
 
 def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np.ndarray:
-    """Labels of the best of several runs of k-means; row r of ``uniforms`` (n_runs, K) seeds run
-    r."""
+    """Return the labels of the best of several runs of k-means; row r of ``uniforms`` (n_runs, K)
+    seeds run r."""
     n_points, width = points.shape
     n_runs, n_clusters = uniforms.shape
     centres = _seeds(points, uniforms)
@@ -53,7 +53,7 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
             -1, n_clusters, n_points
         ) - 0.5 * np.square(now).sum(axis=2)[..., None]
         best, nearest = worth[:, 0], np.zeros((len(now), n_points), int)
-        for c in range(1, n_clusters):  # the nearest; the first of equally near ones
+        for c in range(1, n_clusters):  # the nearest centre; ties go to the first
             np.copyto(nearest, c, where=worth[:, c] > best)
             best = np.maximum(best, worth[:, c])
         changed = (nearest != labels[moving]).any(axis=1)
@@ -95,8 +95,8 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
 
 
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Leading eigenvectors of the normalised affinity [1]_, valid for every smaller number of
-    clusters too.
+    """Compute the leading eigenvectors of the normalised affinity [1]_, for any number of clusters
+    up to ``n_vectors``.
 
     Parameters
     ----------
@@ -125,8 +125,7 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
 
 
 def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Spectral clustering: k-means of the rows of the leading eigenvectors, each scaled to length
-    one.
+    """Cluster the rows of the leading eigenvectors, scaled to unit length, by k-means.
 
     Parameters
     ----------

@@ -11,13 +11,13 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Each gap is first bridged with the mean velocity of the eight visible points whose motion is
     most similar in the common frames. Then the missing entries are repeatedly replaced by those of
     the best low-rank approximation (tracks of K rigid motions under an affine camera have rank 4K
-    at most); the iterations are so few that the bridge stays where the observed entries do not
-    determine it.
+    at most); there are so few iterations that the bridge remains where the observed entries do not
+    determine the track.
 
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     rank : int, default 8
         Rank of the approximation, after the mean track is subtracted.
     n_iterations : int, default 20
@@ -103,7 +103,7 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     min_frames : int
 
     Returns

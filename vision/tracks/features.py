@@ -21,7 +21,7 @@ _MEASURES = ("euclidean", "angular")
 
 
 class Feature(NamedTuple):
-    """A feature of a segmentation.
+    """Feature of a segmentation.
 
     A likelihood feature measures how well the points of each motion fit a subspace; a prior feature
     measures how compact the motions are.
@@ -38,7 +38,7 @@ class Feature(NamedTuple):
 
 
 class Space(NamedTuple):
-    """A space in which points are compared: a representation of the tracks or its projection."""
+    """Space in which points are compared: a representation of the tracks or its projection."""
 
     representation: str
     dimension: float | None = None  # in multiples of the number of motions; None: the full vectors
@@ -58,32 +58,32 @@ class FeatureSet:
     """Names and kinds of the feature columns; subclasses compute the values."""
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns.
+        """Return all features, in the order of the columns.
 
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         raise NotImplementedError
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Names of the features, (n_features,), in the order of the columns.
+        """Return the names of the features, (n_features,), in the order of the columns.
 
         Returns
         -------
         ndarray of shape (n_features,)
-            The names, str.
+            Names of the features.
         """
         return np.array([feature.name for feature in self.features()], dtype=object)
 
     def is_prior(self) -> np.ndarray:
-        """Mask of the prior features, (n_features,).
+        """Return a mask of the prior features, (n_features,).
 
         Returns
         -------
         ndarray of shape (n_features,), bool
-            The mask.
+            Mask that is True for prior features.
         """
         return np.array([feature.kind == "prior" for feature in self.features()])
 
@@ -152,12 +152,12 @@ class SegmentationFeatures(FeatureSet):
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
     def spaces(self) -> list[Space]:
-        """All spaces: first the full vectors, then the projections.
+        """Return all spaces: first the full vectors, then the projections.
 
         Returns
         -------
         list of Space
-            The spaces.
+            Spaces, in that order.
         """
         projected = [
             Space(r, d, s)
@@ -168,12 +168,12 @@ class SegmentationFeatures(FeatureSet):
         return [Space(r) for r in self.representations] + projected
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns of :meth:`compute`.
+        """Return all features, in the order of the columns of :meth:`compute`.
 
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         listed = []
         for space in self.spaces():
@@ -204,21 +204,21 @@ class SegmentationFeatures(FeatureSet):
         segmentations: Sequence[np.ndarray],
         columns: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Features of several segmentations of the same tracks into the same number of motions.
+        """Compute the features of several segmentations into the same number of motions.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Complete tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
-            Labels.
+            Labels of each segmentation.
         columns : ndarray of int or None, default None
             Columns to compute; the other columns may be left zero. None means all.
 
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Average distances are logarithms; all other features are shares in [0, 1].
+            Features; average distances are logarithms, all other features are shares in [0, 1].
 
         Raises
         ------
@@ -285,12 +285,13 @@ class SegmentationFeatures(FeatureSet):
         measure: str,
         segmentations: Sequence[np.ndarray],
     ) -> np.ndarray:
-        """Shares of the edges of all k-nearest-neighbour graphs that join two motions."""
+        """Compute the fraction of edges that join two motions, for all k-nearest-neighbour
+        graphs."""
         n_neighbours = min(max(self.neighbours), len(points(space)) - 1)
         near = nearest_neighbours(points(space), n_neighbours, measure)
         cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
-        # Edges of the k-graph are those of the first k columns: the mean over all points of the
-        # first k shares.
+        # The edges of the k-graph are those of the first k columns, so its share is the mean of the
+        # first k column means.
         running = np.cumsum(cut, axis=1)
         return np.column_stack(
             [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours]
@@ -310,7 +311,7 @@ def evaluated(
         Number of features of each block, and the function that returns them, (n_rows, n_features).
     n_rows : int
     columns : ndarray of int or None, default None
-        Columns to compute; a block without such a column is left zero. None means all.
+        Columns to compute; a block without such a column is left at zero. None means all.
 
     Returns
     -------
@@ -345,7 +346,7 @@ TRAJECTORY_FEATURES = replace(
 
 
 def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
-    """The points (P, D) of a space."""
+    """Return the points (P, D) of a space."""
     if space.dimension is None:
         return REPRESENTATIONS[space.representation](tracks.in_canonical_order) / np.sqrt(
             tracks.n_frames
@@ -360,15 +361,16 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Distance of each point to the 3-D affine subspace fitted by least squares to the points of
-    its label.
+    """Compute the distance of each point to the 3-D affine subspace fitted to the points of its
+    label.
 
     Parameters
     ----------
     points : ndarray of shape (P, D)
     labels : ndarray of shape (P,)
     known : dict or None, default None
-        Cache of distances within motions, by the members of the motion; it is extended in place.
+        Cache of the distances within motions, keyed by the members of the motion; it is extended in
+        place.
 
     Returns
     -------
@@ -386,7 +388,7 @@ def subspace_distances(
 
 
 def _distances_within(points: np.ndarray) -> np.ndarray:
-    """Distance of each point to the subspace fitted to all points."""
+    """Compute the distance of each point to the subspace fitted to all points."""
     centred = points - points.mean(axis=0)
     n, width = centred.shape
     rank = min(3, n - 1, width)
@@ -408,7 +410,7 @@ def _distances_within(points: np.ndarray) -> np.ndarray:
 
 
 def nearest_neighbours(points: np.ndarray, n_neighbours: int, measure: str) -> np.ndarray:
-    """Indices of the nearest neighbours of each point, nearest first.
+    """Return the indices of the nearest neighbours of each point, nearest first.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Point tracks read from files.
+"""Reading and writing of point tracks.
 
 Tracks are float arrays (F, P, 2) of x and y in pixels; NaN where a point is not seen.
 """
@@ -59,9 +59,9 @@ class TrackSequence:
         return len(np.unique(self.labels))
 
     def shuffled(self, seed: int) -> TrackSequence:
-        """The sequence with its points in random order.
+        """Return the sequence with its points in random order.
 
-        In Hopkins155 the points are sorted by motion: without shuffling, a result that depends on
+        In Hopkins155, the points are sorted by motion. Without shuffling, a result that depends on
         the order of the points would be optimistic.
 
         Parameters
@@ -87,11 +87,12 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Parameters
     ----------
     path : path
-        ``NAME_truth.mat`` with homogeneous pixel coordinates ``y`` (3, P, F) and labels ``s``
-        (P, 1) from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv``
-        with the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
-        ``occluded`` is output of co-tracker or TAPIR: its ``tracks`` may also be (P, F, 2) or
-        (1, F, P, 2). Time is then the axis along which the points move the smallest distance.
+        ``NAME_truth.mat`` with homogeneous pixel coordinates ``y`` (3, P, F) and labels ``s`` (P,
+        1) from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv`` with
+        the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
+        ``occluded`` is the output of co-tracker or TAPIR, whose ``tracks`` may also be (P, F, 2) or
+        (1, F, P, 2). The time axis is then the one along which the points move the shortest
+        distance.
 
     Returns
     -------
@@ -180,8 +181,8 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Tracks (F, P, 2) from co-tracker or TAPIR, with NaN where a point is not visible; other
-    tracks are returned unchanged."""
+    """Return tracks (F, P, 2) from co-tracker or TAPIR, with NaN where a point is not visible;
+    other tracks are returned unchanged."""
     name = next((name for name in ("visibility", "visibles", "occluded") if name in content), None)
     if name is None:
         return tracks
@@ -215,7 +216,7 @@ def write_tracks(
         (P,); ``.csv`` or ``.parquet`` with the columns point, frame, x, y, visible, label,
         probability, from the first to the last frame in which a point is seen.
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 for none.
     probability : ndarray of shape (P,)
@@ -294,7 +295,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def read_sequences(folder: str | Path) -> list[TrackSequence]:
-    """Read all sequences of a folder.
+    """Read all sequences in a folder.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def canonical_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:
-    """Renumber labels 0, 1, ... by decreasing number of points; ties by first appearance.
+    """Renumber labels 0, 1, ... by decreasing size; ties are broken by first appearance.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def by_size(labels: np.ndarray) -> np.ndarray:
 
 
 def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Fraction of points with a wrong label under the best matching of the labels.
+    """Compute the fraction of points with a wrong label under the best matching of the labels.
 
     Eq. (22) of Barbu et al. (2014) [1]_.
 

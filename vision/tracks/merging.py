@@ -7,8 +7,8 @@ from .tracks import Tracks
 
 
 def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
-    """Merge motions pair by pair, each time the pair whose union increases the sum of GRIC the
-    smallest amount [1]_.
+    """Merge motions one pair at a time, always the pair whose union increases the sum of GRIC by
+    the smallest amount [1]_.
 
     Parameters
     ----------
@@ -50,12 +50,13 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
 
 
 def _costs(tracks: Tracks, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """Costs of motions; those not cached are computed together."""
+    """Return the costs of motions; those not cached are computed together."""
     keys = [one.tobytes() for one in np.packbits(members, axis=1)]
-    new = np.array([i for i, key in enumerate(keys) if key not in tracks.motion_costs], int)
+    known: dict[bytes, float] = tracks.cached("costs of motions", dict)
+    new = np.array([i for i, key in enumerate(keys) if key not in known], int)
     if len(new):
         costs = motion_costs(
             tracks.pairs, members[new], {name: array[new] for name, array in sums.items()}
         )
-        tracks.motion_costs.update(zip([keys[i] for i in new], costs.tolist()))
-    return np.array([tracks.motion_costs[key] for key in keys])
+        known.update(zip([keys[i] for i in new], costs.tolist()))
+    return np.array([known[key] for key in keys])

@@ -7,6 +7,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from .dominant import MEASURES, dominant_measures
 from .features import Feature, FeatureSet, SegmentationFeatures, evaluated
 from .pairs.frame_pairs import KERNELS
 from .pairs.geometry import GEOMETRIES
@@ -14,6 +15,7 @@ from .pairs.measures import CUTS, RANGES, RESIDUALS, RIVALS, cut_measures, fit_m
 from .tracks import Tracks, as_tracks
 
 PARTS = ("residuals", "rivals", "gric", "cuts")
+ALL_PARTS = (*PARTS, "dominant")
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,11 @@ class PairFeatures(FeatureSet):
     parts : tuple of str, default ("residuals", "rivals", "gric", "cuts")
         Groups of features. "residuals": distances of the points to the model of their own motion.
         "rivals": points that another motion's model fits better. "gric": the robust information
-        criterion of Torr [2]_, for each model and for the best model of each motion. These three
-        groups are likelihoods. "cuts": how much the segmentation cuts the kernels of shared
-        hypotheses [1]_, a prior.
+        criterion of Torr [2]_, for each model and for the best model of each motion. "dominant":
+        agreement with the points that deviate from the dominant motion. These four groups are
+        likelihoods, except that "dominant" also has cuts between neighbours with similar motion.
+        "cuts": amount by which the segmentation cuts the kernels of shared hypotheses [1]_, a
+        prior.
 
     Raises
     ------
@@ -44,8 +48,7 @@ class PairFeatures(FeatureSet):
     .. [1] X. Xu, L.-F. Cheong, Z. Li, "Motion segmentation by exploiting complementary geometric
            models", CVPR 2018.
     .. [2] P. H. S. Torr, "Geometric motion segmentation and model selection", Philosophical
-           Transactions of the Royal Society A 356
-       (1998).
+           Transactions of the Royal Society A 356 (1998).
 
     Examples
     --------
@@ -59,18 +62,19 @@ class PairFeatures(FeatureSet):
 
     def __post_init__(self) -> None:
         for part in self.parts:
-            if part not in PARTS:
+            if part not in ALL_PARTS:
                 raise ValueError(
-                    f"part {part!r} of the features is unknown; expected one of {', '.join(PARTS)}"
+                    f"part {part!r} of the features is unknown; expected one of "
+                    f"{', '.join(ALL_PARTS)}"
                 )
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns of :meth:`compute`.
+        """Return all features, in the order of the columns of :meth:`compute`.
 
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         listed = []
         wanted = [
@@ -92,6 +96,11 @@ class PairFeatures(FeatureSet):
             ]
         if "cuts" in self.parts:
             listed += [Feature("prior", kernel, cut) for kernel in KERNELS for cut in CUTS]
+        if "dominant" in self.parts:
+            listed += [
+                *(Feature("likelihood", "dominant motion", name) for name in MEASURES),
+                *(Feature("prior", "neighbours", cut) for cut in CUTS),
+            ]
         return listed
 
     def compute(
@@ -100,14 +109,14 @@ class PairFeatures(FeatureSet):
         segmentations: Sequence[np.ndarray],
         columns: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Features of several segmentations of the same tracks.
+        """Compute the features of several segmentations of the same tracks.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
-            Labels.
+            Labels of each segmentation.
         columns : ndarray of int or None, default None
             Columns to compute; the other columns may be left zero. None means all.
 
@@ -140,6 +149,11 @@ class PairFeatures(FeatureSet):
                 )
                 for name in KERNELS
             ]
+        if "dominant" in self.parts:
+            blocks += [
+                (len(MEASURES), lambda: dominant_measures(tracks, labels)),
+                (len(CUTS), lambda: cut_measures(tracks.neighbour_affinity(14), labels)),
+            ]
         return evaluated(blocks, len(labels), columns)
 
 
@@ -164,12 +178,12 @@ class JoinedFeatures(FeatureSet):
     )
 
     def features(self) -> list[Feature]:
-        """All features, in the order of the columns of :meth:`compute`.
+        """Return all features, in the order of the columns of :meth:`compute`.
 
         Returns
         -------
         list of Feature
-            The features.
+            Features, in that order.
         """
         return [feature for part in self.parts for feature in part.features()]
 
@@ -179,14 +193,14 @@ class JoinedFeatures(FeatureSet):
         segmentations: Sequence[np.ndarray],
         columns: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Features of several segmentations of the same tracks into the same number of motions.
+        """Compute the features of several segmentations into the same number of motions.
 
         Parameters
         ----------
         tracks : Tracks or ndarray of shape (F, P, 2)
             Tracks in pixels.
         segmentations : sequence of ndarray of shape (P,)
-            Labels.
+            Labels of each segmentation.
         columns : ndarray of int or None, default None
             Columns to compute; the other columns may be left zero. None means all.
 

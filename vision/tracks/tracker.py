@@ -1,4 +1,5 @@
-"""Point tracks from a video: corners, pyramidal Lucas-Kanade, a forward-backward check."""
+"""Point tracks from a video: corners, pyramidal Lucas-Kanade tracking, and a forward-backward
+check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ class Tracker:
     Parameters
     ----------
     max_points : int, default 400
-        Maximum number of points followed at a time.
+        Maximum number of points tracked at a time.
     quality : float, default 0.01
         Minimum strength of a corner, as a share of the strongest corner.
     min_distance : float, default 8.0
@@ -35,7 +36,7 @@ class Tracker:
         Minimum normalised correlation of a point's windows in successive frames; a point below it
         is occluded or slides along an edge, and is dropped.
     reseed_every : int, default 5
-        Number of frames between searches for new corners in areas without followed points.
+        Number of frames between searches for new corners in areas without tracked points.
 
     References
     ----------
@@ -55,14 +56,14 @@ class Tracker:
     reseed_every: int = 5
 
     def track(self, path: str | Path, on_frame: Callable[[], object] | None = None) -> np.ndarray:
-        """Follow points through a video.
+        """Track points through a video.
 
         Parameters
         ----------
         path : path
             Video file or address that OpenCV can open.
         on_frame : function or None, default None
-            Called without arguments after each frame.
+            Function called without arguments after each frame.
 
         Returns
         -------
@@ -148,7 +149,7 @@ class Tracker:
         return ends, good
 
     def _windows(self, image: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Interpolated grey values around each point, (P, window * window)."""
+        """Return interpolated grey values around each point, (P, window * window)."""
         offsets = np.arange(self.window, dtype=np.float32) - (self.window - 1) / 2
         dy, dx = np.meshgrid(offsets, offsets, indexing="ij")
         x = points[:, :1].astype(np.float32) + dx.ravel()
@@ -157,7 +158,7 @@ class Tracker:
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Normalised correlation of corresponding rows; 1 where both are constant.
+    """Compute the normalised correlation of corresponding rows; 1 where both are constant.
 
     Parameters
     ----------

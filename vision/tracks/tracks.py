@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 from .completion import check_shape, complete_tracks
 from .pairs.frame_pairs import FramePairs
@@ -15,7 +17,7 @@ MIN_POINTS_PER_MOTION = 4  # an affine subspace of dimension 3 fits any four poi
 
 
 def velocities(tracks: np.ndarray) -> np.ndarray:
-    """Velocity vectors followed by the last position, eq. (20) of Barbu et al. (2014).
+    """Compute the velocity vectors followed by the last position, eq. (20) of Barbu et al. (2014).
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
-    """Concatenated coordinates of each point, (P, 2F), in pixels."""
+    """Return the concatenated coordinates of each point, (P, 2F), in pixels."""
     return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
 
 
@@ -43,8 +45,8 @@ REPRESENTATIONS = {"velocity": velocities, "raw": positions}
 
 
 def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Right singular vectors of the measurement matrix, not scaled (Barbu et al. (2014), Algorithm
-    2, steps 1 and 2).
+    """Compute the unscaled right singular vectors of the measurement matrix (Barbu et al. (2014),
+    Algorithm 2, steps 1 and 2).
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     -------
     vectors : ndarray of shape (P, n)
         Singular vectors; column i is v_{i+1}. Directions without energy (singular value below 1e-9
-        of the largest) are dropped, except the first.
+        times the largest) are dropped, except the first.
     strengths : ndarray of shape (n,)
         Singular values, in descending order.
     """
@@ -74,18 +76,13 @@ class Tracks:
     coordinates : array_like of shape (F, P, 2)
         Coordinates x and y, in pixels, of P points in F frames, without missing entries.
     seen : array_like of shape (F, P), bool, or None, default None
-        Whether each point was seen; where it was not, its coordinates were completed. None means
-        that all points were seen everywhere.
+        Whether each point was seen in each frame; where it was not, its coordinates were completed.
+        None means that all points were seen in all frames.
 
     Attributes
     ----------
     coordinates : ndarray of shape (F, P, 2), float64
     seen : ndarray of shape (F, P), bool
-    eigenvectors : dict
-        Cache of leading eigenvectors of affinities by recipe, filled by
-        :func:`.candidates.candidates`, for every number of motions.
-    motion_costs : dict
-        Cache of costs of motions by their points, filled by :func:`.merging.merged`.
 
     Raises
     ------
@@ -108,9 +105,7 @@ class Tracks:
             )
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
-        self.eigenvectors: dict[Hashable, np.ndarray] = {}
-        self.motion_costs: dict[bytes, float] = {}
-        self._right_vectors: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> Tracks:
@@ -119,7 +114,7 @@ class Tracks:
         Parameters
         ----------
         coordinates : array_like of shape (F, P, 2)
-            Pixels; NaN where not seen.
+            Positions in pixels; NaN where not visible.
 
         Returns
         -------
@@ -132,6 +127,25 @@ class Tracks:
         """
         array = np.asarray(coordinates, dtype=float)
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
+
+    def cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return the value of a function without arguments, computed once for each key.
+
+        Parameters
+        ----------
+        key : hashable
+            Key of the value in the cache.
+        compute : function
+            Function that computes the value if the key is new.
+
+        Returns
+        -------
+        object
+            Result of ``compute``.
+        """
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return self._cache[key]
 
     @property
     def n_frames(self) -> int:
@@ -154,14 +168,14 @@ class Tracks:
         return self.coordinates[:, self.canonical_order]
 
     def right_vectors(self, representation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Right singular vectors and values of a representation, computed once.
+        """Return the right singular vectors and values of a representation, computed once.
 
         The points are in :attr:`canonical_order`.
 
         Parameters
         ----------
         representation : str
-            A name in ``REPRESENTATIONS``.
+            Name in ``REPRESENTATIONS``.
 
         Returns
         -------
@@ -169,11 +183,71 @@ class Tracks:
         strengths : ndarray of shape (n,)
             Singular values, in descending order.
         """
-        if representation not in self._right_vectors:
-            self._right_vectors[representation] = right_vectors(
-                REPRESENTATIONS[representation](self.in_canonical_order)
-            )
-        return self._right_vectors[representation]
+        return self.cached(
+            representation,
+            lambda: right_vectors(REPRESENTATIONS[representation](self.in_canonical_order)),
+        )
+
+    @cached_property
+    def places_apart(self) -> np.ndarray:
+        """Root mean squared distances (P, P) of the points over the frames, in pixels, in
+        :attr:`canonical_order`."""
+        place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
+        return cdist(place, place)
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """Indices (P, P) of all points by :attr:`places_apart` from each point; the first is the
+        point itself."""
+        return np.argsort(self.places_apart, axis=1, kind="stable")
+
+    def displacements_apart(self, span: int = 5) -> np.ndarray:
+        """Compute the root mean squared differences between displacements, once for each span.
+
+        Parameters
+        ----------
+        span : int, default 5
+            Number of frames over which displacements are measured.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
+            Differences in pixels, in :attr:`canonical_order`.
+        """
+        span = min(span, self.n_frames - 1)
+        rows = positions(
+            self.in_canonical_order[span:] - self.in_canonical_order[:-span]
+        ) / np.sqrt(self.n_frames - span)
+        return self.cached(("displacements", span), lambda: cdist(rows, rows))
+
+    def neighbour_affinity(
+        self, n_neighbours: int, span: int = 5, floor: float = 0.3
+    ) -> np.ndarray:
+        """Compute the affinity of nearest neighbours by displacement, in :attr:`canonical_order`.
+
+        Parameters
+        ----------
+        n_neighbours : int
+            Number of nearest neighbours to which each point is connected.
+        span : int, default 5
+            Number of frames over which displacements are measured.
+        floor : float, default 0.3
+            Difference in displacement, in pixels, below which it counts as noise.
+
+        Returns
+        -------
+        ndarray of shape (P, P)
+            Affinity with a zero diagonal.
+        """
+        difference = self.displacements_apart(span)
+        joined = np.zeros(difference.shape, bool)
+        np.put_along_axis(joined, self.nearest[:, : n_neighbours + 1], True, axis=1)
+        joined |= joined.T
+        np.fill_diagonal(joined, False)
+        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected; otherwise it
+        # would form a separate cluster.
+        scale = max(float(np.median(difference[joined])), floor)
+        return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
     @cached_property
     def pairs(self) -> FramePairs:
@@ -183,7 +257,7 @@ class Tracks:
 
 
 def check_motions(n_motions: int, n_points: int) -> None:
-    """Raise a ValueError if there are too few points for ``n_motions``."""
+    """Raise a ValueError if there are too few points for ``n_motions`` motions."""
     n_min = MIN_POINTS_PER_MOTION
     if not 1 <= n_motions <= n_points:
         raise ValueError(
@@ -215,7 +289,7 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
     Parameters
     ----------
     tracks : array_like of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     n_motions : int
         Number of motions K. For one motion, all points that are seen at least once are used.
 

@@ -1,4 +1,4 @@
-"""Opening videos and reading them frame by frame."""
+"""Opening videos, and reading them frame by frame."""
 
 import os
 import warnings
@@ -10,8 +10,8 @@ import numpy as np
 
 
 def capture_of(path: str | Path) -> cv2.VideoCapture:
-    """Open a file with OpenCV's FFmpeg backend if available: other backends print messages about
-    damaged files."""
+    """Open a file with the FFmpeg backend of OpenCV if available, since other backends print
+    messages about damaged files."""
     # otherwise FFmpeg prints messages to stderr
     os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
     available = cv2.videoio_registry.hasBackend(cv2.CAP_FFMPEG)
@@ -28,12 +28,12 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
     Returns
     -------
     cv2.VideoCapture
-        The caller releases it.
+        Opened capture, which the caller must release.
 
     Raises
     ------
     ValueError
-        If there is no such file, or OpenCV cannot read a frame size from it.
+        If the file does not exist, or OpenCV cannot read a frame size from it.
     """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such file")

@@ -12,18 +12,8 @@ import numpy.typing as npt
 
 from .kernels import MAGNITUDE_SCALE
 
-
-class Column(IntEnum):
-    """Columns of a feature array (n, 8), described in `annealed.vision.FeaturePool`."""
-
-    KIND = 0
-    CHANNEL = 1
-    X = 2
-    Y = 3
-    CELL_WIDTH = 4
-    CELL_HEIGHT = 5
-    CELL = 6
-    ORIENTATION = 7
+#: Columns of a feature array (n, 8), described in `annealed.vision.FeaturePool`.
+Column = IntEnum("Column", "KIND CHANNEL X Y CELL_WIDTH CELL_HEIGHT CELL ORIENTATION", start=0)
 
 
 #: Weights of the cells of each kind of Haar feature, row by row: a difference of two halves across
@@ -49,8 +39,8 @@ class HogLayout:
     block : int
         Number of cells along the side of a block; blocks start at every cell.
     orientations : int
-        Number of bins over 180 degrees (unsigned), a multiple of 4; bin k is centred at the angle
-        ``k * pi / orientations`` of the gradient (x to the right, y down).
+        Number of bins over 180 degrees (unsigned), a multiple of 4; bin k is centred at the
+        gradient angle ``k * pi / orientations`` (x points right, y down).
     epsilon : float
         A block is divided by ``sqrt(sum of squares + (epsilon * cell**2)**2)``, where a histogram
         entry is a sum of gradient lengths in grey levels: epsilon is the mean length below which a
@@ -81,7 +71,8 @@ def haar_features(
     sides: tuple[int, ...],
     steps: tuple[int, ...],
 ) -> list[tuple[int, ...]]:
-    """Rows of all Haar features of a pool, ordered by channel, kind, cell and position."""
+    """Return the rows of all Haar features of a pool, ordered by channel, kind, cell and
+    position."""
     return [
         (kind, channel, x, y, w, h, 0, 0)
         for channel in range(3)
@@ -94,7 +85,8 @@ def haar_features(
 
 
 def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]]:
-    """Rows of all HOG features of a pool, ordered by channel, block, cell and orientation."""
+    """Return the rows of all HOG features of a pool, ordered by channel, block, cell and
+    orientation."""
     corners = range(0, window - hog.cell * hog.block + 1, hog.cell)
     return [
         (kind, channel, x, y, hog.cell, hog.cell, part, orientation)
@@ -107,7 +99,7 @@ def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]
 
 
 class WindowLayout(NamedTuple):
-    """Window and its orientation histograms in the form that the loops read; see `HogLayout`."""
+    """Window and its orientation histograms in the form required by the loops; see `HogLayout`."""
 
     window: int  # side in pixels
     cell: int
@@ -127,10 +119,10 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 
 
 class Program(NamedTuple):
-    """Features compiled by `compile_program` for the loops; n features, at most K corners each.
+    """Features compiled by `compile_program` for the loops: n features with at most K corners each.
 
-    A Haar feature is a sum of integral image values at corners with integer weights; ``n_corners``
-    is 0 for HOG.
+    A Haar feature is a sum of integral image values at corners, with integer weights; ``n_corners``
+    is 0 for HOG features.
     """
 
     n_corners: npt.NDArray[np.int64]  # (n,)
@@ -155,8 +147,8 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile features (n, 8) validated by `FeaturePool.check`, with the kinds and layout of the
-    pool."""
+    """Compile features (n, 8) that `FeaturePool.check` has validated, with the kinds and layout of
+    the pool."""
     n, n_kinds = len(features), len(kinds)
     kind, channel, x, y, w, h, part_of_block, orientation = np.array(
         features.T, dtype=np.int64, order="C"
@@ -212,8 +204,8 @@ def compile_program(
 
 
 def _corner_weights(rows: tuple[tuple[int, ...], ...]) -> list[tuple[int, int, int]]:
-    """Corners (row, column, weight) of the integral image that give the weighted sum of the
-    cells."""
+    """Return the corners (row, column, weight) of the integral image that give the weighted sum of
+    the cells."""
     padded = np.pad(np.array(rows), 1)
     corners = padded[:-1, :-1] - padded[:-1, 1:] - padded[1:, :-1] + padded[1:, 1:]
     return [(int(r), int(c), int(corners[r, c])) for r, c in np.argwhere(corners)]

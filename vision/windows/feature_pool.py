@@ -1,4 +1,4 @@
-"""The pool of Haar and HOG features on colour windows."""
+"""Pool of Haar and HOG features on colour windows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,10 +37,11 @@ class FeaturePool:
     only by the gradients. Sides are in pixels.
 
     Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``
-    with ``A = cell area * sum |weight| / 2`` and sigma the root of the window's variance, averaged
-    over the three channels, at least 1. HOG features are entries of orientation histograms: central
-    differences ``I[x + 1] - I[x - 1]`` (not halved), lengths rounded to quarters of a grey level,
-    every pixel in one cell and one bin; divided by the block's norm (see `HogLayout`).
+    with ``A = cell area * sum |weight| / 2`` and sigma the square root of the variance of the
+    window, averaged over the three channels, and at least 1. HOG features are entries of
+    orientation histograms, divided by the norm of the block (see `HogLayout`). Gradients are
+    central differences ``I[x + 1] - I[x - 1]`` (not halved), with lengths rounded to quarters of a
+    grey level; every pixel belongs to one cell and one bin.
 
     Parameters
     ----------
@@ -52,7 +53,8 @@ class FeaturePool:
         Widths and heights of the cells of Haar features.
     steps : tuple of int, optional
         Distances between neighbouring positions, one for every entry of ``sides``; by default
-        ``max(1, side // 2)``. The cell's width determines the distance in x, its height that in y.
+        ``max(1, side // 2)``. The width of a cell determines the distance in x, and its height the
+        distance in y.
     hog : HogLayout or None
         Layout of the orientation histograms; None for Haar features only.
 
@@ -107,14 +109,14 @@ class FeaturePool:
 
     @cached_property
     def _cells(self) -> npt.NDArray[np.int64]:
-        """Number of rows and columns of cells of each kind, HOG last: (n_kinds + 1, 2)."""
+        """Number of rows and columns of cells of each kind, with HOG last: (n_kinds + 1, 2)."""
         block = self.hog.block if self.hog else 0
         return np.array([*(np.shape(rows) for rows in self.kinds.values()), (block, block)])
 
     @cached_property
     def features(self) -> npt.NDArray[np.int32]:
-        """All features of the pool, (n, 8): Haar features, by channel, kind, cell and position;
-        then HOG features."""
+        """All features of the pool, (n, 8): Haar features by channel, kind, cell and position,
+        followed by HOG features."""
         haar = haar_features(self.window, self.kinds, self.sides, self._steps)
         hog = [] if self.hog is None else hog_features(self.window, len(self.kinds), self.hog)
         features = np.array([*haar, *hog], dtype=np.int32).reshape(-1, 8)
@@ -123,7 +125,7 @@ class FeaturePool:
 
     @property
     def n_haar(self) -> int:
-        """Number of Haar features; they come first in ``features``."""
+        """Number of Haar features, which precede HOG features in ``features``."""
         return int(np.count_nonzero(self.features[:, Column.KIND] < len(self.kinds)))
 
     def check(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -209,8 +211,8 @@ class FeaturePool:
 
         The value of a mirrored feature in a patch is ``sign`` times the value of the feature in the
         mirrored patch (``patch[:, ::-1]``). The pixel of a window (see `extract_patches`) also
-        moves: its mirror image is one pixel to the left. If a mirrored model detects a keypoint at
-        x, the keypoint is at x - 1.
+        changes: its mirror image is one pixel to the left. If a mirrored model detects a keypoint
+        at x, the keypoint is at x - 1.
 
         Parameters
         ----------
@@ -305,7 +307,7 @@ class FeaturePool:
 
     @cached_property
     def layout(self) -> WindowLayout:
-        """Window and its histograms in the form that the compiled loops read; unused without
+        """Window and its histograms in the form required by the compiled loops; unused without
         HOG."""
         return window_layout(self.window, self.hog or HogLayout())
 
@@ -353,7 +355,7 @@ class FeaturePool:
         Raises
         ------
         ValueError
-            If the patches have another shape or a feature does not fit into the window.
+            If the patches have the wrong shape, or a feature does not fit into the window.
         """
         rows = self.check_patches(patches)
         if not isinstance(features, Program):
@@ -412,7 +414,7 @@ class FeaturePool:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FeaturePool":
-        """Build the pool that `to_dict` described.
+        """Build the pool described by `to_dict`.
 
         Parameters
         ----------
@@ -422,7 +424,7 @@ class FeaturePool:
         Returns
         -------
         FeaturePool
-            An equal pool.
+            Pool equal to the original one.
 
         Raises
         ------

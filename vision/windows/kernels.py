@@ -1,10 +1,10 @@
 """Inner loops shared by all evaluations of the feature pool, compiled by numba.
 
-Windows are taken ``LANES`` at a time. All tables of a block have the lane as their last axis, so
-that one feature of all windows in the block is a few contiguous loads: the compiler turns the loop
-over lanes into vector instructions. The same loops serve given windows (lane = window, tables per
-block) and a dense scan (lane = neighbouring window of a row, tables per image): both look up
-corners in a flat integral image, at ``base + corner + lane``.
+Windows are processed ``LANES`` at a time. All tables of a block have the lane as their last axis,
+so that one feature of all windows in the block requires only a few contiguous loads, and the
+compiler converts the loop over lanes to vector instructions. The same loops serve given windows
+(lane = window, tables per block) and a dense scan (lane = neighbouring window of a row, tables per
+image): both look up corners in a flat integral image, at ``base + corner + lane``.
 
 Larger kernels take their tables as NamedTuples and unpack them before their loops: references to
 members of tuples would be counted in every iteration.
@@ -26,9 +26,9 @@ MAGNITUDE_SCALE = 4.0
 def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
     """``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
-    Indices are unsigned: numba then omits the test for negative indices, which would prevent
-    vector instructions. This and the next two are separate functions with forced inlining, because
-    compiling them as one function takes several times longer.
+    Indices are unsigned, so that numba omits the test for negative indices, which would prevent
+    vector instructions. This and the next function are separate, with forced inlining, because
+    compiling them as one function takes several times as long.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
@@ -37,30 +37,6 @@ def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignor
     for j in range(np.uint64(n_lanes)):
         left = w0 * flat[o0 + j] + w1 * flat[o1 + j] + w2 * flat[o2 + j]
         out[j] = left + w3 * flat[o3 + j] + w4 * flat[o4 + j] + w5 * flat[o5 + j]
-
-
-@jit(forceinline=True)
-def sum_8_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Sum over corners k < 8, as in :func:`sum_6_corners`."""
-    o0, o1, o2, o3 = (
-        base + offsets[f, 0],
-        base + offsets[f, 1],
-        base + offsets[f, 2],
-        base + offsets[f, 3],
-    )
-    o4, o5, o6, o7 = (
-        base + offsets[f, 4],
-        base + offsets[f, 5],
-        base + offsets[f, 6],
-        base + offsets[f, 7],
-    )
-    w0, w1, w2, w3 = weights[f, 0], weights[f, 1], weights[f, 2], weights[f, 3]
-    w4, w5, w6, w7 = weights[f, 4], weights[f, 5], weights[f, 6], weights[f, 7]
-    for j in range(np.uint64(n_lanes)):
-        left = w0 * flat[o0 + j] + w1 * flat[o1 + j] + w2 * flat[o2 + j] + w3 * flat[o3 + j]
-        out[j] = (
-            left + w4 * flat[o4 + j] + w5 * flat[o5 + j] + w6 * flat[o6 + j] + w7 * flat[o7 + j]
-        )
 
 
 @jit(forceinline=True)
@@ -73,13 +49,10 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Compute in ``out[j]`` the weighted sum of the corners of feature f, 6 or at least 8."""
-    if n_corners == 6:
-        sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
-    else:
-        sum_8_corners(flat, base, offsets, weights, f, n_lanes, out)
-        for k in range(8, n_corners):
-            add_corner(flat, base, offsets, weights, f, k, n_lanes, out)
+    """Write to ``out[j]`` the weighted sum of the corners of feature f, at least 6."""
+    sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
+    for k in range(6, n_corners):
+        add_corner(flat, base, offsets, weights, f, k, n_lanes, out)
 
 
 @jit(forceinline=True)
@@ -114,7 +87,7 @@ def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out): 
 
 @jit(forceinline=True)
 def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
-    """1 / sigma of a window of n pixels.
+    """Compute 1 / sigma of a window of n pixels.
 
     It is computed from ``n * sum of squares - squared sums`` over the three channels (exact) and
     ``factor = 1 / (3 * n**2)``.
@@ -126,12 +99,12 @@ def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
 
 @jit
 def gradients(left, right, top, bottom, tangents, length, bins, components):  # type: ignore[no-untyped-def]
-    """Rounded lengths of gradients and bins of their unsigned directions, from neighbouring pixels
-    (n,).
+    """Compute rounded lengths of gradients and bins of their unsigned directions from neighbouring
+    pixels (n,).
 
-    With m bins, bin k is centred at the angle ``k * pi / m``. With m a multiple of 4 the borders
-    have irrational tangents, so that no gradient of whole numbers lies on one, and mirroring maps
-    bin k to bin ``m - k`` (0 to 0) exactly. `tangents` are those of the borders below pi / 2;
+    With m bins, bin k is centred at the angle ``k * pi / m``. If m is a multiple of 4, the borders
+    have irrational tangents, so that no integer gradient lies on a border, and mirroring maps bin k
+    to bin ``m - k`` (0 to 0) exactly. `tangents` holds the tangents of the borders below pi / 2;
     `components` is a float32 buffer (2, n).
     """
     horizontal, vertical = components[0], components[1]
@@ -157,15 +130,15 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
 
 @jit(forceinline=True)
 def scaled(sums, factor, scale, n_lanes, values):  # type: ignore[no-untyped-def]
-    """Values of one feature from its numerators: ``sums * (factor * scale)``, with one scale per
-    window."""
+    """Compute the values of one feature from its numerators, ``sums * (factor * scale)``, with one
+    scale per window."""
     for j in range(np.uint64(n_lanes)):
         values[j] = np.float32(sums[j]) * (factor * scale[j])
 
 
 @jit(forceinline=True)
 def ramp(t, k):  # type: ignore[no-untyped-def]
-    """``clip(t - k, 0, 1)``."""
+    """Compute ``clip(t - k, 0, 1)``."""
     u = t - np.float32(k)
     u = u if u > np.float32(0) else np.float32(0)
     return u if u < np.float32(1) else np.float32(1)
@@ -173,8 +146,8 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
-    """``sum_k r_k * clip(t - k, 0, 1)``: six bins of a piecewise-linear response, without a table
-    lookup."""
+    """Compute ``sum_k r_k * clip(t - k, 0, 1)``, six bins of a piecewise-linear response, without a
+    table lookup."""
     return (
         r0 * ramp(t, 0)
         + r1 * ramp(t, 1)
@@ -218,7 +191,7 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
 
 @jit
 def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
-    """Running sums of the responses to values (rows, features); ``out`` may be ``values``
+    """Compute running sums of the responses to values (rows, features); ``out`` may be ``values``
     itself."""
     low, inverse_bin_width, top, start, rises = tables
     zero = np.float32(0)

@@ -1,4 +1,4 @@
-"""Tables shared by all features of one level: integral images, deviations, orientation
+"""Tables shared by all features of one level: integral images, standard deviations and orientation
 histograms."""
 
 from dataclasses import dataclass, field
@@ -39,7 +39,8 @@ class Histograms(NamedTuple):
 
 
 class Buffers:
-    """Memory reused from strip to strip: allocating it takes as long as computing the sums."""
+    """Memory that is reused from strip to strip, since allocation takes as long as computing the
+    sums."""
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
@@ -54,15 +55,15 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """Tables shared by all features on one level, or on a strip of it; made by `level_channels`.
+    """Tables shared by all features on one level or a strip of it, computed by `level_channels`.
 
-    Integral images and standard deviations are computed at once, gradients and orientation
-    histograms at first use.
+    Integral images and standard deviations are computed immediately, and gradients and orientation
+    histograms on first use.
 
     Attributes
     ----------
     pool : FeaturePool
-        Pool of the models: side of the window and layout of the histograms.
+        Pool of the models, which defines the side of the window and the layout of the histograms.
     top, bottom : int
         Rows of the level whose windows are searched: ``top <= y < bottom``.
     first : int
@@ -73,16 +74,16 @@ class LevelChannels:
         Number of entries per row of all tables: the width, rounded up to whole groups of lanes,
         plus the window.
     planes : (3, rows + window + 1, stride + 1) uint8 ndarray
-        The level's channels with the border pixels repeated; their pixel (window // 2 + 1, window
-        // 2 + 1) is the level's (0, first).
+        Channels of the level with border pixels repeated; their pixel (window // 2 + 1, window // 2
+        + 1) is pixel (0, first) of the level.
     integral : (3 * (rows + window) * stride,) int32 ndarray
         Integral image of each channel. Sums may wrap around; the box sums of a window are still
         exact.
     inverse_sigma : (rows, stride) float32 ndarray
         1 / sigma of the window at each pixel.
     expected_requests : float
-        Estimate of the final number of windows whose histograms are requested, as a multiple of
-        those so far.
+        Estimate of the total number of windows whose histograms will be requested, as a multiple of
+        the current number.
     """
 
     pool: FeaturePool
@@ -101,13 +102,13 @@ class LevelChannels:
 
     @property
     def plane(self) -> int:
-        """Number of entries in one channel's integral image, and in one bin's or one channel's
-        table of ``hog``."""
+        """Number of entries in the integral image of one channel, and in the table of one bin or
+        channel of ``hog``."""
         return (self.rows + self.pool.window) * self.stride
 
     @property
     def tables(self) -> LevelTables:
-        """Tables that the loops of the scans read."""
+        """Tables that the scan loops read."""
         return LevelTables(self.integral, self.inverse_sigma, self.plane, self.stride)
 
     @property
@@ -119,7 +120,7 @@ class LevelChannels:
     def hog(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Histogram entries of the cell, and 1 / norm of the block, that start at each pixel.
 
-        Their shapes are (3 * orientations, plane) and (3, plane).
+        The shapes are (3 * orientations, plane) and (3, plane).
         """
         cells = self._buffers.take(
             "cells", (3 * self.pool.layout.orientations, self.plane), self.entry
@@ -134,6 +135,7 @@ class LevelChannels:
         gradient = self._buffers.take(
             "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
         )
+        gradient[:, :, -1], gradient[:, :, :, -1] = 0, 0  # without neighbours
         dense_gradients(self.planes, self.pool.layout.tangents, *gradient)
         return gradient
 
@@ -147,7 +149,7 @@ class LevelChannels:
     def window_hog(
         self, places: npt.NDArray[np.uint64], program: Program
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Histograms of single windows, bitwise equal to ``hog``.
+        """Compute histograms of single windows, bitwise equal to ``hog``.
 
         Parameters
         ----------
@@ -184,7 +186,7 @@ class LevelChannels:
         places : (n,) uint64 ndarray
             Flat positions of the windows in the level.
         dense : bool, default False
-            Whether to compute them for all windows in any case.
+            Whether to compute histograms for all windows in any case.
 
         Returns
         -------
@@ -239,7 +241,7 @@ class LevelChannels:
         return corners.astype(np.uint64)
 
     def hog_offsets(self, program: Program) -> npt.NDArray[np.uint64]:
-        """Return the positions of each feature's cell and block in the flat tables of ``hog``.
+        """Return the positions of the cell and block of each feature in the flat tables of ``hog``.
 
         Positions are 0 for Haar features.
 
@@ -283,16 +285,16 @@ def level_channels(
     ----------
     image : (H, W, 3) uint8 ndarray
     pool : FeaturePool, optional
-        The pool of the models; ``FeaturePool()`` by default.
+        Pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional
-        First row and end of a strip; all rows by default. The values of the strip's windows are
-        bitwise equal to those of the whole level.
+        First row and end of a strip; all rows by default. Values of windows in the strip are
+        bitwise equal to those for the whole level.
     margin : int, default 0
-        Further rows above and below the strip, where the level has them.
+        Number of additional rows above and below the strip, as far as the level has them.
     buffers : Buffers, optional
         Memory to reuse; reuse invalidates all tables computed earlier with the same buffers.
     expected_requests : float, default 1.0
-        See `LevelChannels`; it changes the time, not the values.
+        Estimate as in `LevelChannels`; it affects the running time, not the values.
 
     Returns
     -------
@@ -369,8 +371,8 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
 @jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """1 / sigma of every window, from the channels' integral images; the integral image of their
-    squares is written to ``squares``."""
+    """Compute 1 / sigma of every window from the integral images of the channels; the integral
+    image of their squares is written to ``squares``."""
     squares[0] = 0
     for y in range(1, squares.shape[0]):
         total = np.int32(0)
@@ -408,7 +410,6 @@ def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignor
 
 def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
-    length[:], bins[:] = 0, 0
     signed = planes.astype(np.float32)
     horizontal = signed[:, 1:-1, 2:] - signed[:, 1:-1, :-2]
     vertical = signed[:, 2:, 1:-1] - signed[:, :-2, 1:-1]
@@ -423,14 +424,12 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Lengths and bins of the gradients at all pixels of the tables; 0 in the last row and
+    """Compute lengths and bins of the gradients at all pixels of the tables but the last row and
     column."""
     # entry x is the pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
     for c in range(3):
-        length[c, rows:] = 0
-        bins[c, rows:] = 0
         for y in range(rows):
             gradients(
                 planes[c, y + 1, :columns],
@@ -442,8 +441,6 @@ def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-
                 bins[c, y, :columns],
                 components,
             )
-            length[c, y, columns:] = 0
-            bins[c, y, columns:] = 0
 
 
 def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
@@ -472,10 +469,10 @@ def _dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignor
 
 @jit(plain=_dense_histograms, by_size=False)
 def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore[no-untyped-def]
-    """Histogram of the cell and 1 / norm of the block at every pixel.
+    """Compute the histogram of the cell and 1 / norm of the block at every pixel.
 
-    For each row, the last ``cell_side`` rows of every column are summed bin by bin, then the
-    columns.
+    At each row, the preceding ``cell_side`` rows of every column are summed bin by bin; these sums
+    are then added over ``cell_side`` columns.
     """
     _, rows, stride = length.shape
     n_bins, cell_side, block, epsilon = (
@@ -496,18 +493,13 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
             if top >= 0:
                 energy[top] = 0
             for k in range(n_bins):
-                if top > 0:
-                    move_bin(length[c], bins[c], y, top - 1, k, upright)
-                else:
-                    add_bin(length[c], bins[c], y, k, upright)
+                # no lengths in row -1, the last one
+                move_bin(length[c], bins[c], y, max(top, 0) - 1, k, upright)
                 if top >= 0:
                     entry = cells[c * n_bins + k, top * stride :]
-                    if cell_side == 6:
-                        sum_6(upright, k, inner, entry)
-                    else:
-                        entry[:inner] = 0
-                        for i in range(cell_side):
-                            add_shifted(upright, k, i, inner, entry)
+                    entry[:inner] = 0
+                    for i in range(cell_side):
+                        add_shifted(upright, k, i, inner, entry)
                     add_squares(entry, inner, energy[top])
         for y in range(rows - reach):
             row_energy[:] = epsilon * epsilon
@@ -520,37 +512,14 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
 
 
 @jit
-def add_bin(length, bins, y, k, upright):  # type: ignore[no-untyped-def]
-    """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k."""
-    none, wanted = np.uint16(0), np.uint16(k)
-    for x in range(np.uint64(length.shape[1])):
-        upright[k, x] += length[y, x] if bins[y, x] == wanted else none
-
-
-@jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """Add the lengths of row y as in :func:`add_bin`, and subtract those of row ``old``."""
+    """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k, and subtract
+    those in row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
         going = length[old, x] if bins[old, x] == wanted else none
         upright[k, x] = upright[k, x] + coming - going
-
-
-@jit
-def sum_6(source, row, count, total):  # type: ignore[no-untyped-def]
-    """Compute ``total[x] = source[row, x] + ... + source[row, x + 5]``, the usual side of a cell,
-    in one pass."""
-    one, two, three, four, five = (
-        np.uint64(1),
-        np.uint64(2),
-        np.uint64(3),
-        np.uint64(4),
-        np.uint64(5),
-    )
-    for x in range(np.uint64(count)):
-        left = source[row, x] + source[row, x + one] + source[row, x + two]
-        total[x] = left + source[row, x + three] + source[row, x + four] + source[row, x + five]
 
 
 @jit
@@ -595,8 +564,8 @@ def _window_histograms(gradient, places, program, layout, histogram, inverse_nor
 
 @jit(plain=_window_histograms, by_size=False)
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Histograms of a program's cells in some windows, and 1 / norm of its blocks of cells, summed
-    as in `dense_histograms`."""
+    """Compute histograms of the cells of a program in some windows, and 1 / norm of its blocks of
+    cells, summed as in `dense_histograms`."""
     _, _, rows, stride = gradient.shape
     lengths, numbers = gradient[0].ravel(), gradient[1].ravel()
     cells, blocks, cell_side, epsilon = program.cells, program.blocks, layout.cell, layout.epsilon

@@ -1,4 +1,4 @@
-"""Training windows as a design whose features are computed on demand."""
+"""Design of training windows, whose features are computed on demand."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,28 +24,29 @@ _CHUNK = 16 * LANES
 class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows stored as bytes.
 
-    A value v is used as its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252 // B,
-    exactly as `annealed.learners.designs.piecewise_linear.PiecewiseDesign` stores it; but the codes
-    are in memory only while a block of 64 windows is in use. Once the remaining features fit into
+    A value v is represented by its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252
+    // B, exactly as in `annealed.learners.designs.piecewise_linear.PiecewiseDesign`, but codes are
+    in memory only while a block of 64 windows is in use. Once the remaining features fit into
     ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with stored codes, in
     the same standardised coordinates.
 
-    Sums over rows are taken in blocks of fixed size and order: results do not depend on the number
-    of threads.
+    Sums over rows are computed in blocks of fixed size and order, so results do not depend on the
+    number of threads.
 
     Parameters
     ----------
     patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        Windows, with one pixel around each (`annealed.vision.windows.patches.extract_patches`). The
-        array is not copied.
+        Windows, each with a one-pixel margin (`annealed.vision.windows.patches.extract_patches`).
+        The array is not copied.
     sample_weight : (n,) array_like
         Weights that sum to one, for the means and scales of the columns.
     features : (m, 8) array_like of int, optional
-        All features of the pool by default.
+        Features to use; all features of the pool by default.
     n_bins : int, default 6
         Number of bins B, from 1 to 126.
     low, bin_width : (m,) array_like, optional
-        Left border and width of each feature's bins; by default from `value_range` of the patches.
+        Left edge of the first bin and bin width for each feature; computed from the patches by
+        `value_range` by default.
 
     Attributes
     ----------
@@ -104,8 +105,8 @@ class PatchDesign(Design):
     def codes(
         self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
     ) -> npt.NDArray[np.uint8]:
-        """Codes (r, k), uint8, of the patches and features at given positions; by default of all
-        features."""
+        """Compute codes (r, k), uint8, of the patches and features at given positions; by default
+        of all features."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         blocks = [
             codes[:, : len(block)].T.copy()
@@ -114,7 +115,8 @@ class PatchDesign(Design):
         return np.concatenate([np.empty((0, design.n_features), np.uint8), *blocks])
 
     def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Scores (n_samples, n_outputs) from standardised coefficients (m, B + 1, n_outputs)."""
+        """Compute scores (n_samples, n_outputs) from standardised coefficients (m, B + 1,
+        n_outputs)."""
         curves = self._curves(coef)
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -125,7 +127,7 @@ class PatchDesign(Design):
         return np.concatenate(list(self._each_chunk(chunk)))
 
     def gradient(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Sum over rows of residual (n_samples, n_outputs) times standardised columns: (m, B + 1,
+        """Sum the residual (n_samples, n_outputs) times standardised columns over rows: (m, B + 1,
         n_outputs)."""
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
@@ -140,8 +142,8 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """Scores and gradient as in the base class; for row-wise losses the codes of each block
-        are computed once for both."""
+        """Compute scores and gradient as in the base class; for pointwise losses, the codes of each
+        block are computed once for both."""
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         curves = self._curves(coef)
@@ -162,7 +164,7 @@ class PatchDesign(Design):
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
         """Return the design of the chosen features (ascending positions), with stored codes if
-        they fit."""
+        these fit into the cache."""
         new = self._subset(np.asarray(kept, dtype=np.int64))
         return new.stored() if new.n_samples * new.n_features <= new.cache_bytes else new
 
@@ -182,7 +184,7 @@ class PatchDesign(Design):
         )
 
     def matrix(self) -> npt.NDArray[np.float64]:
-        """The standardised columns, (n_samples, n_features * width): for small designs."""
+        """Return the standardised columns, (n_samples, n_features * width), for small designs."""
         return self.stored().matrix()
 
     def _subset(self, kept: npt.NDArray[np.int64]) -> "PatchDesign":
@@ -191,8 +193,8 @@ class PatchDesign(Design):
         return new
 
     def _each_chunk(self, work: "Callable[[_Worker, npt.NDArray[np.int64]], _T]") -> Iterator[_T]:
-        """Results of ``work`` on chunks of rows, in order, computed by as many threads as compiled
-        loops may use."""
+        """Return the results of ``work`` on chunks of rows, in order, computed by as many threads
+        as compiled loops may use."""
         chunks = [
             np.arange(first, min(first + _CHUNK, self.n_samples))
             for first in range(0, self.n_samples, _CHUNK)
@@ -212,7 +214,7 @@ class PatchDesign(Design):
     def _totals(
         self, work: "Callable[[_Worker, npt.NDArray[np.int64]], tuple[Any, ...]]"
     ) -> tuple[Any, ...]:
-        """Sums of the results of ``work`` over all chunks, in row order."""
+        """Sum the results of ``work`` over all chunks, in row order."""
         chunks = self._each_chunk(work)
         totals = list(next(chunks))
         for parts in chunks:
@@ -222,7 +224,7 @@ class PatchDesign(Design):
 
     def _curves(self, coef: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], ...]:
         """Convert standardised coefficients to response curves: a constant, values at the left
-        border and rises, per output."""
+        border, and rises, per output."""
         raw = coef * self.inv[:, None, None]
         rises = self._empty_ramps(coef.shape[2]).astype(np.float32)
         rises[:, :, : self.n_bins] = np.diff(raw, axis=1).transpose(2, 0, 1)
@@ -240,7 +242,7 @@ class PatchDesign(Design):
     def _moments(
         self, weight: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Weighted means of the hat functions and one inverse scale per feature."""
+        """Compute weighted means of the hat functions and one inverse scale per feature."""
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps, squares = self._empty_ramps(1), np.zeros(self.n_features)
@@ -285,22 +287,22 @@ def value_range(
 
 
 def _lanes(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Values of at most LANES rows, padded with zeros."""
+    """Return the values of at most LANES rows, padded with zeros."""
     return np.pad(values.astype(np.float32), (0, LANES - len(values)))
 
 
 def _hats(
     ramps: npt.NDArray[np.float64], total: npt.NDArray[np.float64], n_bins: int
 ) -> npt.NDArray[np.float64]:
-    """Sums over hat functions (m, B + 1, q) from sums over ramps clip(t - k, 0, 1) (q, m, at least
-    B)."""
+    """Compute sums over hat functions (m, B + 1, q) from sums over ramps clip(t - k, 0, 1) (q, m,
+    at least B)."""
     ends = np.broadcast_to(total[:, None, None], (len(ramps), ramps.shape[1], 1))
     padded = np.concatenate([ends, ramps[:, :, :n_bins], np.zeros_like(ends)], axis=2)
     return np.ascontiguousarray((padded[:, :, :-1] - padded[:, :, 1:]).transpose(1, 2, 0))
 
 
 class _Worker:
-    """Buffers of one thread, and the compiled loops on them."""
+    """Buffers of one thread, and the compiled loops that use them."""
 
     def __init__(self, design: PatchDesign) -> None:
         self.design = design
@@ -318,7 +320,8 @@ class _Worker:
     def blocks(
         self, rows: npt.NDArray[np.int64]
     ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
-        """Blocks of at most LANES rows and their codes (m, LANES), valid until the next block."""
+        """Iterate over blocks of at most LANES rows and their codes (m, LANES), valid until the
+        next block."""
         for first in range(0, len(rows), LANES):
             block = rows[first : first + LANES]
             encode_rows(
@@ -393,8 +396,8 @@ def block_ramps(codes, unit, residual, ramps):  # type: ignore[no-untyped-def]
 
 @jit(fastmath={"reassoc", "contract", "nsz"})
 def block_squares(codes, unit, weight, squares):  # type: ignore[no-untyped-def]
-    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, a the position within the
-    bin."""
+    """Add ``sum_j weight[j] * a_j * (1 - a_j)`` to ``squares[f]``, where a is the position within
+    the bin."""
     for f in range(codes.shape[0]):
         total = np.float32(0)
         for j in range(LANES):

@@ -1,4 +1,5 @@
-"""Features of windows that stay on disk: a matrix for the learners' block reader, and for Dask."""
+"""Features of windows that stay on disk, as a matrix for the block reader of the learners and for
+Dask."""
 
 import os
 from collections.abc import Sequence
@@ -23,10 +24,10 @@ class ImageWindows:
     paths : sequence of path
         Image files.
     image : (n,) array_like of int
-        Index in ``paths`` of each window's image. Consecutive windows of one image are extracted
-        together.
+        Index in ``paths`` of the image of each window. Consecutive windows of one image are
+        extracted together.
     x, y : (n,) array_like of int
-        Pixels of the windows; see `annealed.vision.windows.patches.extract_patches`.
+        Pixels at which the windows lie; see `annealed.vision.windows.patches.extract_patches`.
     window : int, default 24
 
     Attributes
@@ -37,7 +38,8 @@ class ImageWindows:
     Raises
     ------
     ValueError
-        If the lists differ in length, a value is not an integer, or an image is not in ``paths``.
+        If the lists have different lengths, a value is not an integer, or an image is not in
+        ``paths``.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class ImageWindows:
 
 
 class PatchSource(Source):
-    """Values of the pool's features in windows on disk, (n windows, m features) float32, computed
+    """Values of features of the pool in windows on disk, (n windows, m features) float32, computed
     block by block.
 
     The estimators read it in blocks within 2 GiB of memory, or the limit of
@@ -91,9 +93,9 @@ class PatchSource(Source):
     Parameters
     ----------
     patches : path, `ImageWindows` or array
-        A ``.npy`` file of windows with one pixel around each, uint8 (n, window + 2, window + 2, 3);
-        or any object of that shape whose row slices are such arrays, such as ``h5py.Dataset`` or
-        ``zarr.Array``.
+        Windows with one pixel around each, uint8 (n, window + 2, window + 2, 3), in a ``.npy`` file
+        or in any object of this shape whose row slices are such arrays, for example
+        ``h5py.Dataset`` or ``zarr.Array``.
     pool : FeaturePool, optional
     features : (m, 8) array_like of int, optional
         All features of the pool by default.
@@ -101,7 +103,8 @@ class PatchSource(Source):
     Raises
     ------
     ValueError
-        If the windows have another shape or type, a file is damaged, or a feature does not fit.
+        If the windows have the wrong shape or type, a file is damaged, or a feature does not fit
+        into the window.
     FileNotFoundError
 
     Examples

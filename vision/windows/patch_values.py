@@ -14,7 +14,7 @@ _CHUNK = 512
 
 
 class BlockTables(NamedTuple):
-    """Buffers of one block of windows, reused from block to block."""
+    """Buffers for one block of windows, which are reused from block to block."""
 
     layout: WindowLayout
     offsets: npt.NDArray[np.uint64]  # (features, corners): where corners lie in the integral images
@@ -28,8 +28,8 @@ class BlockTables(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """Encoding of values: ``round(clip((value - low) * inverse_bin_width, 0, top) *
-    sublevels)``."""
+    """Parameters of the encoding of values: ``round(clip((value - low) * inverse_bin_width, 0, top)
+    * sublevels)``."""
 
     low: npt.NDArray[np.float32]  # (features,)
     inverse_bin_width: npt.NDArray[np.float32]  # (features,)
@@ -38,7 +38,7 @@ class Bins(NamedTuple):
 
 
 def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
-    """Buffers for evaluating a program on blocks of windows."""
+    """Allocate buffers for evaluating a program on blocks of windows."""
     window, side = layout.window, layout.window + 1
     corners = (program.channel[:, None] * side + program.corner_y) * side + program.corner_x
     return BlockTables(
@@ -56,8 +56,8 @@ def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
 
 @jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
-    """Load the pixels of given patches (n, (window + 2)**2 * 3), one lane each; spare lanes repeat
-    the last patch."""
+    """Load the pixels of given patches (n, (window + 2)**2 * 3), one patch per lane; spare lanes
+    repeat the last patch."""
     size = pixels.shape[0]
     for j in range(LANES):
         row = rows[min(j, rows.size - 1)]
@@ -97,8 +97,8 @@ def integrate(pixels, window, integral, inverse_sigma):  # type: ignore[no-untyp
 
 @jit
 def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute the orientation histograms of a program's cells in a block of windows, and 1 / norm
-    of its blocks of cells."""
+    """Compute the orientation histograms of the cells of a program in a block of windows, and 1 /
+    norm of its blocks of cells."""
     cells, blocks, cell_side = program.cells, program.blocks, layout.cell
     patch = layout.window + 2
     length = np.empty(LANES, np.int32)
@@ -147,7 +147,8 @@ def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
-    """Write the values of at most ``_CHUNK`` features in one block of windows into their table."""
+    """Write the values of at most ``_CHUNK`` features in one block of windows to the table of
+    values."""
     n_corners, weight, inverse_area = program.n_corners, program.weight, program.inverse_area
     cell, block, orientation = program.cell, program.block, program.orientation
     offsets, integral, inverse_sigma = tables.offsets, tables.integral, tables.inverse_sigma
@@ -174,7 +175,8 @@ def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_rows(patches, rows, program, tables, out):  # type: ignore[no-untyped-def]
-    """Write the values of all features of the program in the patches into out (rows, features)."""
+    """Write the values of all features of the program in the patches to ``out`` (rows,
+    features)."""
     values = tables.values
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)
@@ -200,8 +202,8 @@ def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore
 
 @jit
 def encode_rows(patches, rows, program, tables, bins, out):  # type: ignore[no-untyped-def]
-    """Encode all features of the program in the given patches, see `Bins`, into out (blocks of
-    LANES rows, features, LANES)."""
+    """Encode all features of the program in the given patches as in `Bins`, and write the codes to
+    ``out`` (blocks of LANES rows, features, LANES)."""
     values, low, inverse_bin_width = tables.values, bins.low, bins.inverse_bin_width
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)

@@ -9,11 +9,11 @@ def extract_patches(
 ) -> npt.NDArray[np.uint8]:
     """Extract windows, with one pixel around each, from an image.
 
-    The window *at* pixel (x, y) has that pixel at its own (window // 2, window // 2): (12, 12) of
-    0..23, the upper left pixel of its lower right quarter. In the patch, which is one pixel larger
-    on each side, it is (13, 13). A keypoint belongs to the window at the `nearest_pixel` of its
-    coordinates on the pyramid level. Windows may extend beyond the image, and centres may lie
-    outside it: the border pixels are repeated.
+    The window *at* pixel (x, y) has this pixel at its position (window // 2, window // 2): (12, 12)
+    of 0..23, the upper left pixel of its lower right quarter. In the patch, which is one pixel
+    larger on each side, the position is (13, 13). A keypoint belongs to the window at the
+    `nearest_pixel` of its coordinates on the pyramid level. Windows may extend beyond the image,
+    and centres may lie outside; border pixels are repeated.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def extract_patches(
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(
-            f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)"
+            f"image has shape {image.shape} and dtype {image.dtype}; expected uint8 (H, W, 3)"
         )
     columns, rows = np.atleast_1d(np.asarray(xs)), np.atleast_1d(np.asarray(ys))
     if columns.ndim != 1 or columns.shape != rows.shape:

@@ -15,7 +15,8 @@ _FIRST_STAGE = 8
 
 
 class ResponseTables(NamedTuple):
-    """Responses of one output in the form that the compiled loops read; n features, B bins."""
+    """Responses of one output in the form required by the compiled loops, for n features and B
+    bins."""
 
     low: npt.NDArray[np.float32]  # (n,)
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
@@ -37,9 +38,9 @@ class Responses:
     low : (n,) array_like of float
         First knot of each feature.
     bin_width : (n,) array_like of float
-        Distance between the knots of each feature, above zero.
+        Distance > 0 between the knots of each feature.
     values : (n, B + 1) or (n, B + 1, n_outputs) array_like of float
-        Responses at the knots, at least two knots.
+        Responses at the knots, of which there must be at least two.
 
     Raises
     ------
@@ -94,7 +95,7 @@ class Responses:
         return self.values.shape[2] if self.values.ndim == 3 else 1
 
     def check_length(self, n_features: int) -> None:
-        """Raise a ValueError unless there are responses of ``n_features`` features.
+        """Raise a ValueError unless there are responses for ``n_features`` features.
 
         Parameters
         ----------
@@ -199,7 +200,7 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """A sparse additive model of windows, compiled for the loops; n features, q outputs.
+    """Sparse additive model of windows, compiled for the loops, with n features and q outputs.
 
     The stages form a cascade: windows rejected in one stage do not enter the next.
     """
@@ -224,7 +225,7 @@ def compile_model(
     intercept: npt.ArrayLike,
     thresholds: npt.ArrayLike | None = None,
 ) -> CompiledModel:
-    """Compile a model for any number of levels; parameters and errors as in
+    """Compile a model for any number of levels; parameters and errors are as in
     `annealed.vision.scan`."""
     n_features = len(program.channel)
     responses.check_length(n_features)

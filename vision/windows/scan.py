@@ -1,11 +1,11 @@
-"""Sparse additive models on the windows of a level: all windows, those of a grid, or those around a
+"""Sparse additive models on the windows of a level: all windows, those on a grid, or those near a
 prediction.
 
-The dense scan processes neighbouring windows of a row together and rejects early; if few of a group
-remain, the sparse scan finishes them. In the sparse scan each lane has its own position: corners
-are gathered, and the windows that a cascade has not rejected are packed after every stage, so that
-the lanes stay full. Orientation histograms are computed for the windows that remain when the first
-feature needs them; if there are many, for the whole strip.
+The dense scan processes neighbouring windows of a row together and rejects early; if few windows of
+a group remain, the sparse scan finishes them. In the sparse scan, each lane has a separate
+position: corners are gathered, and the windows that a cascade has not rejected are packed after
+every stage, so that the lanes remain full. Orientation histograms are computed for the windows that
+remain when the first feature needs them; if there are many, for the whole strip.
 """
 
 import cv2
@@ -69,11 +69,11 @@ def scan(
 def scan_level(
     channels: LevelChannels, model: CompiledModel, row_step: int = 1
 ) -> npt.NDArray[np.float32]:
-    """Score every window of a level, or of its strip, with a compiled model: (H, W) float32, as in
-    `scan`; with a ``row_step``, those in every such row of the level, the others are -inf.
+    """Score every window of a level, or of a strip of it, with a compiled model; the result is as
+    in `scan`. With a ``row_step``, only every such row of the level is scored; the others are -inf.
 
-    Where the first features reject windows and need no histograms, the sparse scan computes
-    histograms for the remaining windows.
+    If the first features reject windows and need no histograms, the sparse scan computes histograms
+    for the remaining windows only.
     """
     out = np.full((channels.rows, channels.width), -np.inf, np.float32)
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
@@ -142,8 +142,8 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Score windows at pixels (n,) of a level with a model's first output; as in the dense scan,
-    the score is -inf if the window is rejected."""
+    """Score windows at pixels (n,) of a level with the first output of a model; as in the dense
+    scan, the score of a rejected window is -inf."""
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
     _finish_windows(channels, model, places, scores, np.zeros(len(places), np.int64))
@@ -200,8 +200,8 @@ def _finish_windows(
     scores: npt.NDArray[np.float32],
     next_stage: npt.NDArray[np.int64],
 ) -> None:
-    """Turn running sums of windows at flat positions, each with its next stage of the cascade, into
-    final scores."""
+    """Convert running sums of windows at flat positions, each with its next stage of the cascade,
+    to final scores."""
     last = len(model.stages) - 1
     follow(
         model,
@@ -264,7 +264,7 @@ def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sum
 
 @jit(forceinline=True)
 def count_left(scores):  # type: ignore[no-untyped-def]
-    """Count the windows of the group that are not rejected yet."""
+    """Count the windows of the group that have not been rejected."""
     left = 0
     for j in range(LANES):
         left += 1 if scores[j] > np.float32(-np.inf) else 0
@@ -360,7 +360,8 @@ def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed)
 
 @jit
 def corner_offsets(program, tables, begin, end, offsets):  # type: ignore[no-untyped-def]
-    """Positions of the corners of the features begin <= f < end in the flat integral image."""
+    """Compute the positions of the corners of the features begin <= f < end in the flat integral
+    image."""
     n_corners, channel, corner_y, corner_x = (
         program.n_corners,
         program.channel,
@@ -397,7 +398,8 @@ def _follow(model, tables, histograms, between, places, entered, scores):  # typ
 
 
 def _values(program, tables, histograms, f, places, windows):  # type: ignore[no-untyped-def]
-    """Values (features, windows) of a slice of features, before their inverse area."""
+    """Compute values (features, windows) of a slice of features, before multiplication by the
+    inverse area."""
     at, rows = places[windows].astype(np.int64), len(tables.inverse_sigma)
     channel, y, x = program.channel[f], program.corner_y[f].T, program.corner_x[f].T
     side = tables.plane // tables.stride - rows + 1
@@ -427,7 +429,8 @@ def _values(program, tables, histograms, f, places, windows):  # type: ignore[no
 
 
 def _responses(model, f, values):  # type: ignore[no-untyped-def]
-    """Responses (q, features, windows) to these values: on the line between two knots."""
+    """Compute responses (q, features, windows) to these values by interpolation between two
+    knots."""
     slope, shift, _ = model.lines[0, f].T[:, :, None]
     t = values * slope
     t -= shift
@@ -445,7 +448,7 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
 @jit(plain=_follow, by_size=False)
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
     """Run windows, each from the stage at which it enters, through the stages first <= s < last of
-    a cascade, ``between`` the two.
+    a cascade, given as ``between``.
 
     ``scores`` (q, n) are the running sums of all outputs; the first output decides which windows
     are rejected.

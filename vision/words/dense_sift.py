@@ -1,4 +1,4 @@
-"""Dense SIFT: descriptors on a regular grid at several scales, the windows shared between
+"""Dense SIFT: descriptors on a regular grid at several scales, with windows shared between
 neighbours (Lowe, 2004)."""
 
 from dataclasses import dataclass, replace
@@ -32,12 +32,12 @@ class Descriptors:
     Attributes
     ----------
     positions : ndarray of shape (n, 2), float32
-        x and y of the keypoints, in pixels.
+        Coordinates x and y of the keypoints, in pixels.
     sizes : ndarray of shape (n,), float32
         Diameters of the keypoints in pixels.
     values : ndarray of shape (n, 128), uint8
-        Descriptors in OpenCV's order (row of cells, column of cells, orientation), of length 512
-        unless the window is flat.
+        Descriptors in the order of OpenCV (row of cells, column of cells, orientation), of length
+        512 unless the window is flat.
     width, height : int
         Size of the image.
     """
@@ -78,21 +78,22 @@ class Descriptors:
 class DenseSift:
     """Upright SIFT descriptors [1]_ on a grid.
 
-    A descriptor's value for a cell and an orientation is the gradient's magnitude, shared linearly
-    between the two nearest orientations and the nearest cells, under a Gaussian window. Triangle
-    and Gaussian are both separable, so the eight orientation maps of the image are summed first
-    along the rows of the grid and then along its columns, once for all keypoints: the sums are
-    those of OpenCV's descriptor at a keypoint with angle 0 in octave 0, not an approximation.
+    The value of a descriptor for a cell and an orientation is the magnitude of the gradient,
+    divided linearly between the two nearest orientations and the nearest cells, under a Gaussian
+    window. The triangle and the Gaussian are both separable, so the eight orientation maps of the
+    image are summed first along the rows of the grid and then along its columns, once for all
+    keypoints. The sums are exactly those of OpenCV's descriptor at a keypoint with angle 0 in
+    octave 0.
 
     Parameters
     ----------
     sizes : tuple of float, default (4.0, 6.0, 9.0, 13.0)
-        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``); a cell is 1.5 sizes wide, the
-        descriptor 4 cells.
+        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``). A cell is 1.5 sizes wide, and
+        a descriptor is 4 cells wide.
     step : int, default 8
         Distance between keypoints in pixels, at least 1.
     sigma : float, default 1.6
-        Blur of the smoothed image in pixels, above 0.5; the input is assumed to have a blur of 0.5.
+        Blur of the smoothed image in pixels, above 0.5. The blur of the input is assumed to be 0.5.
 
     Raises
     ------
@@ -135,7 +136,7 @@ class DenseSift:
         Returns
         -------
         tuple of two ndarrays of int
-            Rows y and columns x.
+            Rows y and columns x of the keypoints.
         """
         return tuple(np.arange((n - 1) % self.step // 2, n, self.step) for n in (height, width))  # type: ignore[return-value]
 
@@ -150,7 +151,7 @@ class DenseSift:
         Returns
         -------
         Descriptors
-            Descriptors by size, and row by row within each size.
+            Descriptors ordered by size, and row by row within each size.
         """
         grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
         # Lowe's base image: the camera has blurred by 0.5 already.
@@ -169,8 +170,8 @@ class DenseSift:
 
 
 def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
-    """First offset (4,) and weights (4, n) of each row of cells: the triangle of a cell times the
-    descriptor's Gaussian."""
+    """Return the first offset (4,) and the weights (4, n) of each row of cells: the triangle of a
+    cell times the Gaussian of the descriptor."""
     width = CELL_OF_SIZE * size
     reach = int(np.floor(width * (N_CELLS + 1) / 2))
     offsets = np.arange(-reach, reach + 1)
@@ -187,8 +188,8 @@ def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _orientation_maps(image: np.ndarray) -> np.ndarray:
-    """Gradient magnitudes (H, W, 8) by orientation; angles are anticlockwise, and the outermost
-    pixels are zero as in OpenCV."""
+    """Compute gradient magnitudes (H, W, 8) by orientation; angles are anticlockwise, and the
+    outermost pixels are zero as in OpenCV."""
     dx, dy = image[1:-1, 2:] - image[1:-1, :-2], image[:-2, 1:-1] - image[2:, 1:-1]
     magnitude, angle = (
         np.sqrt(dx * dx + dy * dy),
@@ -206,9 +207,9 @@ def _orientation_maps(image: np.ndarray) -> np.ndarray:
 def _describe(
     maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np.ndarray, windows: np.ndarray
 ) -> np.ndarray:
-    """Descriptors (n, 128) at all grid points: the maps are summed with weights over the rows and
-    then over the columns of each cell, scaled to length 1, clipped, and scaled to length 512, as
-    bytes."""
+    """Compute descriptors (n, 128) at all grid points: the maps are summed with weights over the
+    rows and then over the columns of each cell, scaled to length 1, clipped, and scaled to length
+    512, as bytes."""
     reach = int(max(-first.min(), (first + windows.shape[1]).max()))
     weights = np.zeros((N_CELLS, 2 * reach), np.float32)
     for cell, start, window in zip(weights, first + reach, windows):

@@ -18,8 +18,8 @@ _COARSE_STEPS, _FINE_STEPS = 15, 8  # of k-means on the first and second level
 
 
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Index (int32) of the centre nearest to each point, by matrix products over blocks of points:
-    argmin d^2 = argmax x'c - c'c / 2."""
+    """Return the index (int32) of the centre nearest to each point, by matrix products over blocks
+    of points: argmin d^2 = argmax x'c - c'c / 2."""
     half = 0.5 * np.einsum("ij,ij->i", centres, centres)
     nearest = np.empty(len(points), np.int32)
     for start in range(0, len(points), _BLOCK):
@@ -43,8 +43,8 @@ def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers that sum to ``total``, in proportion to ``counts`` and never exceeding them
-    (largest remainders).
+    """Return whole numbers that sum to ``total``, in proportion to ``counts`` and never exceeding
+    them (largest remainders).
 
     Examples
     --------
@@ -65,7 +65,7 @@ class _Transformer(TransformerMixin, BaseEstimator):
 
 
 class VisualWords(_Transformer, WordCounts):
-    """Images as normalised frequencies of visual words [1]_.
+    """Transformer of images to normalised frequencies of visual words [1]_.
 
     Words are counted over the whole image and its four quarters [2]_. They are the centres of
     two-level k-means on rooted SIFT descriptors [3]_.
@@ -78,19 +78,19 @@ class VisualWords(_Transformer, WordCounts):
         Whether to add the frequencies in the four quarters of the image: the 1 x 1 and 2 x 2 grids
         of Ma (thesis), section 4.1.2.
     mirror : bool, default True
-        Whether to count the words of both the image and its mirror image: the direction in which an
-        animal looks does not identify it.
+        Whether to count the words of both the image and its mirror image, since the direction in
+        which an animal looks does not identify it.
     power : float, default 0.25
         Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that one
         texture that fills the image does not dominate; 1 keeps the frequencies in proportion.
     n_probes : int, default 8
         Number of cells, out of about sqrt(``n_words``), that are searched for words, nearest first.
-        More cells are slower and more exact: with 8 of 70 cells, 99 of 100 descriptors get their
-        nearest word.
+        More cells are slower and more exact: with 8 of 70 cells, 99 of 100 descriptors are assigned
+        to their nearest word.
     descriptors_per_image : int, default 300
         Number of descriptors drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1
-        Number of steps of k-means over the whole vocabulary, after the two levels.
+        Number of k-means steps over the whole vocabulary, after the two levels.
     random_state : int, RandomState or None, default None
         Random seed of the descriptor sample and of the clustering.
 
@@ -125,7 +125,7 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Descriptors, one object per image; may be a generator, so that not all are in memory at
+            Descriptors, one object per image. A generator avoids having all of them in memory at
             once.
         y : None
             Ignored.
@@ -188,7 +188,7 @@ class VisualWords(_Transformer, WordCounts):
 
 
 class PetFeatures(_Transformer, PetColumns):
-    """Features of photographs: visual words and colours.
+    """Transformer of photographs to visual words and colours.
 
     The columns are visual words in five spatial bins, words of the head, and a joint colour
     histogram. With 5,000 words they are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 +
@@ -202,7 +202,7 @@ class PetFeatures(_Transformer, PetColumns):
     heads : bool, default True
         Whether to use head words.
     side : int, default 400
-        Length in pixels to which the longer side of every photograph is resized first, because the
+        Length in pixels to which the longer side of every photograph is first resized, because the
         words have a fixed size.
     head_side : int, default 128
         Side in pixels of the square to which the head is resized.

@@ -1,4 +1,4 @@
-"""Features of photographs of animals: words of the whole image, words of the head, colours (Ma
+"""Features of photographs of animals: words of the whole image, words of the head, and colours (Ma
 (thesis), section 4.1.2)."""
 
 import math
@@ -18,7 +18,7 @@ N_SHADES = 10  # of each colour channel
 
 
 class Box(NamedTuple):
-    """A box in an image, given by the x and y of its borders in pixels, at the outer edges of the
+    """Box in an image, given by the x and y of its borders in pixels, at the outer edges of the
     outermost pixels."""
 
     x_min: float
@@ -48,7 +48,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Photograph:
-    """A photograph, with or without the box of the animal's head.
+    """Photograph, with or without the box of the animal's head.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Photograph:
     def resized(self, side: int) -> "Photograph":
         """Return the photograph with its longer side resized to ``side`` pixels.
 
-        The head box is checked and scaled with it.
+        The head box is checked and scaled with the image.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Photograph:
         Returns
         -------
         Photograph
-            The same object if nothing changes.
+            Resized photograph; the same object if nothing changes.
 
         Raises
         ------
@@ -119,14 +119,14 @@ class Photograph:
 
 
 def shade_bins(image: npt.ArrayLike) -> np.ndarray:
-    """Bin of each pixel's colour, (H, W): 100 red + 10 green + blue, each shade floor(10 v /
-    256)."""
+    """Return the bin of each pixel's colour, (H, W): 100 red + 10 green + blue, with shades
+    floor(10 v / 256)."""
     shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
     return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
 
 
 def colour_histogram(image: npt.ArrayLike) -> np.ndarray:
-    """Joint histogram of red, green and blue in 10 x 10 x 10 bins.
+    """Compute the joint histogram of red, green and blue in 10 x 10 x 10 bins.
 
     Parameters
     ----------

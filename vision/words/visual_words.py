@@ -1,5 +1,5 @@
-"""Visual words: descriptors are assigned to words of a vocabulary, images to word frequencies in
-spatial bins."""
+"""Visual words: descriptors are assigned to words of a vocabulary, and images to word frequencies
+in spatial bins."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -16,8 +16,8 @@ BINS = ("", "top left", "top right", "bottom left", "bottom right")
 
 
 def rooted(descriptors: np.ndarray) -> np.ndarray:
-    """Square roots of descriptors, of length 1 (float32), whose Euclidean distances are Hellinger
-    distances.
+    """Compute square roots of descriptors, of length 1 (float32), whose Euclidean distances are
+    Hellinger distances.
 
     The method is that of Arandjelovic and Zisserman (2012), cited in :class:`VisualWords`.
     """
@@ -30,8 +30,8 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     """Join rows into a sparse matrix.
 
-    The values grow in place. Joining many small matrices would need twice the memory, much of which
-    would not be released.
+    The arrays grow in place, since joining many small matrices would need twice the memory, much of
+    which would not be released.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """Conversion of images to sparse rows with given words, one image at a time: the part of the
-    transformers that a trained model needs, without scikit-learn."""
+    """Conversion of images to sparse rows with given words, one image at a time. This is the part
+    of the transformers that a trained model needs, without scikit-learn."""
 
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 
@@ -224,12 +224,12 @@ class WordCounts(ImageRows):
         Returns
         -------
         keypoints : ndarray of shape (n,), int64
-            Rows of ``image``; with ``mirror`` each row occurs twice, the second time for the mirror
-            image.
+            Rows of ``image``; with ``mirror``, each row occurs twice, the second time for the
+            mirror image.
         words : ndarray of shape (n,), int32
         quarters : ndarray of shape (n,), int64
-            Quarter of each word, 0 to 3: top left, top right, bottom left, bottom right (for the
-            second time, in the mirror image).
+            Quarter of each word, 0 to 3: top left, top right, bottom left, bottom right (of the
+            mirror image in the second occurrence).
         """
         n = len(image.values)
         views = [image, image.mirrored()] if self.mirror else [image]
@@ -238,7 +238,7 @@ class WordCounts(ImageRows):
         return np.tile(np.arange(n), len(views)), words, quarters
 
     def counts(self, image: Descriptors) -> np.ndarray:
-        """Count the words of one image, bin after bin.
+        """Count each word in one image, with the counts of the spatial bins concatenated.
 
         Parameters
         ----------
@@ -268,6 +268,6 @@ class WordCounts(ImageRows):
 
 
 def frequencies(counts: np.ndarray, power: float) -> np.ndarray:
-    """Counts raised to a power and scaled to length 1 (float32)."""
+    """Compute counts raised to a power and scaled to length 1 (float32)."""
     values = counts.astype(np.float64) ** power
     return (values / max(float(np.linalg.norm(values)), 1e-12)).astype(np.float32)

@@ -1,6 +1,6 @@
-"""The ten speed figures of the documentation, tracked by asv from commit to commit.
+"""Ten speed measurements of the documentation, tracked by asv from commit to commit.
 
-Data are simulated here. asv's warm-up calls compile the code.
+Data are simulated here. The warm-up calls of asv compile the code.
 """
 
 import subprocess
@@ -13,14 +13,14 @@ import scipy.sparse as sp
 
 
 def classes(n: int, m: int, dtype: type = np.float32) -> tuple[np.ndarray, np.ndarray]:
-    """Normal columns (n, m) and two classes (n,) that ten of them predict."""
+    """Return normal columns (n, m), and two classes (n,) that ten of them predict."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, m)).astype(dtype)
     return X, (X[:, :10].sum(axis=1) + rng.standard_normal(n) > 0).astype(int)
 
 
 class Fits:
-    """Seconds of fits."""
+    """Time in seconds of fits."""
 
     timeout = 300
 
@@ -41,41 +41,41 @@ class Fits:
         self.of_small = FSAClassifier(10)
 
     def time_classification(self) -> None:
-        """10,000 x 1,000, k = 30."""
+        """Classify 10,000 x 1,000, k = 30."""
         self.classifier.fit(self.X, self.y)
 
     def time_regression(self) -> None:
-        """The same with numbers as targets."""
+        """Fit a numeric target on the same data."""
         self.regressor.fit(self.X, self.y.astype(float))
 
     def time_path(self) -> None:
-        """Four sizes from one path."""
+        """Fit four sizes from one path."""
         self.path.fit(self.X, self.y)
 
     def time_sparse_words(self) -> None:
-        """5,000 x 20,000, one in 200 filled."""
+        """Fit 5,000 x 20,000 sparse values, one in 200 nonzero."""
         self.classifier.fit(self.words, self.of_words)
 
     def time_small(self) -> None:
-        """569 x 30, k = 10."""
+        """Fit 569 x 30, k = 10."""
         self.of_small.fit(*self.small)
 
 
 class Memory:
-    """Bytes at the peak of a fit."""
+    """Peak memory of a fit, in bytes."""
 
     def setup(self) -> None:
         self.X, self.y = classes(10_000, 2000)
 
     def peakmem_classification(self) -> None:
-        """10,000 x 2,000 float32 (80 MB), k = 30."""
+        """Fit 10,000 x 2,000 float32 (80 MB), k = 30."""
         from annealed.learners import FSAClassifier
 
         FSAClassifier(30).fit(self.X, self.y)
 
 
 class Vision:
-    """Seconds of a photograph, and of tracks, once all is loaded."""
+    """Time in seconds for a photograph and for tracks, after loading."""
 
     timeout = 300
 
@@ -95,16 +95,16 @@ class Vision:
         self.tracks = start + frames * motion + 0.1 * rng.standard_normal((20, 200, 2))
 
     def time_detection(self) -> None:
-        """Nine keypoints of a photograph of 640 x 480."""
+        """Detect nine keypoints in a photograph of 640 x 480."""
         self.detector.find(self.image)
 
     def time_motion(self) -> None:
-        """200 tracks of two motions."""
+        """Segment 200 tracks of two motions."""
         self.ranker.segment(self.tracks)
 
 
 class Commands:
-    """Seconds of whole processes."""
+    """Time in seconds of whole processes."""
 
     timeout = 300
 
@@ -126,11 +126,11 @@ class Commands:
         self.folder.cleanup()
 
     def time_help(self) -> None:
-        """``annealed --help``."""
+        """Run ``annealed --help``."""
         self.run("--help")
 
     def time_select(self) -> None:
-        """``annealed select`` on 500 x 20."""
+        """Run ``annealed select`` on 500 x 20."""
         self.run("select", str(self.table), "--target", "y", "-k", "5", "--quiet")
 
     def run(self, *words: str) -> None:

@@ -1,4 +1,4 @@
-"""L1 by skglm: the first k columns of a path of penalties, and a refit on them."""
+"""L1 penalty by skglm: the first k columns along a path of penalties, and a refit on them."""
 
 import numpy as np
 from benchopt import BaseSolver

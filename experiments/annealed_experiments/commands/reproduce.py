@@ -9,7 +9,10 @@ from annealed.pipelines.console import print_answer, print_json, print_table
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Name of a table (see --list).")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Name of a table (see --list), or a script and its arguments."
+        ),
     ] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
     runs: Annotated[
@@ -47,6 +50,16 @@ def reproduce(
             help="Write the tables of all pages from the stored results, without NAME.",
         ),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Compute the cheapest cells again and compare them with the stored ones.",
+        ),
+    ] = False,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="List stored results whose code has changed.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Suppress progress output.")] = False,
 ) -> None:
@@ -54,8 +67,8 @@ def reproduce(
 
     \b
     Examples:
-      annealed reproduce --list
       annealed reproduce fsa-regression --runs 2 --json
+      annealed reproduce --check fsa-regression
     """
     from annealed.pipelines.common.outputs import check_outputs
 
@@ -66,6 +79,14 @@ def reproduce(
 
         for page in render_pages(render):
             typer.echo(page)
+        return
+    if check:
+        _check(name, data, as_json)
+        return
+    if stale:
+        from ..provenance import stale as stale_files
+
+        print_answer(stale_files(), as_json, "", ["file", "state", "date", "command"])
         return
     if list_tables or (name is None and figures is None):
         print_answer(
@@ -82,6 +103,13 @@ def reproduce(
         _draw(name, figures, data, runs, checkpoint)
         return
     assert name is not None
+    if name.split()[0].endswith(".py"):
+        from ..provenance import run_script
+
+        if results is None:
+            raise ValueError(f"{name}: expected --results FILE with a script")
+        run_script(name, results)
+        return
     options = {"noisy": noisy, "methods": method, "sets": sets}
     record = _make(
         name, runs, data, {key: value for key, value in options.items() if value}, checkpoint, quiet
@@ -107,6 +135,28 @@ def reproduce(
     )
     for key, value in record["settings"].items():
         typer.echo(f"{key}: {value}")
+
+
+def _check(name: str | None, data: Path | None, as_json: bool) -> None:
+    """Compare the cells of one check or of all; exit code 1 if a value differs."""
+    from ..checks import compare, selected
+
+    results = Path("experiments/results")
+    if not results.is_dir():
+        raise ValueError(f"{results}: no such folder; expected to run from a checkout")
+    rows = [row for key in selected(name, data) for row in compare(key, results, data)]
+    wrong = [row for row in rows if not row["equal"]]
+    if as_json:
+        print_json({"name": "check", "settings": {}, "rows": rows})
+    else:
+        for row in wrong:
+            typer.echo(
+                "{check}: {row}: {column} is {computed}, stored {stored}; "
+                "expected a difference of at most {tolerance}".format(**row)
+            )
+        typer.echo(f"{len(rows)} values compared, {len(wrong)} differ")
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _draw(
@@ -141,8 +191,8 @@ def _make(
 ) -> dict[str, Any]:
     """Compute a table, with a progress bar over its cells."""
     from annealed.learners.common.progress import progress_bar
-    from annealed.pipelines.common.checkpoints import Checkpoint
 
+    from ..cells import Cells
     from ..registry import has_cells
     from ..registry import reproduce as make
 
@@ -153,5 +203,5 @@ def _make(
             bar.update()
 
         if checkpoint is not None or has_cells(name):
-            options["checkpoint"] = Checkpoint(checkpoint, {"table": name}, watch)
+            options["checkpoint"] = Cells(checkpoint, {"table": name}, watch)
         return make(name, runs=runs, data_dir=data, **options)

@@ -170,6 +170,10 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
         make_folder(part)
         notes = make(source, part, name)
         part.rename(folder)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise ValueError(f"{folder}: cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder, notes

@@ -23,19 +23,25 @@ import numpy as np
 from annealed.models import load_model
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.windows.window_models import KeypointModel, Mode
-from annealed.pipelines.common.checkpoints import Checkpoint
+from annealed.pipelines.common.checkpoints import Checkpoint, read_part
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.image_folders import list_images
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations
 from annealed.pipelines.keypoints.evaluate import TOLERANCES, evaluate_detector
 from annealed.pipelines.keypoints.faces import KEYPOINTS
-from annealed.pipelines.keypoints.measures import Curve
+from annealed.pipelines.keypoints.measures import Curve, pooled
 from annealed.pipelines.keypoints.training.stages import DetectorSettings
 from annealed.pipelines.keypoints.training.windows.calibration import calibrate
-from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining, TrainingJob
+from annealed.pipelines.keypoints.training.windows.classifier import (
+    ROWS,
+    ClassifierTraining,
+    TrainingJob,
+)
 from annealed.pipelines.keypoints.training.windows.fitting import TrainingSettings
+from annealed.pipelines.keypoints.training.windows.views import Windows
 from annealed.vision.windows.feature_pool import FeaturePool
 
+from ..cells import cells_of
 from ..data_folder import data_folder
 from ..printed_values import beside
 from .learners import annealing, histogram_svm, logitboost
@@ -70,6 +76,15 @@ def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
     ]
 
 
+def mined_rows(training: ClassifierTraining, keypoint: str) -> tuple[Windows, ...]:
+    """Windows of a finished training: positives, held-out positives, random and all negatives."""
+    path = training.job.checkpoint(f"{training.stage}.rows", keypoint)
+    kept = read_part(path, ROWS, training.job.made_from(training.stage, keypoint))
+    if kept is None:
+        raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
+    return *training._first_rows(keypoint), training._read_rows(path, *kept)[0]
+
+
 class _Windows:
     """Windows of one keypoint, mined on first use by annealing with the logistic loss."""
 
@@ -95,7 +110,7 @@ class _Windows:
     def rows(self):
         """Positives, held-out positives, random and all negatives."""
         self.training.train(self.keypoint)
-        return self.training.mined_rows(self.keypoint)
+        return mined_rows(self.training, self.keypoint)
 
     def try_out(self, name: str, setting: dict[str, float]) -> tuple[KeypointModel, dict[str, Any]]:
         """Fit a learner; returns its calibrated model and the average precision on held-out
@@ -152,7 +167,7 @@ def curves_of(
     check_names("method", methods, LEARNERS)
     check_names("set", sets, KEYPOINTS)
     data = data_folder(data_dir) / "faces"
-    cells = Checkpoint.of(checkpoint, {"table": "faces-curves"})
+    cells = cells_of(checkpoint, {"table": "faces-curves"})
     results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if cells.path is None:
@@ -207,7 +222,7 @@ def _best(
         [work.keypoint],
         mode=Mode.SCAN,
     )
-    curves = {str(at): _kept(evaluation.curves[work.keypoint, at]) for at in TOLERANCES}
+    curves = {str(at): _kept(pooled(evaluation.judged[work.keypoint, at])) for at in TOLERANCES}
     return {"chosen": f"{parameter} {value:g}", **tried[value], "curves": curves}
 
 
@@ -267,7 +282,7 @@ def modes_of(
     """Cells of :func:`faces_modes` with their precision-recall curves: ``curves`` by tolerance."""
     detector = load_model("faces") if model is None else model
     check_names("set", sets, detector.models)
-    cells = Checkpoint.of(checkpoint, {"table": "faces-modes"})
+    cells = cells_of(checkpoint, {"table": "faces-modes"})
     images = read_annotations(data_folder(data_dir) / "faces" / "test")
 
     def measure(keypoint: str, mode: Mode) -> dict[str, Any]:
@@ -279,7 +294,9 @@ def modes_of(
         seconds = (time.process_time() - started) / max(len(evaluation.images), len(first.images))
         return {
             "seconds": seconds,
-            "curves": {str(at): _kept(evaluation.curves[keypoint, at]) for at in TOLERANCES},
+            "curves": {
+                str(at): _kept(pooled(evaluation.judged[keypoint, at])) for at in TOLERANCES
+            },
         }
 
     every = [(keypoint, mode) for keypoint in sets for mode in MODES]

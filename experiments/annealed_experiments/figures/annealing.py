@@ -5,8 +5,17 @@ stability, responses.
 from typing import Any
 
 import numpy as np
-from annealed.learners import FSAClassifier, FSAPath, HuberisedHingeLoss, LogisticLoss, LorenzLoss
-from annealed.learners.plots import plot_path, plot_schedule
+from annealed.learners import (
+    FSAClassifier,
+    FSAPath,
+    FSARegressor,
+    HuberisedHingeLoss,
+    LogisticLoss,
+    LorenzLoss,
+    PiecewiseLinear,
+    Prior,
+)
+from annealed.learners.plots import plot_path, plot_responses, plot_schedule
 from annealed.models import load_model
 from matplotlib.figure import Figure
 
@@ -72,15 +81,14 @@ def losses(data_dir=None) -> Figure:
 
 
 def coefficients(data_dir=None) -> Figure:
-    """Figure 2 of both papers: coefficients along the path from all columns to k, N = M = 1000, k =
-    10.
+    """Figure 2 of both papers: coefficients after each step of one run from all columns to k, N = M
+    = 1000, k = 10.
     """
     draw = Design("classification", 1000, 1000, 10).draw(0)
-    path = FSAPath(
-        FSAClassifier(10, refinement=None, **FSA["FSA"]), sizes=[10, 20, 50, 100, 200, 500, 1000]
-    )
+    model = FSAClassifier(10, refinement=None, **FSA["FSA"])
     figure, (ax,) = panels(5, 3.2)
-    plot_path(path.fit(draw.X, draw.y), ax=ax)
+    path = FSAPath(model, sizes=[10], trajectory=True).fit(draw.X, draw.y)
+    plot_path(path, against="step", ax=ax)
     return figure
 
 
@@ -104,13 +112,27 @@ def large(data_dir=None, **options: Any) -> Figure:
 
 
 def responses(data_dir=None) -> Figure:
-    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): responses of the first
-    features of an eye detector.
+    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): response functions. Above,
+    the first features of the shipped eye detector, which has no second-order prior; below, fits to
+    four simulated responses, without the prior of (13) and with it.
     """
-    eye = load_model("faces").models["left_eye"]
     figure = Figure(figsize=(10, 4), layout="constrained")
-    for axis, values in zip(figure.subplots(2, 4, sharey=True).ravel(), eye.responses.values):
+    above, below = figure.subplots(2, 4)
+    eye = load_model("faces").models["left_eye"]
+    for axis, values in zip(above, eye.responses.values):
         axis.plot(np.linspace(0.0, 1.0, len(values)), values, marker="o", markersize=3)
-        axis.set_xlabel("feature, share of its range")
+        axis.set_title("eye detector", fontsize="medium")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1000, 30))
+    truth = np.sin(6.0 * X[:, 0]) + (2.0 * X[:, 1] - 1.0) ** 2 + abs(X[:, 2] - 0.4) + X[:, 3]
+    y = truth + rng.normal(scale=0.3, size=len(X))
+    for label, second_order in (("no prior", 0.0), ("second-order prior", 0.03)):
+        model = FSARegressor(
+            4, response=PiecewiseLinear(20), prior=Prior(second_order=second_order)
+        ).fit(X, y)
+        plot_responses(model, features=range(4), axes=below)
+        for axis in below:
+            axis.lines[-1].set_label(label)
+    below[1].legend(frameon=False, fontsize="small", loc="upper center")
     figure.supylabel("response")
     return figure

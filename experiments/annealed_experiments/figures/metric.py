@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from annealed.learners import SDist
 from annealed.learners.metric_learning.boosting import SparseMetric
-from annealed.pipelines.common.checkpoints import Checkpoint
 from matplotlib.figure import Figure
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
+from ..cells import cells_of
 from ..datasets import load_set
 from ..tables.metric import SIMULATED, sdist_real
 from ..tables.simulated import simulated_case
@@ -116,7 +116,7 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
     three neighbours and f_W, 150 steps, order 1, the other two parameters as in the table.
     """
     X, y, _, _ = load_set("madelon", data_dir)
-    cells = Checkpoint.of(checkpoint, {"table": "sdist-sensitivity"})
+    cells = cells_of(checkpoint, {"table": "sdist-sensitivity"})
     base = {
         "kappa": 10,
         "max_order": 1,

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 from annealed.learners import SparseFourierClassifier
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from ..cells import cells_of
 from ..datasets import load_set, random_split
 from ..tables.competitors import measured_fit
 from ..tables.simulated import bayes_error, simulated_case
@@ -118,7 +118,7 @@ def kernel_simulated(
         *competitors(1),
     ]
     check_names("method", methods, every)
-    cells = Checkpoint.of(checkpoint, {"table": "kernel-simulated"})
+    cells = cells_of(checkpoint, {"table": "kernel-simulated"})
     rows: list[dict[str, Any]] = []
     kinds: dict[str, Any] = {
         "chains": {},
@@ -183,7 +183,7 @@ def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) 
         ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the chosen settings.
     """
     check_names("method", methods, ("chains", "annealed"))
-    cells = Checkpoint.of(checkpoint, {"table": "kernel-real"})
+    cells = cells_of(checkpoint, {"table": "kernel-real"})
     X, y, X_test, y_test = load_set("madelon", data_dir)
     correlation = np.abs(np.corrcoef(X.T.astype(float))) - np.eye(X.shape[1])
     true = set(

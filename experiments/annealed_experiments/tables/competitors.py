@@ -1,5 +1,5 @@
 """Selectors of other packages behind one interface for the tables: each takes data and returns
-exactly k columns.
+exactly k columns, except those in ``FREE_SIZE``.
 
 Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
 "classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM need the
@@ -205,30 +205,40 @@ def _lightgbm(X, y, k, task, random_state=None):
     return strongest_columns(model.fit(X, y).feature_importances_, k)
 
 
-def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=1000):
-    """Simulated annealing on subsets of k columns, least squares in two-fold cross-validation: each
-    step exchanges one column; a subset that is worse by the share d is accepted with probability
-    exp(-d step).
-    """
-    rng = np.random.default_rng(random_state)
-    halves = [np.arange(len(y)) % 2 == half for half in (0, 1)]
+def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=200, n_restarts=10):
+    """Simulated annealing on subsets of any size by the rules of the R package caret (its manual,
+    "safs"), least squares in two-fold cross-validation.
 
-    def error(columns):
-        Z = np.column_stack([np.ones(len(y)), X[:, columns]])
-        fits = [np.linalg.lstsq(Z[half], y[half], rcond=None)[0] for half in halves]
+    A run starts from a fifth of the columns; each step adds or removes 1% of them at random. A
+    subset that is worse by the fraction d is accepted with probability exp(-d step). The result is
+    the best subset of all runs; ``k`` is not used.
+    """
+    rng, m = np.random.default_rng(random_state), X.shape[1]
+    # Least squares on some columns needs the triangular factor of each half alone.
+    table = np.column_stack([np.ones(len(y)), X, y]).astype(np.float64)
+    halves = [np.asarray(np.linalg.qr(table[half::2], mode="r")) for half in (0, 1)]
+
+    def error(used):
+        inside = np.concatenate([[True], used, [False]])
+        fits = [np.linalg.lstsq(R[:, inside], R[:, -1], rcond=None)[0] for R in halves]
         return sum(
-            float(np.sum((y[~half] - Z[~half] @ fit) ** 2)) for half, fit in zip(halves, fits)
+            float(np.sum((R[:, -1] - R[:, inside] @ fit) ** 2))
+            for R, fit in zip(halves[::-1], fits)
         )
 
-    chosen = rng.choice(X.shape[1], k, replace=False)
-    value = error(chosen)
-    for step in range(1, n_steps + 1):
-        trial = chosen.copy()
-        trial[rng.integers(k)] = rng.choice(np.setdiff1d(np.arange(X.shape[1]), chosen))
-        new = error(trial)
-        if rng.random() < np.exp(min(0.0, step * (value - new) / value)):
-            chosen, value = trial, new
-    return np.sort(chosen)
+    best = np.inf, np.zeros(m, bool)
+    for _ in range(n_restarts):
+        used = np.zeros(m, bool)
+        used[rng.choice(m, m // 5, replace=False)] = True
+        value = error(used)
+        for step in range(1, n_steps + 1):
+            trial = used.copy()
+            trial[rng.choice(m, m // 100 + 1, replace=False)] ^= True
+            new = error(trial)
+            if rng.random() < np.exp(min(0.0, step * (value - new) / value)):
+                used, value = trial, new
+            best = min(best, (value, used), key=lambda result: result[0])
+    return np.flatnonzero(best[1])
 
 
 _mcp = partial(
@@ -246,6 +256,7 @@ COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
     "skscope": _skscope,
     "LightGBM": _lightgbm,
 }
+FREE_SIZE = ("SA",)  # of the competitors: they choose the number of columns
 _NEEDS = {
     "MCP": "skglm",
     "SCAD": "skglm",
@@ -263,8 +274,8 @@ def available() -> list[str]:
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns (k,), ascending, that a competitor selects; its convergence warnings are
-    suppressed."""
+    """Columns, ascending, that a competitor selects, k except for those in ``FREE_SIZE``; its
+    convergence warnings are suppressed."""
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from annealed.learners import SDist, SDistCV
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from sklearn.base import clone
@@ -27,6 +26,7 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..cells import cells_of
 from ..datasets import load_set, random_split
 from ..printed_values import printed
 from .competitors import measured_fit
@@ -125,7 +125,7 @@ def sdist_simulated(
     """
     check_names("method", methods, (*VARIANTS, "kNN", "NCA", *others))
     check_names("set", sets, ("100", "500", "5000"))
-    cells = Checkpoint.of(checkpoint, {"table": "sdist-simulated"})
+    cells = cells_of(checkpoint, {"table": "sdist-simulated"})
     rows = []
     for case, design in product(("xor", "rings"), DESIGNS):
         for n, p in sizes or [(n, p) for n, p in _SIZES if sets is None or str(n) in sets]:
@@ -182,7 +182,7 @@ def sdist_real(
     ``sets`` are names in ``REAL_GRIDS``; ``others`` as in :func:`sdist_simulated`. In the rows,
     ``seconds`` is one fit with the chosen settings, ``search_seconds`` the cross-validation.
     """
-    cells = Checkpoint.of(checkpoint, {"table": "sdist-real"})
+    cells = cells_of(checkpoint, {"table": "sdist-real"})
     rows = []
     for name in sets:
         train_X, train_y, test_X, test_y = load_set(name, data_dir)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, MinimaxSparseClassifier
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from scipy.stats import ranksums, wilcoxon
@@ -25,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from ..cells import cells_of
 from ..datasets import data_folder, existing, load_set, random_split
 from . import competitors
 
@@ -141,7 +141,7 @@ def mslr_synthetic(
     for its penalty.
     """
     check_names("setup", setups, _SETUPS)
-    cells = Checkpoint.of(checkpoint, {"table": "mslr-synthetic"})
+    cells = cells_of(checkpoint, {"table": "mslr-synthetic"})
     rows = []
     for setup in setups:
         sizes = list(dict.fromkeys(max(1, round(size * shrink)) for size in _SETUPS[setup][4]))
@@ -295,7 +295,7 @@ def mslr_real(
     C = 5. Wilcoxon tests of the accuracies: signed ranks of the paired runs, and the rank sum of
     the paper.
     """
-    cells = Checkpoint.of(checkpoint, {"table": "mslr-real"})
+    cells = cells_of(checkpoint, {"table": "mslr-real"})
     rows = []
     check_names("set", sets, SUBSTITUTE_DATASETS)
     for name in sets:

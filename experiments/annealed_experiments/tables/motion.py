@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark, prepare
 from annealed.pipelines.motion.evaluate import N_FOLDS, Result, cross_validate, folds, made_from
@@ -14,6 +13,7 @@ from annealed.pipelines.motion.report import table_rows
 from annealed.vision.tracks.io import read_sequences
 from scipy.stats import wilcoxon
 
+from ..cells import cells_of
 from ..data_folder import data_folder
 
 _COLUMNS: tuple[str, ...] = (
@@ -144,7 +144,7 @@ def paper_results(
     interpretation of its features.
     """
     sequences = read_sequences(data_folder(data_dir) / "hopkins155")
-    cells = Checkpoint.of(checkpoint, {"table": "motion-table"} | made_from(sequences, pool))
+    cells = cells_of(checkpoint, {"table": "motion-table"} | made_from(sequences, pool))
     benchmark = prepare(sequences, *POOLS[pool])
     rule = partial(fit_rule, benchmark.features.get_feature_names_out())
     fits: dict[str, Fit] = {"VC": lambda train: rule, "RankBoost": fit_rankboost}

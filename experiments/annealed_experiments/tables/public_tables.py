@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.timing import timed
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import RFE
@@ -26,6 +25,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
+from ..cells import cells_of
 from ..datasets import load_set
 
 SETS = ("dexter", "arcene", "madelon", "gisette_valid", "leukemia", "dorothea", "pcmac", "usps")
@@ -240,7 +240,7 @@ def public_tables(
     Methods "annealed", "l1", "rfe", "abess" and "boosting" (all columns); the parts are fixed, so
     ``runs`` is not used.
     """
-    cells = Checkpoint.of(checkpoint, {"table": "public-tables"})
+    cells = cells_of(checkpoint, {"table": "public-tables"})
     rows = []
     with warnings.catch_warnings(
         action="ignore"

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from annealed import learners
 from annealed.learners.solvers.newton import SupportProblem, refit
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+from ..cells import cells_of
 from ..printed_values import beside
 from . import competitors
 from .simulated import Simulated, simulate
@@ -274,8 +274,8 @@ def _measure(
     data: Callable[[], tuple[Simulated, Simulated]],
     warm: set[str],
 ) -> list:
-    """Share of the relevant columns found, AUC or RMSE on as many new rows (None if these follow
-    another truth), seconds.
+    """Share of the relevant columns found (None for methods that choose the number of columns), AUC
+    or RMSE on as many new rows (None if these follow another truth), seconds.
     """
     ours = our_methods(design, seed)
     if name in ours and name not in warm:  # compile, on small data
@@ -291,7 +291,8 @@ def _measure(
         quality = float(roc_auc_score(test.y, scores))
     else:
         quality = float(np.sqrt(np.mean((test.y - scores) ** 2)))
-    return [None if columns is None else train.found(columns), quality, seconds]
+    fixed = columns is not None and name not in competitors.FREE_SIZE
+    return [train.found(columns) if fixed else None, quality, seconds]
 
 
 def selector_table(
@@ -348,7 +349,7 @@ def selector_table(
     check_names(
         "method", methods, [*our_methods(designs[0]), *competitors.COMPETITORS, *competitors.ON_ALL]
     )
-    cells = Checkpoint.of(checkpoint, {"table": name})
+    cells = cells_of(checkpoint, {"table": name})
     rows: list[dict[str, Any]] = []
     warm: set[str] = set()
     for design in designs:

@@ -11,7 +11,6 @@ import numpy as np
 from annealed.learners import ForwardBackwardCRF, LinearChainCRF
 from annealed.learners.sequences.lasso import lasso_path
 from annealed.learners.sequences.problem import minimise
-from annealed.pipelines.common.checkpoints import Checkpoint
 from annealed.pipelines.common.config import check_names
 from annealed.pipelines.common.timing import timed
 from annealed.pipelines.sensors.evaluate import evaluate_baselines, evaluate_selection, table_rows
@@ -26,8 +25,9 @@ from annealed.pipelines.sensors.selection import (
 )
 from annealed.pipelines.sensors.train import SELECTION_KINDS
 
+from ..cells import cells_of
 from ..data_folder import data_folder
-from .sensors_simulation import SimulatedHome, simulate_home
+from .sensors_simulation import N_ACTIVITIES, SimulatedHome, simulate_home
 
 N_TRUE = 10
 N_DAYS = 10  # training days, and as many test days
@@ -58,7 +58,7 @@ def sensors_simulated(
         ``name``, ``settings`` and ``rows``: means over the homes.
     """
     check_names("method", methods, METHODS)
-    cells = Checkpoint.of(checkpoint, {"table": "sensors-simulated"})
+    cells = cells_of(checkpoint, {"table": "sensors-simulated"})
     chosen = ["all sensors", "true sensors", *(methods or METHODS)]
     by_method: dict[str, list[dict[str, Any]]] = {
         method: [
@@ -95,10 +95,10 @@ def sensors_features(
 
     The parameters are those of :func:`sensors_simulated`; ``methods`` are of ``FEATURE_METHODS``.
     Rows: one for each home, number of features and method. L1 uses the next smaller number on its
-    path (``taken``).
+    path (``taken``). ``by_activity`` are the errors of the activities, the most frequent first.
     """
     check_names("method", methods, FEATURE_METHODS)
-    cells = Checkpoint.of(checkpoint, {"table": "sensors-features"})
+    cells = cells_of(checkpoint, {"table": "sensors-features"})
     rows = []
     for seed in range(runs):
         for method in methods or FEATURE_METHODS:
@@ -146,7 +146,7 @@ def sensors(
     """
     check_names("method", methods, METHODS)
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
-    cells = Checkpoint.of(checkpoint, {"table": "sensors"})
+    cells = cells_of(checkpoint, {"table": "sensors"})
     predictions = evaluate_baselines(minutes, SELECTION_KINDS, runs, cells)
     predictions += evaluate_selection(
         minutes, SELECTION_KINDS, range(1, len(minutes.sensors) + 1), methods, runs, cells
@@ -171,13 +171,16 @@ def _features_cell(method: str, seed: int) -> list[dict[str, Any]]:
     rows = []
     for size, model in by_size.items():
         used = np.any(model.coef_, axis=0)
-        error = 1.0 - model.score(test.on, test.activities, sequence=test.days)
+        wrong = model.predict(test.on, sequence=test.days) != test.activities
+        minutes = np.bincount(test.activities, minlength=N_ACTIVITIES)
+        errors = np.bincount(test.activities, wrong, N_ACTIVITIES) / np.maximum(minutes, 1)
         rows.append(
             {
                 "taken": size,
                 "sensors": int(used.sum()),
                 "true": int(used[true].sum()),
-                "error": error,
+                "error": float(wrong.mean()),
+                "by_activity": errors[np.argsort(-minutes, kind="stable")].tolist(),
                 "seconds": seconds,
             }
         )

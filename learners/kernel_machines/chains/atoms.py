@@ -1,13 +1,13 @@
 """Atoms (sparse frequencies) and their prior: a Markov chain over columns with its transition
 probabilities integrated out.
 
-An atom is a sequence of distinct columns with one frequency each. The first column comes from pi_0
-~ Dir(gamma / p), the next ones from theta_j ~ Dir(alpha), (4.5) of Ma (thesis); the sequence ends
-in the null state, or at ``max_order`` columns. With pi_0 and the theta_j integrated out, an atom
-given the others is drawn from urns that hold the others' transitions, and the order of the atoms
-does not matter. The prior is this process conditioned on distinct columns within each atom. Mean
-and covariance of a frequency, normal and inverse Wishart in the text, are integrated out too: a
-multivariate t distribution.
+An atom is a sequence of distinct columns with one frequency each. The first column is drawn from
+pi_0 ~ Dir(gamma / p) and the next ones from theta_j ~ Dir(alpha), eq. (4.5) of Ma (thesis); the
+sequence ends in the null state or at ``max_order`` columns. With pi_0 and the theta_j integrated
+out, an atom given the others is drawn from urns that hold the others' transitions, and the order of
+the atoms does not matter. The prior is this process conditioned on distinct columns within each
+atom. The mean and covariance of a frequency, which have normal and inverse Wishart priors there,
+are also integrated out, which gives a multivariate t distribution.
 """
 
 import math
@@ -21,7 +21,8 @@ from ...compilation import jit
 class AtomPrior(NamedTuple):
     """Constants of the prior.
 
-    The number of atoms is Poisson with mean ``expected``, truncated at the size of the state.
+    The number of atoms has a Poisson distribution with mean ``expected``, truncated at the maximum
+    number.
     """
 
     n_columns: int
@@ -35,7 +36,7 @@ class AtomPrior(NamedTuple):
 
 
 class Atoms(NamedTuple):
-    """Memory for ``len(length)`` atoms; a chain uses the first ones."""
+    """Storage for ``len(length)`` atoms, of which a chain uses the first ones."""
 
     columns: np.ndarray  # (max_components, max_order) int64
     length: np.ndarray  # (max_components,) int64
@@ -43,7 +44,7 @@ class Atoms(NamedTuple):
 
 
 def empty_atoms(max_components: int, max_order: int) -> Atoms:
-    """Atoms of length 0."""
+    """Allocate atoms of length 0."""
     shape = (max_components, max_order)
     return Atoms(np.full(shape, -1, np.int64), np.zeros(max_components, np.int64), np.zeros(shape))
 
@@ -52,9 +53,8 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
 def transitions(
     atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int
 ) -> tuple[int, int, int]:
-    """Transitions out of a column in the first ``size`` atoms without atom ``skip``: all, to the
-    null state, to ``following``.
-    """
+    """Count the transitions out of a column in the first ``size`` atoms except ``skip``: all, to
+    the null state, and to ``following``."""
     total, stops, hits = 0, 0, 0
     for l in range(size):
         if l == skip:
@@ -74,7 +74,7 @@ def transitions(
 def log_predictive(
     columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior
 ) -> float:
-    """Log probability of a sequence of columns given the other atoms."""
+    """Compute the log probability of a sequence of columns given the other atoms."""
     others = size - 1 if skip >= 0 else size
     first = 0
     for l in range(size):
@@ -102,7 +102,8 @@ def draw_following(
     may_stop: bool,
     rng: np.random.Generator,
 ) -> int:
-    """Draw the column after ``column``; -1 for the null state, which ``may_stop`` allows."""
+    """Draw the column that follows ``column``, or -1 for the null state, which is possible only if
+    ``may_stop``."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
     u = rng.random() * (
         prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0)
@@ -145,9 +146,8 @@ def draw_sequence(
         following = draw_following(columns[n - 1], atoms, size, skip, prior, True, rng)
         if following < 0:
             return n
-        for t in range(n):
-            if columns[t] == following:
-                return 0
+        if (columns[:n] == following).any():
+            return 0
         columns[n] = following
         n += 1
     return n
@@ -165,7 +165,7 @@ def draw_frequencies(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random
 def draw_one_frequency(
     omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator
 ) -> float:
-    """Draw one more frequency from its prior distribution given the first ``n``."""
+    """Draw one more frequency from its prior distribution given the first ``n`` ones."""
     square = 0.0
     for t in range(n):
         square += (omega[t] / prior.scale) ** 2
@@ -176,7 +176,7 @@ def draw_one_frequency(
 
 @jit
 def log_density_ratio(new: np.ndarray, old: np.ndarray, n: int, prior: AtomPrior) -> float:
-    """Log ratio of the prior densities of two frequencies of ``n`` columns."""
+    """Compute the log ratio of the prior densities of two frequencies of ``n`` columns."""
     a, b = 0.0, 0.0
     for t in range(n):
         a += new[t] ** 2

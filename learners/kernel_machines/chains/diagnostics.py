@@ -23,7 +23,7 @@ def _normal_scores(traces: np.ndarray) -> np.ndarray:
 
 
 def r_hat(traces: np.ndarray) -> float:
-    """Rank-normalised split R-hat.
+    """Compute the rank-normalised split R-hat.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def _basic_r_hat(traces: np.ndarray) -> float:
 
 
 def effective_sample_size(traces: np.ndarray) -> float:
-    """Effective sample size: number of independent draws with the same information about the mean,
-    from the autocorrelations of the ranks.
+    """Compute the effective sample size: the number of independent draws with the same information
+    about the mean, from the autocorrelations of the ranks.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def effective_sample_size(traces: np.ndarray) -> float:
     Returns
     -------
     float
-        Effective sample size; NaN with fewer than 4 draws, the number of draws if all are equal.
+        Effective sample size; NaN with fewer than 4 draws, and the number of draws if all are
+        equal.
     """
     if traces.shape[1] < 4:
         return float("nan")

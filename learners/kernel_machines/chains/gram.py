@@ -1,9 +1,9 @@
-"""Fourier features and the inverse of their regularised Gram matrix, under removal and addition of
-one atom at a time.
+"""Fourier features and the inverse of their regularised Gram matrix, updated as atoms are removed
+and added.
 
-The features are a constant and, for each atom, cos and sin of its phase: a phase shift needs no
-parameter. With weights b ~ N(0, I / precision), integrated out, a move changes the inverse by a
-matrix of rank 2 to 4: O(N D + D^2) time.
+The features are a constant and, for each atom, the cosine and sine of its phase, so that no
+parameter is needed for a phase shift. With weights b ~ N(0, I / precision) integrated out, a move
+changes the inverse by a matrix of rank 2 to 4, in O(N D + D^2) time.
 """
 
 import math
@@ -18,9 +18,8 @@ REFRESH = 200  # accepted moves between two complete factorisations
 
 
 class Gram(NamedTuple):
-    """Features and quantities of their Gram matrix A = F W F' + diag(precision); only the first
-    1 + 2 D rows count.
-    """
+    """Features, and quantities derived from their Gram matrix A = F W F' + diag(precision); only
+    the first 1 + 2 D rows are used."""
 
     features: np.ndarray  # (1 + 2 max_components, N)
     inverse: np.ndarray  # of A
@@ -53,8 +52,8 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
 
 @jit
 def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
-    """Cosine and sine of phases below 1e6 in absolute value, to 2e-16: the polynomials of fdlibm,
-    without branches so that they vectorise.
+    """Compute cosine and sine of phases below 1e6 in absolute value with an error of 2e-16, by the
+    polynomials of fdlibm without branches, so that the loop vectorises.
     """
     cosine, sine = out[0], out[1]
     for i in range(len(phase)):
@@ -118,7 +117,7 @@ def atom_features(
     phase: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Cos and sin (2, N) of an atom's phase; ``XT`` is (p, N)."""
+    """Compute the cosine and sine (2, N) of the phase of an atom; ``XT`` is (p, N)."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
         phase[i] = w * x[i]
@@ -198,10 +197,10 @@ def refresh(gram: Gram, size: int, precision: float) -> None:
 def evaluate(
     gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray
 ) -> tuple[float, float]:
-    """Change of log det A and of c' A^-1 c when atom ``removed`` (-1: none) is removed and the
-    features ``added`` are added.
+    """Compute the change in log det A and in c' A^-1 c if atom ``removed`` (-1 for none) is removed
+    and the features ``added`` are added.
 
-    The scratch arrays then hold what :func:`commit` needs.
+    The scratch arrays then hold the values that :func:`commit` needs.
     """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced
@@ -272,9 +271,8 @@ def evaluate(
 def commit(
     gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray
 ) -> None:
-    """Carry out the move that :func:`evaluate` examined last; after a death the last atom takes the
-    free place.
-    """
+    """Carry out the move that :func:`evaluate` examined last; after a removal, the last atom takes
+    the free place."""
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced
     gram.scalars[0] += logdet

@@ -1,6 +1,5 @@
-"""Reversible-jump moves. Each removes at most one atom, adds at most one, and returns its ratio of
-priors times proposals.
-"""
+"""Reversible-jump moves, each of which removes at most one atom, adds at most one atom, and returns
+its ratio of priors times proposals."""
 
 import math
 
@@ -31,7 +30,7 @@ STEPS = np.array([0.05, 0.2, 0.6])  # steps of the walk, in units of the scale o
 
 @jit
 def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
-    """Draw a position from cumulative weights."""
+    """Draw a position in proportion to weights, given their cumulative sums."""
     return min(
         np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"),
         len(cumulative) - 1,
@@ -40,9 +39,8 @@ def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
 
 @jit
 def _key(columns: np.ndarray, n: int, base: int) -> int:
-    """Key of a set of one to three columns in the table, independent of their order; -1 for larger
-    sets.
-    """
+    """Return the key of a set of one to three columns in the table, independent of their order; -1
+    for larger sets."""
     if n > 3:
         return -1
     a = columns[0] + 1
@@ -54,7 +52,8 @@ def _key(columns: np.ndarray, n: int, base: int) -> int:
 
 @jit
 def _draw_from_table(columns: np.ndarray, table: Table, rng: np.random.Generator) -> int:
-    """Fill ``columns`` with a set of the table in random order; return their number."""
+    """Fill ``columns`` with a set from the table in random order, and return the number of
+    columns."""
     base = len(table.column_weight) + 1
     key = table.keys[pick(table.cumulative, rng)]
     n = 0
@@ -70,7 +69,7 @@ def _draw_from_table(columns: np.ndarray, table: Table, rng: np.random.Generator
 
 @jit
 def _log_birth(columns: np.ndarray, n: int, log_pred: float, table: Table) -> float:
-    """Log probability that a birth proposes this sequence."""
+    """Compute the log probability that a birth proposes this sequence."""
     if len(table.keys) == 0:
         return log_pred
     probability = (1.0 - INFORMED) * math.exp(log_pred)
@@ -102,7 +101,8 @@ def _draw_birth(
 def _log_birth_ratio(
     columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
 ) -> float:
-    """Log ratio of prior to proposal of a birth; frequencies come from the prior and cancel."""
+    """Compute the log ratio of prior to proposal for a birth; frequencies are drawn from the prior
+    and cancel."""
     log_pred = log_predictive(columns, n, atoms, size, skip, prior)
     return log_pred - _log_birth(columns, n, log_pred, table)
 
@@ -111,9 +111,8 @@ def _log_birth_ratio(
 def _growth(
     column: int, following: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
 ) -> float:
-    """Probability that growth after ``column`` proposes ``following``: half from the urn, a quarter
-    from the screening table, a quarter uniform.
-    """
+    """Compute the probability that growth after ``column`` proposes ``following``: half from the
+    urn, a quarter from the screening table, and a quarter uniform."""
     total, stops, hits = transitions(atoms, size, skip, column, following, prior.max_order)
     urn = (prior.step_mass / prior.n_columns + hits) / (prior.step_mass + total - stops)
     return 0.5 * urn + 0.25 * table.column_weight[following] + 0.25 / prior.n_columns
@@ -138,14 +137,6 @@ def _draw_growth(
 
 
 @jit
-def _holds(columns: np.ndarray, n: int, column: int) -> bool:
-    repeated = False
-    for t in range(n):
-        repeated |= columns[t] == column
-    return repeated
-
-
-@jit
 def propose(
     kind: int,
     atoms: Atoms,
@@ -156,7 +147,7 @@ def propose(
     omega: np.ndarray,
     rng: np.random.Generator,
 ) -> tuple[bool, int, int, float]:
-    """Propose a move: write the new atom into ``columns`` and ``omega``.
+    """Propose a move, writing the new atom to ``columns`` and ``omega``.
 
     Returns
     -------
@@ -203,7 +194,7 @@ def propose(
         if n == prior.max_order:
             return False, l, 0, 0.0
         column = _draw_growth(old[n - 1], atoms, size, l, prior, table, rng)
-        if _holds(old, n, column):
+        if (old[:n] == column).any():
             return False, l, 0, 0.0
         columns[n] = column
         omega[n] = draw_one_frequency(omega, n, prior, rng)
@@ -240,7 +231,7 @@ def propose(
             column = table.neighbours[old[t], place]
             omega[t] *= table.signs[old[t], place]
             ratio += math.log(count / table.n_neighbours[column])
-        if _holds(old, n, column):
+        if (old[:n] == column).any():
             return False, l, 0, 0.0
         columns[t] = column
     return True, l, n, ratio + log_predictive(columns, n, atoms, size, l, prior)

@@ -1,5 +1,5 @@
-"""Draws from the Polya-Gamma distribution PG(1, z): a logistic likelihood becomes Gaussian given
-one such number per row.
+"""Draws from the Polya-Gamma distribution PG(1, z). Given one draw per row, a logistic likelihood
+becomes Gaussian.
 
 References
 ----------
@@ -19,7 +19,7 @@ SPLIT = 0.64  # point where the two halves of the proposal meet, as in [1]
 
 @jit
 def _coefficient(n: int, x: float) -> float:
-    """Term a_n(x) of the alternating series of the Jacobi density."""
+    """Compute the term a_n(x) of the alternating series of the Jacobi density."""
     k = (n + 0.5) * math.pi
     if x > SPLIT:
         return k * math.exp(-0.5 * k * k * x)

@@ -1,6 +1,5 @@
-"""Markov chains over atoms: reversible-jump moves under a Gaussian or a logistic likelihood with
-the weights integrated out.
-"""
+"""Markov chains over atoms: reversible-jump moves with a Gaussian or logistic likelihood, with the
+weights integrated out."""
 
 import math
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ NOISE_SHAPE, NOISE_RATE = (
 
 
 class ChainSamples(NamedTuple):
-    """Samples kept from a chain."""
+    """Samples stored from a chain."""
 
     columns: np.ndarray  # (n_kept, max_components, max_order) int64
     length: np.ndarray  # (n_kept, max_components) int64
@@ -83,7 +82,7 @@ def run_chain(
     Parameters
     ----------
     likelihood : int
-        Likelihood: ``GAUSSIAN`` (y has mean 0 and variance 1), ``LOGISTIC`` (y is 0 or 1) or
+        One of ``GAUSSIAN`` (y has mean 0 and variance 1), ``LOGISTIC`` (y is 0 or 1) and
         ``PRIOR_ONLY`` (y is not used).
     XT : (p, N) ndarray
         Standardised columns.
@@ -93,12 +92,12 @@ def run_chain(
     rng : Generator
     max_components : int
     precision : float
-        Precision of the weights, whose prior is N(0, noise variance / precision), or
-        N(0, 1 / precision).
+        Precision of the weights, whose prior is N(0, noise variance / precision) for a Gaussian and
+        N(0, 1 / precision) for a logistic likelihood.
     n_steps, burn_in : int
-        Total number of moves, and number of moves before the first kept sample.
+        Total number of moves, and number of moves before the first stored sample.
     n_kept : int
-        Number of samples to keep, evenly spaced over the remaining moves.
+        Number of samples to store, evenly spaced over the remaining moves.
     start : Atoms or None
         Initial atoms; None starts without atoms.
     probabilities : (9,) ndarray
@@ -184,7 +183,7 @@ def _scores(gram: Gram, size: int, coef: np.ndarray, out: np.ndarray) -> None:
 def _augment(
     gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, precision: float
 ) -> None:
-    """Draw the weights, then the Polya-Gamma variables given the weights; refactorise."""
+    """Draw the weights, then the Polya-Gamma variables given the weights, and refactorise."""
     _draw_coef(gram, size, coef, rng)
     _scores(gram, size, coef, gram.phase)
     for i in range(len(gram.weight)):
@@ -202,9 +201,8 @@ def _log_likelihood(
     square: float,
     coef: np.ndarray,
 ) -> float:
-    """Log likelihood: the Gaussian marginal up to a constant, or the logistic one at the mean
-    weights, which are written to ``coef``.
-    """
+    """Compute the log likelihood: the Gaussian marginal up to a constant, or the logistic one at
+    the mean weights, which are written to ``coef``."""
     if likelihood == GAUSSIAN:
         rest = max(NOISE_RATE + 0.5 * (square - gram.scalars[1]), 1e-300)
         determinant = 0.5 * (
@@ -222,7 +220,7 @@ def _log_likelihood(
 
 @jit
 def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
-    """Log prior of the number of atoms and their columns, up to a constant."""
+    """Compute the log prior of the number of atoms and of their columns, up to a constant."""
     total = size * math.log(prior.expected) - math.lgamma(size + 1.0)
     for l in range(size):
         total += log_predictive(atoms.columns[l], atoms.length[l], atoms, l, -1, prior)
@@ -233,7 +231,7 @@ def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
 def replace_atom(
     atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray
 ) -> int:
-    """Carry out a move on the atoms; return their new number."""
+    """Carry out a move on the atoms, and return their new number."""
     if n == 0:
         last = size - 1
         atoms.columns[removed] = atoms.columns[last]

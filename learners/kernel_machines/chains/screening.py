@@ -1,10 +1,10 @@
 """Screening of informative columns, pairs and triples: proposal tables for births, growth and
 exchanges of columns.
 
-A proposal distribution may be anything that does not depend on the state of the chain, since the
-acceptance rule corrects for it exactly. The table is therefore a rough and fast approximation by
-matrix products. Its entries are sums of squared correlations between products of Fourier features
-and the target, which are chi-squared if columns are independent.
+The acceptance rule corrects exactly for any proposal distribution that does not depend on the state
+of the chain. The table can therefore be a rough but fast approximation by matrix products. Its
+entries are sums of squared correlations between products of Fourier features and the target, which
+are chi-squared if columns are independent.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,8 @@ MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
-    """Weights of sets of columns and of single columns, and the columns correlated with each."""
+    """Weights of sets of columns and of single columns, and the columns most correlated with each
+    column."""
 
     keys: (
         np.ndarray
@@ -47,9 +48,9 @@ def screen(
     y : (N,) ndarray
         Target.
     scale : float
-        Scale of the prior's frequencies.
+        Scale of the frequencies under the prior.
     screening : {"pairs", "triples", None}
-        Order of the largest products; with None all columns are equally likely.
+        Order of the largest products; None makes all columns equally likely.
     max_order : int
         Maximum number of columns of an atom, and of a product in the table.
 
@@ -60,7 +61,7 @@ def screen(
     Raises
     ------
     ValueError
-        If there are too many columns for triples.
+        If there are too many columns for products of three.
     """
     p = len(XT)
     if screening == "triples" and p > MAX_COLUMNS_TRIPLES:
@@ -97,7 +98,8 @@ def screen(
 
 
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
-    """Cos and sin of each column with mean 0 and variance 1 (0 if constant), (N, p) float32."""
+    """Compute the cosine and sine of each column with mean 0 and variance 1 (0 if constant), as (N,
+    p) float32."""
     waves = []
     for wave in (np.cos, np.sin):
         values = wave(np.float32(frequency) * XT.T.astype(np.float32))
@@ -108,12 +110,12 @@ def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
 
 
 def _score(square: np.ndarray, degrees: int) -> np.ndarray:
-    """Minus the log of the tail probability, which is comparable between orders."""
+    """Compute minus the log of the tail probability, which is comparable between orders."""
     return -chi2.logsf(square, degrees)
 
 
 def _best(square: np.ndarray) -> np.ndarray:
-    """Positions of the largest entries, at most ``MAX_ENTRIES``."""
+    """Return the positions of the largest entries, at most ``MAX_ENTRIES``."""
     if len(square) <= MAX_ENTRIES:
         return np.arange(len(square))
     return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
@@ -176,9 +178,8 @@ def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
 def _weights(
     columns: np.ndarray, score: np.ndarray, p: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys in ascending order with weights, and weights of single columns: a mixture of tempered,
-    rank-based and uniform weights.
-    """
+    """Return keys in ascending order with their weights, and weights of single columns: a mixture
+    of tempered, rank-based and uniform weights."""
     score = np.minimum(score, 1e6).astype(np.float64)
     warmth = min(1.0, SPREAD / max(score.max(), 1.0))
     rank = np.empty(len(score))
@@ -203,14 +204,14 @@ def _weights(
 
 
 def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
-    """Correlations (last - first, p) of the columns ``first`` to ``last - 1`` with all columns."""
+    """Compute the correlations (last - first, p) of the columns ``first`` to ``last - 1`` with all
+    columns."""
     return XT[first:last] @ XT.T / XT.shape[1]
 
 
 def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns most correlated with each column; the relation is symmetric: a column is a neighbour
-    of its neighbours.
-    """
+    """Return the columns most correlated with each column, made symmetric: a column is a neighbour
+    of all its neighbours."""
     p = len(XT)
     lists: list[dict[int, float]] = [{} for _ in range(p)]
     values = np.ascontiguousarray(XT, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Assembly of instances: grouping the candidates of all anchors into objects.
+"""Assembly of instances, which groups the candidates of all anchors into objects.
 
 Every pair of candidates of different anchors, together with one of a few template shapes, gives a
 similarity transform and with it the expected positions of the other anchors: candidates near these
@@ -72,7 +72,7 @@ class Candidates:
     position : ndarray of shape (n,), complex
         Positions in image pixels.
     log_odds : ndarray of shape (n,), float64
-        Log-odds of being an anchor of a face, computed from the detector's score.
+        Log-odds that the candidate is an anchor of a face, computed from the score of the detector.
     reference_length : ndarray of shape (n,), float64
         Reference length in image pixels, computed from the size of the window.
     """
@@ -95,9 +95,9 @@ class Hypothesis:
     rows : ndarray of shape (m,), int64
         Rows of the candidates, at most one per anchor.
     score : float
-        Sum of the excess of their log-odds over the minimum.
+        Sum of the excess of the candidates' log-odds over the minimum.
     points : ndarray of shape (n,), complex
-        All points of the shape model, completed, in image pixels.
+        All points of the completed shape, in image pixels.
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     """
@@ -117,16 +117,17 @@ class Assembler:
     shape : ShapeModel
         Shape model with the anchors first, then the other points.
     templates : ndarray of shape (n_templates, n_anchors), complex
-        Anchors of typical shapes in units of the reference length; the first is the mean shape.
+        Anchors of typical shapes in units of the reference length; the first template is the mean
+        shape.
     rigid : RigidModel
         Rigid model of the same points.
     slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
-        Coefficients of a candidate's log-odds: slope times score plus offset; the last ones are
-        those of whole objects, if they are searched.
+        Coefficients of the log-odds of a candidate, which are slope times score plus offset; the
+        last ones are those of whole objects, if they are searched.
     min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float
-        Maximum rotation of a pair in radians; pairs rotated further give no hypothesis.
+        Maximum rotation of a pair in radians; pairs with a larger rotation give no hypothesis.
     """
 
     shape: ShapeModel
@@ -139,7 +140,8 @@ class Assembler:
 
     @cached_property
     def _views(self) -> np.ndarray:
-        """Anchors (n_views, n_anchors), complex, of the rigid model, the frontal view first."""
+        """Anchors (n_views, n_anchors), complex, in several views of the rigid model, the frontal
+        view first."""
         poses = sorted(product(_YAWS, _PITCHES), key=lambda pose: np.hypot(*pose))
         views = [
             self.rigid.project(rotation_of(Pose(yaw, pitch, 0.0)), 1.0, 0j) for yaw, pitch in poses
@@ -248,7 +250,8 @@ class Assembler:
         strength: np.ndarray,
         complete: Callable,
     ) -> Hypothesis | None:
-        """Repeatedly collect the candidates around the expected anchors and complete the shape."""
+        """Alternate between collecting the candidates near the expected anchors and completing the
+        shape."""
         rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
         for _ in range(2):
             rows = _nearest(points, radius * ied, candidates, strength)
@@ -261,8 +264,8 @@ class Assembler:
     def _complete(
         self, points: np.ndarray, ied: float, candidates: Candidates, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """Complete all points with the shape model from the candidates of a face; a single
-        candidate keeps the transform of its hypothesis."""
+        """Complete all points with the shape model from the candidates of a face; with a single
+        candidate, the transform of the hypothesis is used."""
         which, position = candidates.anchor[rows], candidates.position[rows]
         if len(rows) == 1:
             transform = self.shape.align(points[: len(self.shape.anchors)], self.shape.anchors)
@@ -285,8 +288,8 @@ class Assembler:
 def _nearest(
     points: np.ndarray, radius: float, candidates: Candidates, strength: np.ndarray
 ) -> np.ndarray:
-    """Row of the best candidate of each anchor within a radius of its expected position, by
-    anchor."""
+    """Return the row of the best candidate of each anchor within a radius of its expected
+    position."""
     distance = abs(candidates.position - points[candidates.anchor]) / radius
     near = np.flatnonzero(distance <= 1)
     worth = strength[near] - _GATE_PENALTY * distance[near] ** 2
@@ -374,7 +377,7 @@ def _score_pairs(
     max_turn: float,
     pairs: np.ndarray,
 ) -> int:
-    """Write the hypotheses of :func:`_support` into ``pairs``; return their number."""
+    """Write the hypotheses of :func:`_support` to ``pairs``, and return their number."""
     count = 0
     for i in range(len(best)):
         a = best[i]
@@ -431,8 +434,8 @@ def _support_at(
     position: np.ndarray,
     strength: np.ndarray,
 ) -> float:
-    """Strength of the best candidate of anchor k near its expected position, minus the penalty for
-    its distance, or 0."""
+    """Return the strength of the best candidate of anchor k near its expected position, minus the
+    penalty for its distance, or 0."""
     support = 0.0
     for c in best:
         if anchor[c] == k:

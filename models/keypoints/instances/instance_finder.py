@@ -1,5 +1,5 @@
-"""Detection of whole objects: candidates are assembled, all points refined together, and
-probabilities estimated."""
+"""Detection of whole objects: candidates are assembled, all points are refined together, and
+probabilities are estimated."""
 
 import warnings
 from collections.abc import Sequence
@@ -47,8 +47,8 @@ class InstanceProbabilities:
     Parameters
     ----------
     face : ndarray of shape (4,)
-        Coefficients of the log-odds of a face: weights of the classifier's score, of the sum of the
-        anchors' log-odds and of the logarithm of the reference length, and a constant.
+        Coefficients of the log-odds of a face: weights of the score of the classifier, of the sum
+        of the log-odds of the anchors and of the logarithm of the reference length, and a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that a keypoint of a true face lies within 10 % and 5 % of the
         reference length: weights of the face's log-odds, of the log-odds of the keypoint's own
@@ -80,7 +80,7 @@ class InstancePoint(NamedTuple):
         Probability that the position lies within 10 % of the reference length of that keypoint of
         an object.
     probability_5 : float
-        Probability that it lies within 5 %.
+        Probability that it lies within 5 % of the reference length.
     """
 
     x: float
@@ -114,7 +114,7 @@ class Instance:
     person : int or None, default None
         Number of the person in a video, from 1; it stays the same from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
-        Histograms of gradients around the points, for comparing the faces in two frames.
+        Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
         Number of the uninterrupted sequence of frames that shows the person in a video.
     """
@@ -132,9 +132,11 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Reference length, under the name used until 0.2."""
+        """Reference length; this is the name used until version 0.2."""
         warnings.warn(
-            "ied is reference_length; the old name ends with 0.4", FutureWarning, stacklevel=2
+            "ied was renamed to reference_length; the old name will be removed in 0.4",
+            FutureWarning,
+            stacklevel=2,
         )
         return self.reference_length
 
@@ -159,7 +161,7 @@ class Instance:
         )
 
     def moved(self, x: float, y: float) -> "Instance":
-        """Return the face shifted.
+        """Return a copy of the face shifted in the image.
 
         Parameters
         ----------
@@ -198,7 +200,7 @@ class Instance:
 
 
 class FoundInstances(NamedTuple):
-    """Result of a search.
+    """Result of a search for instances.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ class FoundInstances(NamedTuple):
 
 @dataclass(frozen=True)
 class RefinedShape:
-    """A refined hypothesis: its points and the inputs to its probability.
+    """Refined hypothesis: its points and the inputs to its probability.
 
     Attributes
     ----------
@@ -227,8 +229,8 @@ class RefinedShape:
         Sum of the excess of the anchors' log-odds over the minimum.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
-        Distances between the keypoints of two refinements from different starts, in reference
-        lengths; None before the second refinement.
+        Distances between the keypoints of two refinements with different starting shapes, in
+        reference lengths; None before the second refinement.
     """
 
     points: np.ndarray
@@ -240,7 +242,7 @@ class RefinedShape:
 
     @property
     def inputs(self) -> np.ndarray:
-        """Inputs (4,) of the regression for an instance."""
+        """Inputs (4,) of the regression for the probability of an instance."""
         return np.array([self.score, self.support, np.log(self.reference_length / 30.0), 1.0])
 
 
@@ -253,17 +255,19 @@ class InstanceFinder:
     assembler : Assembler
     regressor : ShapeRegressor
     keypoints : tuple of str
-        Names of the reported keypoints, the anchors first.
+        Names of the reported keypoints, with the anchors first.
     classifier : ShapeClassifier or None
         Classifier of shapes; None during training.
     probabilities : InstanceProbabilities or None
         Models of the probabilities; None during training.
     own_weight : ndarray of shape (n_anchors,)
-        Weight of an anchor's detection in its position; the refined point has the remaining weight.
+        Weight of the detection of an anchor in its position; the refined point has the remaining
+        weight.
     own_radius : float
-        Maximum distance of an anchor's detection in reference lengths.
+        Maximum distance of the detection of an anchor, in reference lengths.
     min_support : float
-        Minimum sum of the anchors' log-odds for refining a hypothesis, unless all are requested.
+        Minimum sum of the log-odds of the anchors for refining a hypothesis, unless all hypotheses
+        are requested.
     assembly : str
         Default assembly of candidates.
     """
@@ -287,12 +291,14 @@ class InstanceFinder:
     def trained(self) -> InstanceProbabilities:
         """Return the probabilities; raise a ValueError before they are trained."""
         if self.probabilities is None:
-            raise ValueError("the model's probabilities are missing; expected a complete training")
+            raise ValueError(
+                "the model's probabilities are missing; expected a fully trained model"
+            )
         return self.probabilities
 
     @cached_property
     def rigid(self) -> RigidModel:
-        """The rigid model of the refined points."""
+        """Rigid model of the refined points."""
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
     def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
@@ -305,8 +311,8 @@ class InstanceFinder:
         )
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
-        """Refine again, from the mean shape in the same position; return the mean of both results
-        and their distance."""
+        """Refine again, starting from the mean shape in the same position, and return the mean of
+        both results and their distance."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
         disagreement = (
@@ -322,7 +328,7 @@ class InstanceFinder:
         min_probability: float = 0.5,
         assembly: str | None = None,
     ) -> FoundInstances:
-        """Find faces.
+        """Detect faces.
 
         Parameters
         ----------
@@ -414,7 +420,7 @@ class InstanceFinder:
         return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
-        """Refine the mean shape in a box x0, y0, x1, y1: a face without candidates."""
+        """Refine the mean shape in a box x0, y0, x1, y1, which gives a face without candidates."""
         mean = self.regressor.mean_points
         size = max(
             float(
@@ -437,8 +443,8 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Detections of the keypoints of a face: positions (n_keypoints,), complex, and log-odds;
-        NaN if a keypoint has no detection."""
+        """Return the detections of the keypoints of a face: positions (n_keypoints,), complex, and
+        log-odds; NaN for keypoints without a detection."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
@@ -457,7 +463,8 @@ class InstanceFinder:
         return position, log_odds
 
     def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
-        """Positions (n_keypoints,), complex: refined points averaged with the detections."""
+        """Compute positions (n_keypoints,), complex, by averaging refined points with the
+        detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
@@ -497,14 +504,15 @@ class InstanceFinder:
         )
 
     def pose_of(self, refined: RefinedShape) -> Pose:
-        """Yaw, pitch and roll."""
+        """Estimate yaw, pitch and roll."""
         return pose_of(self.rigid.fit(refined.points)[0])
 
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
-        """Inputs (n_keypoints, 8) to the probabilities of the points of an instance that is refined
-        twice; ``positions`` (n_keypoints,) are its detections, NaN if there is none."""
+        """Compute the inputs (n_keypoints, 8) to the probabilities of the points of an instance
+        that is refined twice; ``positions`` (n_keypoints,) are its detections, NaN if there are
+        none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
             abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length
@@ -529,7 +537,7 @@ class InstanceFinder:
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
     """Return the distinct faces of a list sorted by decreasing probability: faces that neither
-    equal a more probable face nor lie in the same position at another size.
+    coincide with a more probable face nor have its position with a different size.
 
     Parameters
     ----------

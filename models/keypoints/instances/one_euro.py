@@ -1,4 +1,4 @@
-"""The One-Euro filter [1]_, which smooths points at rest and follows fast ones.
+"""One-Euro filter [1]_, which smooths points at rest and follows fast ones.
 
 References
 ----------
@@ -20,17 +20,17 @@ _SPEED_CUTOFF = 1.0  # Hz, of the speed itself; the authors' choice
 class OneEuroFilter:
     """Low-pass filter of points whose cut-off frequency grows with their speed.
 
-    At rest, a low cut-off removes jitter; at speed, a high cut-off keeps the lag small (Casiez et
-    al., 2012). Each point has its own speed. A first-order filter lags behind a steady movement by
-    1 / (2 pi cutoff) seconds.
+    At rest, a low cut-off removes jitter; during fast motion, a high cut-off limits the lag (Casiez
+    et al., 2012). The speed is computed for each point separately. A first-order filter lags behind
+    a steady movement by 1 / (2 pi cutoff) seconds.
 
     Parameters
     ----------
     cutoff : float, default 0.5
-        Cut-off frequency at rest in Hz, above 0; lower values smooth more.
+        Cut-off frequency > 0 at rest, in Hz; lower values smooth more.
     speed_coefficient : float, default 5.0
-        Increase of the cut-off in Hz for a speed of one ``scale`` per second; higher values lag
-        less. With the defaults the lag at that speed is 29 milliseconds.
+        Increase in the cut-off in Hz for a speed of one ``scale`` per second; higher values reduce
+        the lag. With the defaults, the lag at that speed is 29 milliseconds.
 
     Raises
     ------
@@ -53,7 +53,7 @@ class OneEuroFilter:
         if not 0 < cutoff < np.inf or not 0 <= speed_coefficient < np.inf:
             raise ValueError(
                 f"cutoff={cutoff}, speed_coefficient={speed_coefficient}: "
-                "expected Hz above 0, and at least 0"
+                "expected cutoff > 0 and speed_coefficient >= 0"
             )
         self.cutoff, self.speed_coefficient = cutoff, speed_coefficient
         # raw, filtered, speed, time
@@ -79,7 +79,7 @@ class OneEuroFilter:
         Returns
         -------
         ndarray of shape (n, 2)
-            Filtered positions; in the first call, the given positions unchanged.
+            Filtered positions; in the first call, these are the given positions.
 
         Raises
         ------
@@ -103,6 +103,6 @@ class OneEuroFilter:
 
 
 def _weight(cutoff: Cutoff, step: float) -> Cutoff:
-    """Weight of the new value, eq. (6) of the paper: 1 / (1 + tau / step) with tau = 1 / (2 pi
-    cutoff)."""
+    """Compute the weight of the new value, eq. (6) of the paper: 1 / (1 + tau / step) with tau = 1
+    / (2 pi cutoff)."""
     return 1 / (1 + 1 / (2 * np.pi * cutoff * step))

@@ -1,5 +1,5 @@
-"""Models of the shape of a face: mean and Gaussian deviations in the image, and rigid in space,
-each with its transform to the image."""
+"""Models of the shape of a face, either with Gaussian deviations in the image or rigid in space,
+and their transforms to the image."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ class SimilarityTransform:
     ``image = scale_rotation * shape + translation``.
 
     Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the reference length in
-    image pixels, its argument the rotation in radians.
+    image pixels, and its argument is the rotation in radians.
     """
 
     scale_rotation: complex
@@ -40,7 +40,7 @@ class SimilarityTransform:
 
     @property
     def reference_length(self) -> float:
-        """Inter-eye distance in image pixels."""
+        """Reference length in image pixels."""
         return abs(self.scale_rotation)
 
     def to_image(self, shape: np.ndarray) -> np.ndarray:
@@ -66,8 +66,8 @@ class ShapeModel:
     mean : ndarray of shape (n, 2)
         Mean shape in units of the reference length.
     covariance : ndarray of shape (2 n, 2 n)
-        Covariance of the deviations x0, y0, x1, y1, ... after alignment on the anchors. The rows of
-        the anchors suffice if the anchors come first.
+        Covariance of the deviations x0, y0, x1, y1, ... after alignment on the anchors. If the
+        anchors come first, their rows suffice.
     noise : float
         Standard deviation of a detected anchor, in reference lengths.
     """
@@ -84,8 +84,8 @@ class ShapeModel:
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
-        """Least-squares similarity from points of the mean shape (two or more positions ``which``)
-        to image points (complex)."""
+        """Compute the least-squares similarity transform from points of the mean shape (two or more
+        positions ``which``) to image points (complex)."""
         return SimilarityTransform.least_squares(self.mean_points[which], points)
 
     def predict(
@@ -96,7 +96,7 @@ class ShapeModel:
         deviations.
 
         Missing anchors are aligned at their predicted positions; the alignment is repeated until
-        these converge. The transform is returned as well.
+        these converge. The transform is also returned.
         """
         of_x, of_y = self._gains(which)
 
@@ -112,8 +112,8 @@ class ShapeModel:
         return transform.to_image(conditional_mean(transform)), transform
 
     def _gains(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Displacements of all keypoints, (n, n_which) complex, per unit of x and of y of some;
-        cached."""
+        """Return the displacements of all keypoints, (n, n_which) complex, per unit of x and of y
+        of the given ones, from a cache."""
         known = self.__dict__.setdefault("_known_gains", {})
         if which.tobytes() not in known:
             columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
@@ -136,8 +136,9 @@ def learn_shape(
     Procrustes analysis).
 
     Faces (n_faces, n, 2), mirror images included, with a hidden anchor are dropped; other hidden
-    points are replaced by their predicted positions. The unit is chosen so that transforms to the
-    faces have on (geometric) average the given ``lengths`` (n_faces,) in pixels, and no rotation.
+    points are replaced by their predicted positions. The unit is chosen so that, on (geometric)
+    average, the transforms to the faces have the given ``lengths`` (n_faces,) in pixels and no
+    rotation.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -166,16 +167,16 @@ def learn_shape(
 
 
 class Pose(NamedTuple):
-    """Rotation of a head in radians; all zero: upright, seen from the front.
+    """Rotation of a head in radians; zero for an upright head seen from the front.
 
     Parameters
     ----------
     yaw : float
         Yaw; positive if the face looks to the right-hand side of the image.
     pitch : float
-        Pitch; positive if it looks down.
+        Pitch; positive if the face looks down.
     roll : float
-        Roll; positive if it is rotated clockwise in the image.
+        Roll; positive if the face is rotated clockwise in the image.
     """
 
     yaw: float
@@ -184,8 +185,8 @@ class Pose(NamedTuple):
 
 
 def rotation_of(pose: Pose) -> np.ndarray:
-    """Rotation matrix (3, 3) of a pose: first yaw, then pitch, then roll; x to the right, y down, z
-    away from the viewer."""
+    """Compute the rotation matrix (3, 3) of a pose: first yaw, then pitch, then roll; x points
+    right, y down, z away from the viewer."""
     (sy, sp, sr), (cy, cp, cr) = np.sin(pose), np.cos(pose)
     yaw = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
     pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
@@ -194,8 +195,8 @@ def rotation_of(pose: Pose) -> np.ndarray:
 
 
 def pose_of(rotation: np.ndarray) -> Pose:
-    """Pose of a rotation matrix (3, 3), the inverse of :func:`rotation_of` for pitches below 90
-    degrees."""
+    """Compute the pose of a rotation matrix (3, 3), the inverse of :func:`rotation_of` for pitches
+    below 90 degrees."""
     yaw = np.arctan2(rotation[2, 0], rotation[2, 2])
     pitch = np.arcsin(np.clip(rotation[2, 1], -1, 1))
     roll = np.arctan2(-rotation[0, 1], rotation[1, 1])
@@ -273,7 +274,8 @@ class RigidModel:
 def _gauss_newton(
     model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float
 ) -> tuple[np.ndarray, float]:
-    """One step on the rotation (multiplied from the left by a small rotation) and the scale."""
+    """Take one step on the rotation (multiplied from the left by a small rotation) and the
+    scale."""
     turned = model @ rotation.T
     error = target - scale * turned[:, :2]
     x, y, z = turned.T
@@ -300,7 +302,7 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     ----------
     shapes : ndarray of shape (n_faces, n), complex
         Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and
-        further points.
+        additional points.
     mirror : ndarray of shape (n,), int
         Index of each point in the mirrored face.
 
@@ -375,12 +377,12 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
 def is_same_instance(
     a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
 ) -> bool:
-    """Whether keypoints (n,), complex, of two faces coincide; ``ied`` in image pixels."""
+    """Return whether keypoints (n,), complex, of two faces coincide; ``ied`` is in image pixels."""
     return float(abs(a - b).mean()) < radius * ied
 
 
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Whether the hypothesis of a pair, keypoints (n,), complex, and reference length, is a known
-    face."""
+    """Return whether the hypothesis of a pair, with keypoints (n,), complex, and reference length,
+    is a known face."""
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

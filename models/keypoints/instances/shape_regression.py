@@ -1,8 +1,9 @@
-"""Cascaded shape regression: all points of a face are moved together, by their surroundings.
+"""Cascaded shape regression, which moves all points of a face together, based on their
+surroundings.
 
 A stage crops the face, rotated upright and scaled to a fixed size, describes the surroundings of
-every point by gradient histograms, and predicts the displacement of the whole shape from the few
-values that annealing selected. The predictions for the face and its mirror image are averaged.
+every point by gradient histograms, and predicts the displacement of the whole shape from a few
+values selected by annealing. The predictions for the face and its mirror image are averaged.
 """
 
 from collections.abc import Sequence
@@ -22,19 +23,19 @@ _AROUND = 0.3
 
 @dataclass(frozen=True)
 class RegressionStage:
-    """One stage of the cascade: a linear regression from selected histogram values to the
-    displacement of the shape.
+    """Stage of the cascade: a linear regression from selected histogram values to the displacement
+    of the shape.
 
     Parameters
     ----------
     ied : int
-        Reference length of the stage's frame in pixels.
+        Reference length in the frame of the stage, in pixels.
     cell : int
-        Side of a histogram's cell in pixels.
+        Side of a histogram cell in pixels.
     features : ndarray of shape (k,), int32
         Indices of the selected values: 128 times the index of the point plus that of the value.
     coefficients : ndarray of shape (k, q), float16
-        Weights of the cascade's basis for each feature.
+        Weight of each feature for each element of the basis of the cascade.
     intercept : ndarray of shape (q,), float32
     """
 
@@ -57,21 +58,21 @@ class RegressionStage:
 
 @dataclass(frozen=True)
 class ShapeRegressor:
-    """A cascade of stages that corrects the points of a face, as in Xiong and De la Torre (2013),
-    with selected features.
+    """Cascade of stages that correct the points of a face, as in Xiong and De la Torre (2013), with
+    selected features.
 
     Parameters
     ----------
     mean : ndarray of shape (n, 2), float64
         Mean shape in units of the reference length.
     basis : ndarray of shape (q, n, 2), float32
-        Displacements that a stage combines, in units of the reference length.
+        Displacements of which a stage predicts a combination, in units of the reference length.
     stages : tuple of RegressionStage
     to_keypoints : ndarray of shape (n_keypoints, n), float64
         Averaging matrix that maps the points to the reported keypoints.
     offset : ndarray of shape (n, 2), float32
-        Offset of the annotations, in units of the reference length, which stages trained on
-        photographs and their mirror images cannot learn.
+        Systematic offset of the annotations, in units of the reference length, which stages trained
+        on photographs and their mirror images cannot learn.
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
 
@@ -90,7 +91,7 @@ class ShapeRegressor:
 
     @cached_property
     def mean_points(self) -> np.ndarray:
-        """The mean shape as complex numbers (n,)."""
+        """Mean shape as complex numbers (n,)."""
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     @cached_property
@@ -98,14 +99,15 @@ class ShapeRegressor:
         return self.basis[..., 0] + 1j * self.basis[..., 1]
 
     def align(self, points: np.ndarray) -> SimilarityTransform:
-        """Least-squares similarity transform from the mean shape to image points (n,), complex."""
+        """Compute the least-squares similarity transform from the mean shape to image points (n,),
+        complex."""
         return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Histograms (n, 128) around image points (n,), complex, in the frame of the face, and the
-        transform from that frame."""
+        """Compute histograms (n, 128) around image points (n,), complex, in the frame of the face,
+        and the transform from that frame."""
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
         low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
@@ -117,8 +119,8 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex
     ) -> np.ndarray:
-        """Image points (n,), complex, after one stage: the mean of the predictions for the face and
-        its mirror image. ``unit`` is the scale and rotation of the frame."""
+        """Compute image points (n,), complex, after one stage: the mean of the predictions for the
+        face and its mirror image. ``unit`` is the scale and rotation of the frame."""
         move = stage.displacement(histograms) @ self._complex_basis
         if not len(self.mirror):
             return points + unit * move
@@ -154,8 +156,8 @@ class ShapeRegressor:
 
 @dataclass(frozen=True)
 class ShapeClassifier:
-    """Linear classifier of whether a refined shape is a face, by selected histogram values around
-    its points.
+    """Linear classifier that decides whether a refined shape is a face, from selected histogram
+    values around its points.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Smooths the points of tracked instances by local regression over time, a Savitzky-Golay filter
-[1]_ for frames at any times.
+"""Smoothing of the points of tracked instances by local regression over time, a Savitzky-Golay
+filter [1]_ for frames at arbitrary times.
 
 References
 ----------
@@ -24,21 +24,22 @@ _WINDOW = 0.55  # seconds on each side times the cut-off frequency
 
 
 def half_window(cutoff: float) -> float:
-    """Time in seconds before and after a frame within which other frames smooth it; at the cut-off
-    frequency, the filter halves the power."""
+    """Return the time in seconds, before and after a frame, within which other frames smooth it; at
+    the cut-off frequency, the filter halves the power."""
     return _WINDOW / cutoff
 
 
 def smoothed(frames: Sequence[TimedInstances], i: int, cutoff: float) -> list[Instance]:
     """Return the instances of a frame with smoothed points.
 
-    A quadratic function of time is fitted to the points of the same track in the frames around the
-    frame, and evaluated at its time; a linear function if there are frames on one side only.
+    A quadratic function of time is fitted to the points of the same track in neighbouring frames
+    and evaluated at the time of the frame. If all neighbouring frames are on one side, the function
+    is linear.
 
     Parameters
     ----------
     frames : sequence of (time, instances)
-        Frames ordered by time; their instances have a track.
+        Frames ordered by time, whose instances have a track.
     i : int
         Index of the frame.
     cutoff : float

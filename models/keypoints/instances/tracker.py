@@ -1,5 +1,5 @@
-"""Tracking of instances through a video: the anchors in one frame start the refinement in the
-next."""
+"""Tracking of instances in a video: the anchors in one frame start the refinement in the next
+frame."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -51,8 +51,8 @@ _RENEWED = 0.2  # weight of the newest appearance and velocity
 
 @dataclass(eq=False)
 class _Sighting:
-    """An instance in a frame: position, size, appearance (n, 128) with rows of length 1, and
-    distance to the nearest other instance in reference lengths."""
+    """Instance in a frame: position, size, appearance (n, 128) with rows of length 1, and distance
+    to the nearest other instance in reference lengths."""
 
     time: float
     centre: np.ndarray
@@ -98,7 +98,8 @@ class PersonTracker:
         time : float
             Time in seconds, later than in the last call.
         new_scene : bool, default False
-            Whether positions in earlier frames have no meaning in this one.
+            Whether this frame begins a new scene, so that positions in earlier frames are
+            meaningless.
 
         Returns
         -------
@@ -146,7 +147,8 @@ class CutDetector:
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a new scene begins with a frame (H, W, 3), uint8; False for the first."""
+        """Return whether a new scene begins with a frame (H, W, 3), uint8; False for the first
+        frame."""
         thumbnail = cv2.resize(frame, _THUMBNAIL, interpolation=cv2.INTER_AREA).astype(np.float32)
         last, self._last = self._last, thumbnail
         if last is None:
@@ -162,17 +164,17 @@ class InstanceTracker:
     """Tracker of the instances in a video.
 
     Every few frames, at a scene cut, and when a face is lost, the whole frame is searched. In
-    between, each face is refined from its keypoints in the last frame, and keeps the support of its
-    detections; the rest of the frame is searched at half size in every third frame. A face is lost
-    if its probability is too low, or if it coincides with another face. Each face has the number of
-    its person (:class:`~annealed.models.keypoints.instances.tracker.PersonTracker`).
+    between, each face is refined from its keypoints in the last frame, and retains the support of
+    its detections; the rest of the frame is searched at half size in every third frame. A face is
+    lost if its probability is too low, or if it coincides with another face. Each face has the
+    number of its person (:class:`~annealed.models.keypoints.instances.tracker.PersonTracker`).
 
     Parameters
     ----------
     finder : InstanceFinder
     search : function
-        Function of a frame (H, W, 3) and its scale relative to the video that returns the faces in
-        it, without using earlier frames.
+        Function of a frame (H, W, 3) and of its scale relative to the video, which returns the
+        faces in the frame without using earlier frames.
     search_every : int, default 15
         Number of frames between searches.
     min_probability : float, default 0.5
@@ -207,7 +209,7 @@ class InstanceTracker:
         ----------
         frame : ndarray of shape (H, W, 3), uint8
         time : float, optional
-            Time in seconds, later than in the last call; by default 1/25 later.
+            Time in seconds, later than in the last call; by default 1/25 second later.
 
         Returns
         -------
@@ -245,7 +247,8 @@ class InstanceTracker:
         )
 
     def _entered(self, frame: np.ndarray, known: Sequence[Instance]) -> list[Instance]:
-        """Faces in the frame at half size other than the known faces, which are hidden."""
+        """Detect faces in the frame at half size that are not among the known faces, which are
+        hidden."""
         small = cv2.resize(frame, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
         for instance in known:
             length = instance.reference_length
@@ -283,7 +286,8 @@ class InstanceTracker:
         )
 
     def _levels(self, part: np.ndarray, length: float) -> list[Level]:
-        """Pyramid of a part with a face: the resolutions that the stages of the regression need."""
+        """Build the pyramid of a part with a face, with the resolutions that the stages of the
+        regression need."""
         lengths = [float(stage.ied) for stage in self.finder.regressor.stages] or [length]
         first = Level(part, 1.0)
         if (scale := _FINER * max(lengths) / length) < 1:
@@ -320,7 +324,8 @@ def _assigned(
 
 
 def _cost(person: _Person, seen: _Sighting) -> float:
-    """Cost of a person who was seen less than a second ago in the same scene."""
+    """Compute the cost of matching a face with a person who was seen less than a second ago in the
+    same scene."""
     last = person.last
     gap = seen.time - last.time
     expected = last.centre + person.velocity * min(gap, _STEADY)
@@ -336,19 +341,20 @@ def _cost(person: _Person, seen: _Sighting) -> float:
 
 
 def _cost_elsewhere(person: _Person, seen: _Sighting) -> float:
-    """Cost of a person who was seen elsewhere or long ago."""
+    """Compute the cost of matching a face with a person who was seen elsewhere or long ago."""
     unlikeness = _unlikeness(person, seen)
     return unlikeness if unlikeness < _MAX_DISTANCE_ELSEWHERE else _NEVER
 
 
 def _unlikeness(person: _Person, seen: _Sighting) -> float:
-    """Distance from the person's mean appearance, or from the last one if that is smaller."""
+    """Compute the distance from the person's mean appearance, or from the last one if this is
+    smaller."""
     return min(_distance(a, seen.appearance) for a in (person.usual, person.last.appearance))
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean cosine distance between two appearances with rows of length 1, over the points that
-    agree best."""
+    """Compute the mean cosine distance between two appearances with rows of length 1, over the
+    points that agree best."""
     distances = np.sort(1 - np.einsum("ij,ij->i", a, b))
     return float(distances[: max(1, round(_BEST * len(distances)))].mean())
 

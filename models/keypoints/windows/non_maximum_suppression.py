@@ -58,9 +58,10 @@ class LocalMaxima:
     """Local maxima of scored windows, best first, and the windows around each; they do not depend
     on how positions are averaged.
 
-    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima; the m
-    windows around them have the maximum they belong to, positions in image coordinates, the
-    distance from it in units, and their score below its own.
+    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima. The m
+    windows around them have the index of their maximum, positions in image coordinates, the squared
+    distance from the maximum in these units, and the difference of their score from that of the
+    maximum.
     """
 
     score: np.ndarray

@@ -1,31 +1,31 @@
-"""Rotated faces: the search in a photograph rotated about its centre, and the transform back."""
+"""Search for rotated faces in a photograph rotated about its centre, and the transform back."""
 
 from collections.abc import Callable, Sequence
 
 import cv2
 import numpy as np
 
+#: Degrees by which photographs without an upright face are rotated.
 DEFAULT_ROLL = 30.0
-"""Degrees by which photographs without an upright face are rotated."""
+#: Degrees: faces rotated further are not assembled
+#: (`annealed.models.keypoints.instances.assembly.MAX_ROLL`).
 MAX_ROLL = 50.0
-"""Degrees: faces rotated further are not assembled
-(`annealed.models.keypoints.instances.assembly.MAX_ROLL`)."""
 
+#: Degrees by which photographs of objects without an upright orientation are rotated.
 ALL_ROUND = tuple(range(0, 360, 30))
-"""Degrees by which photographs of objects without an upright orientation are rotated."""
 
+#: Larger photographs are shrunk before rotation. A choice.
 MAX_PIXELS = 4_000_000
-"""Larger photographs are shrunk before rotation. A choice."""
+#: Photographs that would be larger than this after rotation are shrunk as well: the bounding box of
+#: a rotated strip grows with the square of its length. Photographs with an aspect ratio of up to 3,
+#: rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`.
 MAX_TURNED = 10_000_000
-"""So are those that would be larger than this after rotation: the bounding box of a rotated strip
-grows with the square of its length. Photographs with an aspect ratio of up to 1 : 3, rotated by 30
-degrees, stay below it if they are within `MAX_PIXELS`."""
 
-# of the equalisation. Choices
+# Settings of the equalisation. Choices
 _CLIP, _TILES = 2.5, 4
 
+#: Local maxima (n, 4) x, y, score, scale of each keypoint.
 Maxima = dict[str, np.ndarray]
-"""Local maxima (n, 4) x, y, score, scale of each keypoint."""
 
 
 def turned(image: np.ndarray, degrees: float) -> np.ndarray:
@@ -51,7 +51,8 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Affine map (2, 3) from a photograph to the rotated one, and its width and height."""
+    """Return the affine map (2, 3) from a photograph to the rotated one, and its width and
+    height."""
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
@@ -60,7 +61,7 @@ def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[
 
 
 def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
-    """Width and height of the bounding box of a rotated photograph."""
+    """Return the width and height of the bounding box of a rotated photograph."""
     cosine, sine = abs(np.cos(np.radians(degrees))), abs(np.sin(np.radians(degrees)))
     return height * sine + width * cosine, height * cosine + width * sine
 
@@ -76,8 +77,8 @@ def evened(image: np.ndarray) -> np.ndarray:
 def turned_maxima(
     image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
 ) -> Maxima:
-    """Local maxima of searches in a photograph rotated by several angles, in coordinates of the
-    original.
+    """Return the local maxima of searches in a photograph rotated by several angles, in coordinates
+    of the original.
 
     Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` after rotation, are shrunk
     to that number, since the search is for larger faces. The factor is the second argument of

@@ -3,7 +3,7 @@
 A model predicts whether a window shows a keypoint, or where the keypoint lies. Both are
 `annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled
 loops of `annealed.vision.windows`, which compute features on demand and reject windows early. The
-regression-guided search is Algorithm 3 of Barbu et al. (2014): near faces only, on a sparse grid
+regression-guided search, Algorithm 3 of Barbu et al. (2014), evaluates a sparse grid near faces
 instead of every window.
 """
 
@@ -23,8 +23,8 @@ from ....vision.windows.responses import CompiledModel, Responses
 from ....vision.windows.scan import predict_windows, windows_around
 from ...files import check_settings
 
+#: Default reference length of detectors: the geometric mean of 20 and 40 pixels.
 DEFAULT_REFERENCE_LENGTH = 28.3
-"""Default reference length of detectors: the geometric mean of 20 and 40 pixels."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Localisation:
     Parameters
     ----------
     radius : float, default 0.18
-        Maximum distance of the windows used from the maximum.
+        Maximum distance from the maximum of the windows that are averaged.
     octaves : float, default 0.6
         Largest difference in scale from the maximum, in octaves.
     sharpness : float, default 1.5
@@ -116,7 +116,7 @@ class WindowModel:
     intercept: float | np.ndarray
 
     def take(self, order: np.ndarray) -> Self:
-        """Return the model of some of the features.
+        """Return the model with some of the features.
 
         Parameters
         ----------
@@ -154,7 +154,8 @@ class WindowModel:
         return replace(self, features=features, responses=self.responses.mirrored(signs))
 
     def _outputs(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Outputs (n, q) for windows given as patches (n, 26, 26, 3), without rejection."""
+        """Return the outputs (n, q) for windows given as patches (n, 26, 26, 3), without
+        rejection."""
         values = pool.evaluate(patches, self.compiled(pool).program)
         intercept = np.atleast_1d(self.intercept)
         sums = [
@@ -284,21 +285,21 @@ class OffsetModel(WindowModel):
 class Mode(StrEnum):
     """Search mode: the windows that a keypoint's classifier scores."""
 
+    #: All windows.
     SCAN = "scan"
-    """All windows."""
+    #: Windows predicted by a regressor from a sparse grid.
     REGRESS = "regress"
-    """Windows predicted by a regressor from a sparse grid."""
+    #: Windows predicted by a regressor from grid points near faces that a cascade detects.
     PRUNE = "prune+regress"
-    """The same, only from grid points near faces that a cascade detects."""
 
 
 STRIP_PIXELS = 1 << 20
 """Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
 histograms."""
 
+#: Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
+#: windows within 10 pixels.
 MAX_OFFSET = 20
-"""Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
-windows within 10 pixels."""
 
 _MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, at most
 
@@ -333,7 +334,7 @@ class Guide:
         return replace(self, offsets=self.offsets.mirrored(pool))
 
     def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
-        """All grid points x, y (n,) in the level's own rows."""
+        """Return all grid points x, y (n,) in the level's own rows."""
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)

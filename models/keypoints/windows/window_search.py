@@ -1,4 +1,4 @@
-"""Search of the windows of a pyramid with the classifiers of some keypoints."""
+"""Search of a pyramid's windows with the classifiers of some keypoints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ from .window_models import (
 )
 
 _REQUESTS_AFTER_GRID = 4.0
-"""Requests for histograms in the mode "regress", as a multiple of the grid points, because of the
-windows around them (measured)."""
+"""Number of histograms requested in the mode "regress", as a multiple of the number of grid points,
+because of the windows around them (measured)."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class WindowSearch:
         buffers: Buffers,
         objects: np.ndarray | None,
     ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
-        """Tables of the parts of a level near faces, each part's first pixel x, y, and the grid
-        points of some keypoints in it."""
+        """Yield the tables of the parts of a level near faces, each part's first pixel x, y, and
+        the grid points of some keypoints in it."""
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError(
@@ -217,8 +217,8 @@ class WindowSearch:
             )
 
     def _face_centres(self, coarse: Level, cascade: FaceCascade, buffers: Buffers) -> np.ndarray:
-        """Image coordinates (n, 2) of the windows of a level that the face cascade does not
-        reject."""
+        """Return the image coordinates (n, 2) of the windows of a level that the face cascade does
+        not reject."""
         centres = [np.empty((0, 2))]
         for channels in self.strips(coarse, buffers=buffers):
             ys, xs = np.nonzero(
@@ -241,7 +241,7 @@ class WindowSearch:
         mode: str,
         objects: np.ndarray | None,
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
+        """Yield the windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
         buffers = Buffers()
         for number, level in enumerate(levels):
             maxima: dict[str, list[np.ndarray]] = {name: [np.empty((0, 4))] for name in names}
@@ -272,8 +272,8 @@ class WindowSearch:
     def _score_guided(
         self, channels: LevelChannels, keypoint: str, points: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels (n, 2) of the accepted windows predicted from some grid points, and their
-        scores."""
+        """Return the pixels (n, 2) of the accepted windows predicted from some grid points, and
+        their scores."""
         xs, ys = self._guided(channels, keypoint, points)
         score = score_windows(channels, self.models[keypoint].compiled(self.pool), xs, ys)
         passed = score > -np.inf
@@ -292,7 +292,7 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Distinct maxima (n, 4) x, y, score, scale of several searches."""
+        """Return the distinct maxima (n, 4) x, y, score, scale of several searches."""
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,
@@ -312,8 +312,8 @@ class WindowSearch:
         thresholds: dict[str, float],
         max_detections: int,
     ) -> dict[str, np.ndarray]:
-        """Local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over the
-        pyramid, and whole objects (`WHOLE`) if the detector searches them."""
+        """Return the local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over
+        the pyramid, and whole objects (`WHOLE`) if the detector searches them."""
         objects = self.objects(levels)
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}

@@ -1,4 +1,4 @@
-"""Conversion of a fitted model to its formula."""
+"""Conversion of a fitted model to a formula."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ def formula_of(model: Any) -> Formula:
     ----------
     model : TabularModel, fitted estimator or fitted Pipeline
         Estimator that is linear or a sum of responses to single columns, or a pipeline that ends in
-        one.
+        such an estimator.
 
     Returns
     -------
@@ -69,7 +69,10 @@ def formula_of(model: Any) -> Formula:
     kinds = {feature.column: feature.cell_kind for feature in used}
     styles = {feature.column: feature.style for feature in used}
     if mixed := [feature.column for feature in used if feature.cell_kind != kinds[feature.column]]:
-        raise ValueError(f"column {mixed[0]!r} is read as text and as numbers: cannot be exported")
+        raise ValueError(
+            f"column {mixed[0]!r} is read both as text and as numbers, so the model cannot be "
+            "exported"
+        )
     if kept.offset is not None:
         name, link = kept.offset
         cell, nan = ("cell", name, 0.0), float("nan")
@@ -99,7 +102,7 @@ def formula_of(model: Any) -> Formula:
 def _terms(
     additive: AdditiveModel, features: list[Feature]
 ) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
-    """One term for each number, and one for all numbers of a category."""
+    """Return one term for each number, and one term for all numbers of each category."""
     groups: dict[tuple, list[tuple[int, Feature]]] = {}
     for j, number in enumerate(additive.selected):
         feature = features[number]
@@ -119,7 +122,8 @@ def _term(
     members: list[tuple[int, Feature]],
     o: int,
 ) -> Expression:
-    """Contribution of a cell to a score: a curve, or for each level the sum over its numbers."""
+    """Return the contribution of a cell to a score: a curve, or for each level the sum over its
+    numbers."""
     j, first = members[0]
     if first.levels is None:
         expression, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
@@ -139,7 +143,7 @@ def _term(
 
 
 def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Expression:
-    """Contribution of a number to a score."""
+    """Return the contribution of a number to a score."""
     x, knots, table = feature.value, additive.knots[j] - feature.offset, additive.responses[j, :, o]
     if not len(knots):
         line = ("*", float(table[0]), x)
@@ -157,7 +161,7 @@ def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Express
 
 
 def _pieces(x: Expression, knots: np.ndarray, pieces: list[Expression]) -> Expression:
-    """One of the pieces, by a tree of comparisons: 126 bins are seven deep."""
+    """Select one of the pieces by a tree of comparisons, of depth seven for 126 bins."""
     if len(pieces) == 1:
         return pieces[0]
     middle = (len(pieces) - 1) // 2
@@ -171,7 +175,7 @@ def _pieces(x: Expression, knots: np.ndarray, pieces: list[Expression]) -> Expre
 def _meaning(
     kept: TabularModel, scores: list[str], outputs: tuple[str, ...]
 ) -> tuple[list[dict], list[tuple]]:
-    """Return the further stages and the results of the formula."""
+    """Return the remaining stages and the results of the formula."""
     results: list[tuple] = [("score", output, s) for s, output in zip(scores, outputs)]
     if kept.classes is None:
         values = [_exp(s) if kept.link == "log" else s for s in scores]

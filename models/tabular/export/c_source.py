@@ -1,4 +1,4 @@
-"""A formula as one C99 file: standard headers only, no allocation."""
+"""Formula as one C99 file that uses only standard headers and allocates no memory."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,8 @@ from .formula import INFIX, TEXT, Formula, Printer
 _HEAD = """/* Written by annealed {version}: C99, no allocation; link with the mathematical library (-lm).
 
    x: the cells of the columns {stem}_numbers, NAN where missing; a date is days since 1970-01-01
-   w: the cells of the columns {stem}_texts in UTF-8, NULL where missing
+   w: the cells of the columns {stem}_texts in UTF-8, NULL where missing; blanks at their ends are
+      ignored
    score: filled with {n_scores} scores, NAN where the model has none
    result: filled with {n_results} {what}
    returns the index of the class in {stem}_classes, -1 without a score; 0 for a model without classes */
@@ -19,17 +20,27 @@ _HEAD = """/* Written by annealed {version}: C99, no allocation; link with the m
 #include <string.h>
 
 """
+_IS_WORD = """
+static int is_word(const char *cell, const char *word)
+{
+    size_t n;
+    if (cell == NULL) return *word == 0;
+    cell += strspn(cell, " \\t\\n\\v\\f\\r");
+    for (n = strlen(cell); n > 0 && strchr(" \\t\\n\\v\\f\\r", cell[n - 1]); n--) {}
+    return strlen(word) == n && strncmp(cell, word, n) == 0;
+}
+"""
 
 
 def write_c(formula: Formula, stem: str = "model") -> bytes:
-    """Return a C99 source with the names of the inputs, and a function that maps a row to scores,
+    """Return C99 source with the names of the inputs, and a function that maps a row to scores,
     class, and probabilities or predictions.
 
     Parameters
     ----------
     formula : Formula
     stem : str, default "model"
-        Prefix of the names, reduced to an identifier.
+        Prefix of the names, converted to a valid identifier.
 
     Returns
     -------
@@ -66,6 +77,7 @@ def write_c(formula: Formula, stem: str = "model") -> bytes:
         f"const char *const {stem}_{name}[] = {{{_strings(levels)}}};\n"
         for name, levels in named.items()
     )
+    head += _IS_WORD if texts else ""
     arguments = "const double *x, const char *const *w, double *score, double *result"
     body = "".join(f"    {line}\n" for line in lines)
     return f"{head}\nint {stem}_predict({arguments})\n{{\n{body}}}\n".encode()
@@ -77,9 +89,9 @@ _SYMBOLS = INFIX | {
     "log": "log({})".format,
     "if": "({} ? {}\n        : {})".format,
     "is": "{} == {}".format,
-    "is text": "strcmp({}, {}) == 0".format,
+    "is text": "is_word({}, {})".format,
     **dict.fromkeys(("empty", "empty date"), "!isfinite({})".format),
-    "empty text": "({0} == NULL || *{0} == 0)".format,
+    "empty text": 'is_word({}, "")'.format,
     "none": "isnan({})".format,
     "label": str,
 }
@@ -96,7 +108,7 @@ def _strings(words: Iterable[str]) -> str:
 
 
 def _string(word: str) -> str:
-    """C literal of a word in UTF-8; special characters are written as numbers."""
+    """Return a word as a C string literal in UTF-8, with special characters written as numbers."""
     if "\0" in word:
         raise ValueError(f"the name {word!r} cannot be written in C; expected no NUL character")
     plain = set(range(32, 127)) - set(b'"\\?')

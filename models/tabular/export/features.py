@@ -1,5 +1,5 @@
-"""Inputs of a fitted model as functions of one cell of the table, through encodings and
-scikit-learn's steps."""
+"""Inputs of a fitted model as functions of one table cell, through encodings and the steps of
+scikit-learn pipelines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCALERS = {
 
 @dataclass(frozen=True)
 class Feature:
-    """An input number of a model, computed from one cell.
+    """Input number of a model, computed from one cell.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ class Feature:
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
-        Offset of dates: days since 2020 keep more digits than days since 1970.
+        Offset of dates, since days since 2020 retain more digits than days since 1970.
     value : Expression, optional
-        Number of a numeric or date cell, minus ``offset``; by default the cell itself.
+        Expression for a numeric or date cell minus ``offset``; by default the cell itself.
     levels : dict or None, default None
         Number for each value of a category.
     other : float, default NaN
         Number for any other value of a category.
     missing : float or str, default NaN
-        Number for an empty cell; before categories are encoded, the word that replaces it.
+        Number for an empty cell or, before categories are encoded, the word that replaces it.
     """
 
     column: str
@@ -67,7 +67,7 @@ class Feature:
 
     @property
     def cell_kind(self) -> str:
-        """Kind in which the cell is read."""
+        """Type as which the cell is read."""
         return (
             TEXT
             if self.levels is not None and all(isinstance(level, str) for level in self.levels)
@@ -88,7 +88,7 @@ class Feature:
 
 
 def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
-    """Features of a column of a table."""
+    """Return the features of a table column."""
     if column.kind not in (CATEGORY, RANK):
         offset, missing = (
             _DAY if column.kind == DATE else 0.0,
@@ -109,8 +109,8 @@ def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
 
 
 def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Feature]:
-    """Features of a column from the numbers (n_levels + 2, n_numbers) of its levels, of an unknown
-    value and of an empty cell."""
+    """Return the features of a column, given the numbers (n_levels + 2, n_numbers) of its levels,
+    of an unknown value and of an empty cell."""
     rows = encoded.T.tolist()
     return [
         Feature(name, levels=dict(zip(levels, row)), other=row[-2], missing=row[-1]) for row in rows
@@ -163,7 +163,7 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
-    """Features of the columns of a part of a ColumnTransformer."""
+    """Return the features of the columns that a part of a ColumnTransformer uses."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     frame = pd.DataFrame(np.arange(len(features))[None], columns=names)
     by_name = all(
@@ -199,8 +199,8 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
-    """Features of categories: the encoder is applied to each level, to an unknown level and to an
-    empty cell."""
+    """Return the features of categories by applying the encoder to each level, to an unknown level
+    and to an empty cell."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
     encoded, start = [], 0
@@ -235,7 +235,7 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _widths(step: Any) -> list[int]:
-    """Number of features of each column."""
+    """Return the number of features of each column."""
     n = len(step.categories_)
     if type(step).__name__ != "OneHotEncoder":
         return [len(step.classes_) if getattr(step, "target_type_", "") == "multiclass" else 1] * n

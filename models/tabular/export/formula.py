@@ -1,5 +1,5 @@
-"""The formula that is exported and explained: expressions of the cells of a row. Writers differ
-only in their symbols."""
+"""Formula of a model for export and explanation, with expressions of the cells of a row. Writers
+differ only in the syntax."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,19 +21,19 @@ Expression = Any
 
 @dataclass(frozen=True)
 class Formula:
-    """A fitted additive model: contributions of the columns, scores, and results.
+    """Fitted additive model: contributions of the columns, scores, and results.
 
     Parameters
     ----------
     columns : dict of str to str
-        Kind of each column read: "number", "date" or "text".
+        Type of each column that is read: "number", "date" or "text".
     styles : dict of str to str
         Order of day and month in date columns, see
         :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     inputs : tuple of str
-        Names of the columns of an array without names.
+        Column names for an input array without names.
     outputs : tuple of str
-        Names of several scores; one empty name for a single one.
+        Names of the scores; one empty name for a single score.
     classes : tuple or None
         Class labels.
     intercept : tuple of float
@@ -41,10 +41,12 @@ class Formula:
     terms : tuple of (str, tuple of Expression)
         Columns and their contributions to each score; a column may have several terms.
     stages : list of dict
-        Expressions by name; each stage uses only earlier stages. The first stage holds the terms
-        (a1_1, a1_2, ...: term and score), the second the scores (s1, s2, ...).
+        Expressions by name; each stage uses only earlier stages. The first stage contains the
+        terms, numbered by term and score (a1_1, a1_2, ...), and the second the scores (s1, s2,
+        ...).
     results : list of (str, str, Expression)
-        Results: "score", "probability" or "prediction"; the output or class; the value.
+        Type of each result ("score", "probability" or "prediction"), the output or class, and the
+        value.
     """
 
     columns: dict[str, str]
@@ -58,7 +60,7 @@ class Formula:
     results: list[tuple[str, str, Expression]]
 
     def contributions(self, frame: pd.DataFrame) -> np.ndarray:
-        """Contribution of each column in each row, (n_rows, n_columns, n_outputs).
+        """Compute the contribution of each column in each row, (n_rows, n_columns, n_outputs).
 
         Raises
         ------
@@ -80,7 +82,7 @@ class Formula:
         return added
 
     def record(self) -> dict[str, Any]:
-        """Return the formula for JSON, as described in docs/export.md; NaN becomes None."""
+        """Return the formula as JSON values, as described in docs/export.md; NaN becomes None."""
         return {
             "format": "annealed formula",
             "version": 1,
@@ -119,21 +121,21 @@ _NUMPY: dict[str, Callable] = {
 
 @dataclass(frozen=True)
 class Printer:
-    """Printer of expressions in the syntax of a writer.
+    """Printer of expressions in the syntax of a target language.
 
     Parameters
     ----------
     symbols : dict
-        Function of the printed operands for each operation; "cell", "is" and "empty" have variants
-        for dates and text: "cell date", "is text", "empty date", "empty text".
+        For each operation, a function of the printed operands. "cell", "is" and "empty" have
+        variants for dates and text: "cell date", "is text", "empty date", "empty text".
     literal : function
         Function that prints a number or a level of a category.
     cells : dict
-        Printed value of each column.
+        Printed form of a cell of each column.
     kinds : dict
         Kind of each column.
     names : dict, optional
-        Location of each expression whose location differs from its name.
+        Printed location of each expression for which it differs from the name.
     """
 
     symbols: Mapping[str, Callable[..., Any]]

@@ -1,4 +1,4 @@
-"""A formula as an ONNX graph in float32, with the output names of scikit-learn's converter."""
+"""Formula as an ONNX graph in float32, with the output names of scikit-learn's converter."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,11 +30,11 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def write_onnx(formula: Formula) -> bytes:
-    """Return an ONNX model with an input (n_rows, 1) for each column: text, float32, or float64
-    days since 1970 for dates.
+    """Return an ONNX model with an input (n_rows, 1) for each column: text, float32, or, for dates,
+    days since 1970 in float64.
 
-    Classifiers have the outputs ``label`` (n_rows,) and ``probabilities`` (n_rows, n_classes),
-    regressions ``variable`` (n_rows, n_outputs); both have ``score`` (n_rows, n_scores).
+    Classifiers have the outputs ``label`` (n_rows,) and ``probabilities`` (n_rows, n_classes);
+    regression models have ``variable`` (n_rows, n_outputs). Both have ``score`` (n_rows, n_scores).
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ def write_onnx(formula: Formula) -> bytes:
 
 
 class _Graph:
-    """Nodes and constants, each value a column (n_rows, 1) of float32; words are numbered."""
+    """Nodes and constants of a graph. Each value is a column (n_rows, 1) of float32, in which words
+    are represented by numbers."""
 
     def __init__(self, columns: dict[str, str]):
         self.nodes: list[Any] = []
@@ -114,7 +115,7 @@ class _Graph:
         }
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
-        """Append a node and return its output."""
+        """Append a node and return the name of its output."""
         from onnx import helper
 
         name = out or f"{self._stem}{len(self.nodes)}"
@@ -134,7 +135,7 @@ class _Graph:
         return name
 
     def literal(self, value: Any) -> str:
-        """Return the constant of a number, or of the number of a word."""
+        """Return a constant for a number, or for the number that represents a word."""
         value = (
             self.words.setdefault(value, float(len(self.words)))
             if isinstance(value, str)
@@ -143,7 +144,8 @@ class _Graph:
         return self.constant(np.full((1, 1), value, np.float32))
 
     def encoders(self) -> list[Any]:
-        """Nodes that map text to the numbers of its words: -1 if empty, -2 if unknown."""
+        """Return nodes that map text to the numbers of its words: -1 for empty text, -2 for unknown
+        words."""
         from onnx import helper
 
         words, numbers = ["", *self.words], [-1.0, *self.words.values()]
@@ -159,7 +161,7 @@ class _Graph:
         ]
 
     def symbols(self) -> dict[str, Callable[..., str]]:
-        """Return a printer that turns operations into nodes."""
+        """Return a printer that converts operations to nodes."""
         add, literal = self.add, self.literal
         special: dict[str, Callable[..., str]] = {
             "cell date": lambda cell, day: add(

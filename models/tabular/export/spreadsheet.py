@@ -1,4 +1,4 @@
-"""A formula as a score sheet: input cells, and formulas for their contributions."""
+"""Formula as a score sheet: input cells, and formulas for their contributions."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ _NAMES = {"score": "score", "probability": "probability of", "prediction": "pred
 
 
 def write_csv(formula: Formula) -> bytes:
-    """Return the score sheet as text: a line of names, and a line of empty cells and formulas.
+    """Return the score sheet as CSV text: a line of names, and a line of empty cells and formulas.
 
     Errors as in :func:`cells`.
     """
@@ -35,7 +35,7 @@ def write_xlsx(formula: Formula) -> bytes:
     ModuleNotFoundError
         If the package openpyxl is not installed.
     ValueError
-        If a name holds characters that a workbook does not allow.
+        If a name contains characters that are not allowed in a workbook.
     """
     with naming_extra("export to .xlsx needs openpyxl", "export"):
         from openpyxl import Workbook
@@ -48,7 +48,9 @@ def write_xlsx(formula: Formula) -> bytes:
             ).data_type = "s"  # a name that begins with = is not a formula
             book.active.cell(2, j, value or None)
         except IllegalCharacterError:
-            raise ValueError(f"the name {name!r} holds characters that a workbook cannot") from None
+            raise ValueError(
+                f"the name {name!r} holds characters that a workbook cannot contain"
+            ) from None
     book.active.freeze_panes = "A2"
     out = io.BytesIO()
     book.save(out)
@@ -56,13 +58,13 @@ def write_xlsx(formula: Formula) -> bytes:
 
 
 def cells(formula: Formula) -> tuple[list[str], list[str]]:
-    """Return the names of the columns, and one row: empty cells for the model's columns, then
-    formulas.
+    """Return the column names, and one row with empty cells for the columns of the model followed
+    by formulas.
 
     Raises
     ------
     ValueError
-        If a formula would be longer or deeper than spreadsheets allow.
+        If a formula would exceed the length or nesting depth that spreadsheets allow.
     """
     names, line = list(formula.columns), [""] * len(formula.columns)
     place = {name: f"{_letters(i)}2" for i, name in enumerate(names)}
@@ -156,5 +158,5 @@ def _literal(value: Any) -> str:
 
 
 def _letters(i: int) -> str:
-    """Name of the i-th column: A, B, ..., Z, AA, ..."""
+    """Return the name of the i-th column: A, B, ..., Z, AA, ..."""
     return (_letters(i // 26 - 1) if i >= 26 else "") + chr(65 + i % 26)

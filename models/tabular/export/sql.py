@@ -1,4 +1,4 @@
-"""A formula as one database query."""
+"""Formula as one database query."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -28,14 +28,14 @@ class Dialect:
     Parameters
     ----------
     double : str
-        Type of floating-point numbers.
+        Name of the double-precision type.
     number : str
-        Expression of a cell ``{0}``, with the text ``{1}``, as a number; NULL or not finite if the
-        cell is invalid.
+        Expression that converts a cell ``{0}``, with the text ``{1}``, to a number; NULL or not
+        finite if the cell is invalid.
     text : str
-        Expression of a cell ``{}`` as text, compared exactly.
+        Expression that converts a cell ``{}`` to text, for exact comparison.
     days : str
-        Expression of the days since 1970-01-01 of a cell ``{}``.
+        Expression for the number of days since 1970-01-01 of a cell ``{}``.
     quote : str, default '"'
         Quotation mark of names.
     backslash : bool, default False
@@ -122,7 +122,7 @@ DIALECTS = {
 def write_sql(
     formula: Formula, table: str = "data", dialect: str = "postgres", keys: Sequence[str] = ()
 ) -> bytes:
-    """Return a query that gives the score, the probability of each class and the prediction for
+    """Return a query that computes the score, the probability of each class and the prediction for
     each row of the table.
 
     Parameters
@@ -177,7 +177,7 @@ def write_sql(
 
 
 def _levels(formula: Formula) -> dict[str, set[str]]:
-    """Words with which text cells are compared."""
+    """Return the words with which text cells are compared."""
     levels: dict[str, set[str]] = {}
 
     def walk(expression: Any) -> None:
@@ -193,7 +193,7 @@ def _levels(formula: Formula) -> dict[str, set[str]]:
 
 
 def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
-    """Spellings in databases of truth values, or of whole numbers, as levels."""
+    """Return the spellings of truth values, or of whole numbers, in databases, as levels."""
     if levels <= _TRUTHS.keys():
         return _TRUTHS
     whole = all(level.removeprefix("-").isdecimal() for level in levels)
@@ -236,8 +236,9 @@ def _select(columns: Iterable[str], source: str) -> str:
 
 
 def _read(d: Dialect, name: str, kind: str, style: str) -> str:
-    """Expression of a cell in the form that the formula expects, whether the table holds numbers
-    and dates as such or as text; NULL if it is empty or a number that is not finite."""
+    """Return the expression of a cell in the form that the formula expects, whether the table
+    stores numbers and dates natively or as text; NULL for empty cells and numbers that are not
+    finite."""
     cell = f"t.{d.name(name)}"
     text = d.text.format(cell)
     if kind == TEXT:

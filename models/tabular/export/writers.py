@@ -1,4 +1,4 @@
-"""Export of a fitted model by the suffix of a file."""
+"""Export of a fitted model to a format chosen by the suffix of a file."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def export(
     dialect: str | None = None,
     keys: Sequence[str] = (),
 ) -> None:
-    """Write a fitted model in a form that runs without Python, chosen by the suffix of the file.
+    """Write a fitted model in a format that runs without Python, chosen by the suffix of the file.
 
     ``.sql`` is a query, ``.onnx`` a graph in float32, ``.c`` a C99 source, ``.json`` the formula
     itself, ``.xlsx`` and ``.csv`` a score sheet. The page docs/export.md describes each.
@@ -49,7 +49,7 @@ def export(
     model : TabularModel, fitted estimator or fitted Pipeline
         Linear model, or sum of responses to single columns. A :class:`sklearn.pipeline.Pipeline`
         must end in such an estimator; its other steps are scalers, encoders, imputers and
-        selectors, also in a ``ColumnTransformer``.
+        selectors, possibly in a ``ColumnTransformer``.
     path : path
         Output file; an existing one is replaced atomically.
     table : str or None, default None
@@ -105,8 +105,7 @@ def export(
             )
         formula = formula_of(model)
         _write_json(formula)  # fails if a name is not valid text: some writers would not
-        content = WRITERS[suffix](formula, **options)
     except UnicodeEncodeError as error:
         raise ValueError(f"{path}: {error.object!r} holds characters that are not text") from None
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    with replacing(path) as temporary:  # workbooks have temporary files of their own
+        temporary.write_bytes(WRITERS[suffix](formula, **options))

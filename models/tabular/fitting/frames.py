@@ -1,4 +1,4 @@
-"""Data frames with their target as encoded tables."""
+"""Data frames and their targets as encoded tables."""
 
 from collections.abc import Sequence
 
@@ -27,9 +27,9 @@ def table_from_frame(
     target : str, Series or None
         Name of a column of the frame, or the target itself; None is an error.
     request : SelectionOptions
-        Names of special columns, and how columns are read.
+        Names of special columns, and options for reading columns.
     notes : list of str
-        Lines that precede those on the columns.
+        Lines that precede those about the columns.
     logarithms : bool
         Whether skewed numbers may be replaced by their logarithms.
 
@@ -136,7 +136,7 @@ def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
 
 
 def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the sample weights of some rows; None without a column of them."""
+    """Return the sample weights of some rows, or None without a column of weights."""
     if name is None:
         return None
     check_column(name, list(frame.columns), "--weight")
@@ -186,12 +186,12 @@ def _times(
 
 
 def labels_of(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the target of some rows, labels as text."""
+    """Return the target of some rows, with labels as text."""
     return target[rows].astype(str) if target.dtype == object else target[rows]
 
 
 def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Return the rows that have a target, and note the others."""
+    """Return the rows that have a target, and add a note about the dropped rows."""
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
         raise ValueError("no rows with a target")
@@ -201,7 +201,7 @@ def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
 
 
 def usable(table: Table) -> Table:
-    """Return the table if it has usable columns; else raise a ValueError."""
+    """Return the table if it has usable columns, and raise a ValueError otherwise."""
     if not table.encoding.columns:
         raise ValueError(f"no usable column ({'; '.join(table.notes) or 'the table has none'})")
     return table

@@ -21,7 +21,7 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
     ----------
     table : Table
     model : FSAClassifier or FSARegressor
-        Its columns are tested, except its required columns, which are always selected.
+        Estimator whose columns are tested, except its required columns, which are always selected.
     fdr : float
         False discovery rate in (0, 1).
 
@@ -59,8 +59,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
         notes.append(f"no column is selected at a false discovery rate of {fdr:.0%}")
     if selector.exchangeability_ < 0.05:
         notes.append(
-            "the knockoffs do not suit these columns (p = "
-            f"{selector.exchangeability_:.3f}): do not trust the rate"
+            "the knockoffs do not match these columns (p = "
+            f"{selector.exchangeability_:.3f}): the rate is unreliable"
         )
     return names, {
         "fdr": fdr,
@@ -77,8 +77,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
 def add_certainty(
     columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool
 ) -> list[str]:
-    """Add to each selected column its ``pvalue``, and with ``intervals`` its 95% ``interval``;
-    return lines that explain missing ones."""
+    """Add ``pvalue`` to each selected column and, with ``intervals``, its 95% ``interval``; return
+    lines that explain missing values."""
     notes: list[str] = []
     if not columns:
         return notes
@@ -101,7 +101,7 @@ def add_certainty(
 
 
 def _named(table: Table) -> Any:
-    """Return the matrix with the names of its columns, for messages."""
+    """Return the matrix with column names, for use in messages."""
     if hasattr(table.X, "tocsr"):
         return table.X
     groups = table.encoding.groups
@@ -114,7 +114,7 @@ def _named(table: Table) -> Any:
 
 
 def _assumptions(table: Table) -> list[str]:
-    """Describe the assumptions about columns that are far from normal."""
+    """Return lines about assumptions, for columns that are far from normal."""
     Z = table.X - table.X.mean(axis=0)
     rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
     rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])

@@ -1,4 +1,4 @@
-"""Signs of target leakage: columns that predict the target almost perfectly, and test rows that
+"""Detection of target leakage: columns that predict the target almost perfectly, and test rows that
 duplicate training rows."""
 
 from collections import Counter
@@ -18,8 +18,8 @@ _COLUMNS = 1_000  # that are sorted together
 def leaks(table: Table, task: str) -> list[str]:
     """Return a line for each column that alone predicts the target almost perfectly.
 
-    Numbers are predicted by least squares on the column, classes by a tree with two leaves for each
-    class, of at least five rows each.
+    Numbers are predicted by least squares on the column. Classes are predicted by a tree with two
+    leaves per class and at least five rows per leaf.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -54,14 +54,14 @@ def leaks(table: Table, task: str) -> list[str]:
             lines.append(
                 f"column {column.name!r} alone predicts the target almost perfectly "
                 f"({share:.2%} of the {of}): "
-                f"known before it? {_out(column.name)}"
+                f"is it known before the target? {_out(column.name)}"
             )
     return lines
 
 
 def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
-    """Whether the class changes rarely enough along the sorted values of each column for an almost
-    perfect tree of ``n_leaves``."""
+    """Return whether the class changes rarely enough along the sorted values of each column for a
+    tree of ``n_leaves`` to be almost perfect."""
     n, n_errors = len(y), int((1.0 - _ALMOST) * len(y) + 1e-9)
     by_class, codes = np.argsort(y, kind="stable"), np.sort(np.unique(y, return_inverse=True)[1])
     values = np.nan_to_num(X[by_class], nan=np.inf)  # missing ones last
@@ -76,7 +76,8 @@ def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
 
 
 def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Whether each column, missing values replaced by its mean, is almost a multiple of y."""
+    """Return whether each column, with missing values replaced by its mean, is almost a linear
+    function of y."""
     Z, target = X - np.nanmean(X, axis=0), y - y.mean()
     Z[np.isnan(Z)] = 0.0
     return (target @ Z) ** 2 >= (_ALMOST - 1e-6) * (Z**2).sum(axis=0) * (target @ target)
@@ -100,8 +101,8 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
 
 
 def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
-    """Return a line about test rows that duplicate training rows, if these are mostly distinct, and
-    a line about test rows of unknown classes."""
+    """Return a line about test rows that duplicate training rows, if training rows are mostly
+    distinct, and a line about test rows of unknown classes."""
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
     if 2 * len(known) >= len(train.y) and (
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))
@@ -124,7 +125,7 @@ def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
 
 
 def _row_keys(table: Table, dtype: np.dtype) -> Iterator[int]:
-    """Hashes of the rows with their targets."""
+    """Compute hashes of the rows and their targets."""
     for start in range(0, len(table.y), _MAX_ROWS):
         rows, y = table.X[start : start + _MAX_ROWS], table.y[start : start + _MAX_ROWS]
         dense = rows.toarray() if hasattr(rows, "toarray") else rows

@@ -1,4 +1,4 @@
-"""The options of a selection: each one once, with the help text of ``annealed select``."""
+"""Options of a selection, each defined once with the help text of ``annealed select``."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,8 @@ Dates = Literal["dayfirst", "monthfirst"]
 
 
 def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
-    """Return the metadata of a field: the arguments of its option of the command line, in a panel
-    of the help."""
+    """Return the metadata of a field: the arguments of its command-line option, and the help panel
+    that shows it."""
     return {"flags": flags, "rich_help_panel": panel, **settings}
 
 
@@ -35,7 +35,7 @@ def parse_number(option: str, given: str, text: str | None = None) -> float:
     Raises
     ------
     ValueError
-        If it is not a number.
+        If the value is not a number.
     """
     text = given.rpartition("=")[2] if text is None else text
     try:
@@ -46,22 +46,26 @@ def parse_number(option: str, given: str, text: str | None = None) -> float:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectionParameters:
-    """Parameters of a selection; described in :class:`.TabularSelector`."""
+    """Parameters of a selection, which are described in :class:`.TabularSelector`."""
 
     size_rule: SizeRule = field(
         default="explained",
         metadata=_task(
-            help="With -k auto. explained: the smallest size with 97% of the gain of the best one; "
+            help="Rule of -k auto. explained: smallest size with 97% of the gain of the best one; "
             "best: the lowest loss; one-se: the smallest within one standard error."
         ),
     )
     task: Task = field(
         default="auto",
-        metadata=_task(help="auto: text, booleans and few distinct whole numbers are classes."),
+        metadata=_task(
+            help="Task; auto treats text, booleans and few distinct whole numbers as classes."
+        ),
     )
     response: Response = field(
         default="linear",
-        metadata=_task(help="piecewise: a response curve for each column instead of a line."),
+        metadata=_task(
+            help="Response to each column: linear, or piecewise for a curve instead of a line."
+        ),
     )
     loss: str = field(
         default="auto",
@@ -107,7 +111,7 @@ class SelectionParameters:
         default=(),
         metadata=_columns(
             metavar="COLUMN=LOW:HIGH",
-            help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
+            help="Bounds on a coefficient, such as age=0: or age=-1:1; repeatable.",
         ),
     )
     group: Words = field(
@@ -146,18 +150,20 @@ class SelectionParameters:
     exposure: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Column whose logarithm is the offset, such as years."
+            metavar="COLUMN", help="Column whose logarithm is the offset, such as years at risk."
         ),
     )
     row_groups: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Column of groups of rows that stay in the same fold."
+            metavar="COLUMN", help="Column that labels groups of rows, which stay in the same fold."
         ),
     )
     time: str | None = field(
         default=None,
-        metadata=_rows(metavar="COLUMN", help="Time column: forward-chaining cross-validation."),
+        metadata=_rows(
+            metavar="COLUMN", help="Time column, for forward-chaining cross-validation."
+        ),
     )
     split_duplicates: bool = field(
         default=False,
@@ -173,21 +179,25 @@ class SelectionParameters:
     )
     intervals: bool = field(
         default=False,
-        metadata=_certainty("--intervals", help="95% confidence intervals of the coefficients."),
+        metadata=_certainty(
+            "--intervals", help="Compute 95% confidence intervals of the coefficients."
+        ),
     )
     seed: int = field(default=0, metadata=_certainty(min=0, max=2**32 - 1, help="Random seed."))
     dates: Dates | None = field(
         default=None,
-        metadata=option("Input", help="Order of dates such as 31/12/2019 (default: detected)."),
+        metadata=option(
+            "Input", help="Order of day and month in dates such as 31/12/2019 (default: detected)."
+        ),
     )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectionOptions(SelectionParameters):
-    """The parameters of a selection in the notation of ``annealed select``."""
+    """Parameters of a selection in the notation of ``annealed select``."""
 
     def check(self, k: Any) -> None:
-        """Check that no options exclude each other; ``k`` is a number, "auto", or None.
+        """Check that no options exclude each other; ``k`` is a number, "auto" or None.
 
         Raises
         ------
@@ -252,24 +262,25 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def keep_missing(self) -> bool:
-        """Whether missing numbers have a response instead of being imputed with the median."""
+        """Whether missing numbers have a separate response instead of being imputed with the
+        median."""
         return self.card or self.response == "piecewise"
 
     @property
     def offset_column(self) -> tuple[str, str] | None:
-        """The column of the offset and its link: "log" for exposures, else "identity"."""
+        """Column of the offset and its link: "log" for exposures, otherwise "identity"."""
         name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
         return None if name is None else (name, link)
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """The options that name a column about the rows, such as weights, and the column."""
+        """Options that name a column with properties of rows, such as weights, and the column."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def measure(self) -> str | None:
-        """The score that chooses the size, by default D^2 for a loss with a log link."""
+        """Score by which the size is chosen, which is D^2 by default for a loss with a log link."""
         from ....learners.objective.losses import LOSSES
 
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
@@ -284,8 +295,8 @@ class SelectionOptions(SelectionParameters):
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Return the options of an estimator, mappings in the notation of the command line:
-        ``{"age": (0, None)}`` is ``age=0:``.
+        """Return the options of an estimator, converting mappings to the notation of the command
+        line: ``{"age": (0, None)}`` becomes ``age=0:``.
 
         Examples
         --------
@@ -307,8 +318,8 @@ class SelectionOptions(SelectionParameters):
 
 
 def _notation(value: Any) -> str:
-    """Write a value as on the command line: bounds joined by a colon, names unchanged, else
-    JSON."""
+    """Write a value as on the command line: bounds joined by a colon, names unchanged, and other
+    values as JSON."""
     if isinstance(value, tuple | list):
         return ":".join("" if end is None else _notation(end) for end in value)
     return (

@@ -41,30 +41,30 @@ MAX_CLASSES = 10  # maximum number of distinct whole numbers that are treated as
 
 @dataclass
 class Selection:
-    """The result of :func:`select_columns`.
+    """Result of :func:`select_columns`.
 
     Attributes
     ----------
     task : {"classification", "regression"}
     table : Table
     model : FSAClassifier, FSARegressor or ScoreCardClassifier
-        Fitted to all rows.
+        Estimator fitted to all rows.
     columns : list of dict
-        The selected columns by falling effect, none if a constant is as good: ``name``,
+        Selected columns by decreasing effect; empty if a constant is as good. Keys are ``name``,
         ``coefficient`` (None for response curves and score cards), ``effect`` (standard deviation
-        of its contribution to the score), ``stability`` (fraction of the halves that select it),
-        ``levels`` or ``curve``, ``distribution`` of numbers and dates, and ``alternatives``; in a
-        report ``cost`` (:func:`.validation.costs`).
+        of the contribution to the score), ``stability`` (fraction of the halves that select the
+        column), ``levels`` or ``curve``, ``distribution`` for numbers and dates, ``alternatives``
+        and, in a report, ``cost`` (:func:`.validation.costs`).
     validation : Validation
     kappa : float or None
-        Agreement of the halves, corrected for chance.
+        Agreement between the selections on random halves, corrected for chance.
     size_chosen : bool
         Whether cross-validation chose the size.
     request : SelectionOptions
     sample : Table
-        The rows that chose and scored the size, encoded as the table.
+        Rows with which the size was chosen and scored, in the encoding of the table.
     splits : list of (ndarray, ndarray)
-        Training and held-out rows of each fold, of the sample.
+        Training and held-out rows of each fold of the sample.
     settings : dict
         Options for the report.
     certainty : dict
@@ -88,7 +88,7 @@ class Selection:
     interaction: dict[str, Any] | None = None
 
     def add_certainty(self) -> None:
-        """Add p-values, and the requested intervals, to the columns; explain missing ones in the
+        """Add p-values and any requested intervals to the columns; explain missing values in the
         notes."""
         if self.request.card or self.table.fit_options:  # not valid with weights or offsets
             return
@@ -98,8 +98,8 @@ class Selection:
         self.certainty["notes"] = [*self.certainty.get("notes", ()), *more]
 
     def add_details(self, progress: Progress = lambda iterable, what: iterable) -> None:
-        """Add what only a report shows: p-values, the cost of each column, and the strongest
-        interaction; once."""
+        """Add once what only a report shows: p-values, the cost of each column, and the strongest
+        interaction."""
         if not self.certainty:
             self.add_certainty()
         if self.columns and self.splits and not self.request.card and self.interaction is None:
@@ -110,13 +110,13 @@ class Selection:
 
     @property
     def sources(self) -> list[str]:
-        """Columns of the file that the selected ones are derived from, in their order."""
+        """Columns of the file from which the selected columns are derived, in their order."""
         made_of = {column.name: column.source for column in self.table.encoding.columns}
         return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
 
     @property
     def logarithms(self) -> list[str]:
-        """Columns that are replaced by their logarithms."""
+        """Columns replaced by their logarithms."""
         return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
@@ -133,8 +133,8 @@ class Selection:
 
     @property
     def card(self) -> dict[str, Any] | None:
-        """Rules with their points, and the probability and number of rows of each sum of points;
-        None without a card."""
+        """Return the rules with their points, and the probability and number of rows for each sum
+        of points; None without a score card."""
         if not isinstance(self.model, ScoreCardClassifier):
             return None
         encoding, model = self.table.encoding, self.model
@@ -158,7 +158,8 @@ class Selection:
 
     @property
     def nothing(self) -> str:
-        """Return a line about a selection without columns: the deciding rule and the best size."""
+        """Return a line about a selection without columns: the rule that decided, and the best
+        size."""
         v = self.validation
         if "fdr" in self.certainty:
             return f"no column selected at a false discovery rate of {self.certainty['fdr']:.0%}"
@@ -221,16 +222,16 @@ def select_table(
     ----------
     table : Table
     k : int or None
-        Number of columns; None: chosen by cross-validation, or by the false discovery rate.
+        Number of columns; None chooses it by cross-validation or by the false discovery rate.
     request : SelectionOptions
     name : str
         Name of the table, for the first note.
     progress : function
         Function that wraps an iterable; called with the iterable and a label.
     note : function
-        Function called with each line about dropped or imputed columns, before the long work.
+        Function called with each line about dropped or imputed columns, before the fit.
     test : Table or None
-        Other rows, on which the model is scored.
+        Additional rows on which the model is scored.
     fit : function
         Function that fits the final model; called with the estimator, the size and the table.
 
@@ -241,7 +242,7 @@ def select_table(
     Raises
     ------
     ValueError
-        If the table does not fit the options.
+        If the table is not compatible with the options.
     """
     table, task = _with_task(table, request)
     check_score(request.scoring, task)
@@ -281,7 +282,7 @@ def select_table(
 
 
 def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
-    """Return the table with a checked target, without classes of one row, and its task."""
+    """Return the table with a validated target and without classes of one row, and the task."""
     task: str = request.task
     if task == "auto":
         task = guess_task(table.y)
@@ -299,7 +300,8 @@ def guess_task(y: np.ndarray) -> str:
     """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
     numbers, else "regression".
 
-    A target with more than two distinct numbers in more than half of the rows is never classes.
+    Numbers with more than two distinct values, and more than half as many as rows, always give
+    "regression".
 
     Examples
     --------
@@ -314,7 +316,7 @@ def guess_task(y: np.ndarray) -> str:
 
 
 def task_note(y: np.ndarray, task: str) -> list[str]:
-    """Return a line about a debatable guess (:func:`guess_task`) for whole numbers."""
+    """Return a line about an uncertain guess (:func:`guess_task`) for whole numbers."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []
@@ -334,20 +336,20 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows whose class has no other row; none if fewer than two classes would
+    """Return the rows that are the only ones of their class; none if fewer than two classes would
     remain."""
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
 
 
 def check_target(y: np.ndarray, task: str) -> None:
-    """Check that a target fits the task.
+    """Check that a target is suitable for the task.
 
     Raises
     ------
     ValueError
-        If labels are the target of a regression, classes are fractional numbers or more than half
-        as many as the rows, or the target is constant.
+        If the target of a regression consists of labels, classes are fractional numbers, there are
+        more than half as many classes as rows, or the target is constant.
     """
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
@@ -382,23 +384,23 @@ def select_columns(
     sample: Table | None = None,
     fit: Callable[[Any, int, Table], Any] = fitted,
 ) -> Selection:
-    """Select k columns with FSA, or as many as cross-validation chooses.
+    """Select k columns with FSA, or a number of columns chosen by cross-validation.
 
     Parameters
     ----------
     table : Table
     task : {"classification", "regression"}
     k : int or None
-        Number of columns; None: chosen by cross-validation.
+        Number of columns; None chooses it by cross-validation.
     request : SelectionOptions
         Other options.
     progress : function
         Function that wraps an iterable; called with the iterable and a label.
     only : sequence of str or None, default None
-        The columns of the model, k of them or none. Scores and stability are those of k columns
-        that are selected again.
+        Columns of the model, either k or none. Scores and stability refer to k columns that are
+        selected again.
     sample : Table or None, default None
-        The rows that choose and score the size, and measure stability; None: all.
+        Rows used to choose and score the size, and to measure stability; None means all.
     fit : function
         Function that fits the final model; called with the estimator, the size and the table.
 
@@ -457,7 +459,8 @@ def select_columns(
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
-    """Numbers of columns to try: each up to 8, then in geometric steps, to somewhat beyond k."""
+    """Return the numbers of columns to try: each up to 8, then in geometric steps to somewhat
+    beyond k."""
     n_max = min(
         n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k)
     )
@@ -470,8 +473,8 @@ def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndar
 def _stability(
     model: Any, table: Table, task: str, seed: int, progress: Progress
 ) -> tuple[np.ndarray, float | None]:
-    """Fraction of random halves that select each column, and their agreement; NaN if the halves are
-    too small."""
+    """Compute the fraction of random halves that select each column, and their agreement; NaN if
+    the halves are too small."""
     y, n_columns = table.y, len(table.names)
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
@@ -520,12 +523,12 @@ def _describe(
 
 
 def shown(column: dict[str, Any]) -> str:
-    """Return the name of a selected column, with its logarithm."""
+    """Return the name of a selected column, as log(NAME) if its logarithm is used."""
     return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 
 def _distribution(table: Table, number: int) -> dict[str, Any]:
-    """Histogram and mean of the values of a column."""
+    """Compute a histogram and the mean of the values of a column."""
     values = table.X[:, np.flatnonzero(table.encoding.groups == number)]
     values = (values.toarray() if hasattr(values, "toarray") else values).ravel()
     values = values[~np.isnan(values)]
@@ -540,7 +543,7 @@ def _distribution(table: Table, number: int) -> dict[str, Any]:
 
 
 def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
-    """Return the text of a rule of a score card."""
+    """Describe a rule of a score card in words."""
     if np.isnan(threshold):
         return f"{label} is missing"
     if column.kind == CATEGORY:
@@ -555,8 +558,8 @@ def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
 def _shape(
     encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray
 ) -> dict[str, Any]:
-    """The coefficient of a column (for several classes the norm), those of its levels, or its
-    response curve."""
+    """Return the coefficient of a column (for several classes the norm), those of its levels, or
+    its response curve."""
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
@@ -586,7 +589,8 @@ def _shape(
 
 
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
-    """Columns that could replace a selected one, and the relative increase in the training loss."""
+    """Return columns that could replace a selected one, with the relative increase in the training
+    loss."""
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
     alternatives = getattr(model, "alternatives_", {}).get(
         int(np.flatnonzero(units == unit)[0]), []

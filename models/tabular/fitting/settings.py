@@ -1,4 +1,4 @@
-"""The estimator for the options of ``annealed select``."""
+"""Construction of the estimator for the options of ``annealed select``."""
 
 import inspect
 import tomllib
@@ -49,7 +49,7 @@ def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
     Raises
     ------
     ValueError
-        If no column has a prefix.
+        If no column name begins with one of the prefixes.
     """
     units = table.encoding.groups.copy()
     for prefix in prefixes:
@@ -70,7 +70,7 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
     Raises
     ------
     ValueError
-        If an option does not fit the table, or a parameter is unknown.
+        If an option is not compatible with the table, or a parameter is unknown.
     """
     y, units = table.y, units_of(table, request.group)
     if (request.card or request.response == "piecewise") and hasattr(table.X, "tocsr"):
@@ -130,7 +130,7 @@ def _check_loss(loss: str, task: str, n_classes: int) -> None:
 
 
 def _with_params(model: Any, request: SelectionOptions) -> Any:
-    """Return the estimator with the parameters of ``--param``."""
+    """Set the parameters of ``--param`` on the estimator, and return it."""
     parts: dict[str, dict[str, Any]] = {}
     for given in request.param:
         name, sign, text = given.partition("=")
@@ -190,7 +190,7 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
 
 
 def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndarray:
-    """A mask of the matrix columns that "COLUMN=..." names."""
+    """Return a mask of the matrix columns that "COLUMN=..." names."""
     name, sign, _ = given.rpartition("=")
     if not sign or not name:
         raise ValueError(f"{option} {given}: expected {expected}")
@@ -208,7 +208,7 @@ def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndar
 
 
 def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray | None:
-    """+1, -1 or 0 for each column of the matrix, from "COLUMN=+" and "COLUMN=-"."""
+    """Return +1, -1 or 0 for each column of the matrix, given "COLUMN=+" and "COLUMN=-"."""
     directions, expected = np.zeros(table.X.shape[1], int), "COLUMN=+ or COLUMN=-"
     for given in monotone:
         if given[-1:] not in "+-":
@@ -226,7 +226,7 @@ def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray 
 def _bounds(
     bounds: Sequence[str], table: Table
 ) -> dict[int, tuple[float | None, float | None]] | None:
-    """Pairs of bounds by column of the matrix, from "COLUMN=LOW:HIGH"."""
+    """Return pairs of bounds for columns of the matrix, given "COLUMN=LOW:HIGH"."""
     result = {}
     for given in bounds:
         low, sign, high = given.rpartition("=")[2].partition(":")

@@ -1,5 +1,5 @@
-"""Encoding of a table as a matrix: which columns are numbers, dates or categories, which are
-dropped, and why."""
+"""Encoding of a table as a matrix: types of columns, dropped columns, and the reasons for dropping
+them."""
 
 from __future__ import annotations
 
@@ -50,6 +50,10 @@ _NEARLY_ALL = 0.9  # of the cells: text with more distinct values identifies the
 MAX_ROWS = 20_000  # used for folds and halves: more take time and change little
 _RARE = 20  # sampled rows of each class, if it has that many
 _WORDS = 4  # words per cell, on average, from which on text is free text
+_MAX_NUMBER = 1e150  # the square of a larger number, or a sum of squares, may overflow
+# Ratio of number and spread above which few digits of the spread are stored, and fraction of the
+# sum of squares below which all cells but one hardly count. Choices
+_DIGITS, _REST = 1e10, 1e-4
 LARGE = 20_000_000  # cells from which on a table is stored in single precision
 KINDS = (NUMBER, CATEGORY, DATE)  # of --as
 # fraction of numbers (dates) from which on text is a column of numbers (dates) with bad cells
@@ -65,7 +69,7 @@ _DATES = "read as days since 1970-01-01"
 # logarithm keeps: a choice
 _SKEWED, _LESS = 2.0, 0.5
 _MIN_SKEWED = 50  # rows: with fewer a single number decides
-_PARTS = "parts of dates, one-hot encoded (--as COLUMN=date: days only)"
+_PARTS = "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only)"
 # ordered answers; words separated by "/" are synonyms
 _SCALES = (
     "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
@@ -99,14 +103,14 @@ _ROW_NUMBERS = "row numbers (override: --include COLUMN)"
 
 @dataclass
 class Table:
-    """A table encoded as numbers.
+    """Table encoded as numbers.
 
     Attributes
     ----------
     X : ndarray, csr_matrix or Source of shape (n_rows, n_numbers)
-        Encoded table, with NaN for missing values that are kept.
+        Encoded table, with NaN for missing values that are not imputed.
     y : ndarray of shape (n_rows,)
-        The target; rows without one are dropped.
+        Target; rows without a target are dropped.
     encoding : TableEncoding
         Meaning of each column of the matrix.
     left_out : dict of str to str
@@ -116,7 +120,7 @@ class Table:
     rows : ndarray of shape (n_rows,), int
         Positions of the rows in the file.
     row_groups : ndarray of shape (n_rows,) or None
-        Rows that stay together in cross-validation.
+        Labels of groups of rows that stay together in cross-validation.
     weight : ndarray of shape (n_rows,) or None
         Sample weights.
     offset : ndarray of shape (n_rows,) or None
@@ -126,7 +130,7 @@ class Table:
     times : ndarray of shape (n_rows,) or None
         Times that order the rows.
     duplicate_of : ndarray of shape (n_rows,), int, or None
-        For each row the first identical one; None without duplicates.
+        First identical row of each row; None if there are no duplicates.
     skewed : tuple of str
         Columns that may be replaced by their logarithms.
     max_rows : int
@@ -155,7 +159,7 @@ class Table:
 
     @property
     def fit_options(self) -> dict[str, Any]:
-        """Weights and offsets for ``fit``, if any."""
+        """Weights and offsets to pass to ``fit``, if any."""
         given = {"sample_weight": self.weight, "offset": self.offset}
         return {name: values for name, values in given.items() if values is not None}
 
@@ -200,7 +204,7 @@ class Table:
 
     def with_logarithms(self, names: Collection[str]) -> Table:
         """Return the table with some columns replaced by their logarithms; numbers that are not
-        positive become the median."""
+        positive are replaced by the median."""
         if not names:
             return self
         X, place, wanted, columns = (
@@ -226,7 +230,8 @@ class Table:
         )
 
     def drop_rows(self, single: np.ndarray) -> Table:
-        """Return the table without some rows, each the only one of its class, and note them."""
+        """Return the table without the given rows, each the only one of its class, and with a note
+        about each."""
         # classes are integers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
@@ -239,7 +244,7 @@ class Table:
 
     def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
         """Return at most ``max_rows`` rows in memory, stratified by the target, with their
-        duplicates; the notes report both."""
+        duplicates. The notes mention both."""
         n, small = len(self.y), replace(self, notes=list(self.notes))
         if n > self.max_rows:
             rng = np.random.default_rng(seed)
@@ -267,8 +272,8 @@ class Table:
 
 
 def _first_duplicate(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """The first identical row of each row; None if all differ, or if most are duplicates: such a
-    table lists counts."""
+    """Return the first identical row of each row; None if all rows differ, or if most are
+    duplicates, as in a table that lists counts."""
     codes = np.column_stack(
         [np.unique(y, return_inverse=True)[1], np.nan_to_num(X, nan=np.inf) + 0.0]
     ).astype(np.float64)
@@ -281,7 +286,7 @@ def _first_duplicate(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
 
 
 class _Decisions:
-    """The decision taken for each column, grouped by reason."""
+    """Decisions for all columns, grouped by reason."""
 
     def __init__(
         self, keep_missing: bool, required: Collection[str], kinds: Mapping[str, str] = {}
@@ -290,7 +295,7 @@ class _Decisions:
         self.precise = True  # single precision is enough
         self.columns: list[ColumnEncoding] = []
         self.taken: Collection[str] = ()  # names in the file
-        self.complete: dict[str, tuple[bool, float, bool]] = {}
+        self.complete: dict[str, tuple[bool, float, bool, str]] = {}
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
         self.incomplete = "incomplete, missing values " + (
@@ -311,7 +316,8 @@ class _Decisions:
         style: str = "",
         levels: Any = (),
     ) -> None:
-        """Decide on a column of numbers with NaN for missing ones; ``read`` is its note."""
+        """Decide on a column of numbers, with NaN for missing values; ``read`` is the note about
+        how it was read."""
         if read:
             self.done[read].append(name)
         missing = np.isnan(numbers)
@@ -323,22 +329,29 @@ class _Decisions:
             (present == present[0]).all() and not (self.keep_missing and share > 0)
         ):
             return self.leave_out(name, "constant")
+        if (most := np.abs(present).max()) > _MAX_NUMBER:
+            return self.leave_out(name, f"numbers up to {most:.0e}, whose squares overflow")
         fill = None if self.keep_missing else float(np.median(present))
         self.precise &= is_precise(present)
+        if why := doubtful(present[:, None]).get(0):
+            self.done[why].append(name)
         if share > 0:
             self.done[self.incomplete].append(name)
         self.columns.append(ColumnEncoding(name, kind, fill, levels, style=style))
 
     def complete_number(self, name: str) -> None:
         """Decide on a column without missing values."""
-        constant, median, precise = self.complete[name]
+        constant, median, precise, why = self.complete[name]
         if constant:
             return self.leave_out(name, "constant")
+        if why:
+            self.done[why].append(name)
         self.precise &= precise
         self.columns.append(ColumnEncoding(name, NUMBER, None if self.keep_missing else median))
 
     def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
-        """Decide on dates: days carry the trend, recurring parts such as months are categories."""
+        """Decide on dates: days represent the trend, and recurring parts such as months are
+        categories."""
         self.number(name, numbers, read, DATE, style)
         present = numbers[np.isfinite(numbers)]
         for form, n_min in PARTS.items():
@@ -350,7 +363,7 @@ class _Decisions:
                 self.category(part, part_of(numbers, form), form, style)
 
     def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
-        """Decide on a column of text: one level is the reference, rare ones are merged."""
+        """Decide on a column of text: one level is the reference, and rare levels are merged."""
         present = np.array([word for word in words if word is not None], object)
         n_missing = len(words) - len(present)
         if n_missing > MAX_MISSING * len(words):
@@ -396,7 +409,7 @@ class _Decisions:
             self.done[f"text, levels in fewer than {_MIN_ROWS} rows merged"].append(name)
 
     def notes(self) -> list[str]:
-        """One line per reason."""
+        """Return one line per reason."""
         lines = {
             f"dropped, {why}": names for why, names in by_reason(self.left_out).items()
         } | self.done
@@ -415,8 +428,8 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
 
 
 def order_of(levels: Collection[str]) -> tuple[str, ...]:
-    """Return distinct words in order if they are answers on a known scale, numbers with words, or
-    ranges of numbers; else an empty tuple.
+    """Return distinct words in their order if they are answers on a known scale, numbers with
+    words, or ranges of numbers, and an empty tuple otherwise.
 
     Examples
     --------
@@ -444,7 +457,7 @@ def order_of(levels: Collection[str]) -> tuple[str, ...]:
 
 
 def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[str, ...]:
-    """Levels sorted by their places; an empty tuple if two share a place."""
+    """Return levels sorted by position; an empty tuple if two levels have the same position."""
     return (
         tuple(level for _, level in sorted(zip(places, levels)))
         if len(set(places)) == len(places)
@@ -469,14 +482,15 @@ def encode_frame(
     Parameters
     ----------
     frame : DataFrame
-        The table without the target.
+        Table without the target.
     request : SelectionOptions
-        Columns that are required, and the order of dates such as 31/12/2019; detected if it is not
-        given.
+        Required columns, and the order of day and month in dates such as 31/12/2019, which is
+        detected if not given.
     ids : collection of str
-        Columns that number the rows, see :func:`numbers_rows`: dropped unless required.
+        Columns that identify the rows (see :func:`numbers_rows`), which are dropped unless
+        required.
     kinds : mapping of str to str
-        Requested kinds of columns, see ``KINDS``; or levels in order, separated by "<".
+        Requested types of columns, see ``KINDS``; or levels in order, separated by "<".
     """
     decisions, dates = _Decisions(request.keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
@@ -498,25 +512,46 @@ def encode_frame(
     return encoding.encode(frame, np.float32 if large else np.float64), decisions
 
 
-def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool]]:
-    """Return for each column of finite numbers whether it is constant, its median, and whether
-    single precision is enough."""
-    result: dict[str, tuple[bool, float, bool]] = {}
+def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, str]]:
+    """Return whether each column of finite numbers is constant, its median, whether single
+    precision is sufficient, and the answer of :func:`doubtful`, if any."""
+    result: dict[str, tuple[bool, float, bool, str]] = {}
     for names, X in number_blocks(frame, frame.columns):
-        complete = np.isfinite(X).all(axis=0) & (len(X) > 0)
+        complete = (np.abs(X) <= _MAX_NUMBER).all(axis=0) & (len(X) > 0)
         X = X[:, complete]
+        notes = doubtful(X)
         constant, precise = (
             (X[:1] == X).all(axis=0),
             np.abs(X).max(axis=0, initial=0.0) <= 1e4 * X.std(axis=0),
         )
         facts = constant.tolist(), np.median(X, axis=0).tolist(), precise.tolist()
-        result.update(zip(compress(names, complete), zip(*facts)))
+        why = [notes.get(j, "") for j in range(X.shape[1])]
+        result.update(zip(compress(names, complete), zip(*facts, why)))
     return result
+
+
+def doubtful(X: np.ndarray) -> dict[int, str]:
+    """Return the columns of finite numbers in which few digits, or a single cell, matter, with the
+    reason."""
+    if not X.size:
+        return {}
+    reasons, means, spread = {}, X.mean(axis=0), X.std(axis=0, dtype=np.float64)
+    low, high = X.min(axis=0), X.max(axis=0)
+    imprecise = np.maximum(high, -low) > _DIGITS * spread
+    farthest = np.maximum(high - means, means - low)
+    alone = farthest**2 > (1 - _REST) * (len(X) - 1) * spread**2
+    for j in np.flatnonzero((low < high) & (imprecise | alone)).tolist():
+        others = np.delete(X[:, j], np.abs(X[:, j] - means[j]).argmax())
+        if imprecise[j]:
+            reasons[j] = "with a spread near the precision of the numbers: subtract a constant"
+        elif np.ptp(others) > 0:
+            reasons[j] = "with one cell so far from the others that they hardly count: check it"
+    return reasons
 
 
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
     """Return the columns of skewed positive numbers whose logarithms are much less skewed, judged
-    by at most ``MAX_ROWS`` rows."""
+    from at most ``MAX_ROWS`` rows."""
     if len(X) < _MIN_SKEWED:
         return ()
     numbers = np.isin(
@@ -542,14 +577,14 @@ def _skewness(X: np.ndarray) -> np.ndarray:
 
 
 def is_precise(numbers: np.ndarray) -> bool:
-    """Whether single precision resolves a thousandth of the standard deviation."""
+    """Return whether single precision resolves a thousandth of the standard deviation."""
     present = numbers[np.isfinite(numbers)]
     spread = float(present.std(dtype=np.float64)) if len(present) else 0.0
     return not len(present) or float(np.abs(present).max()) <= 1e4 * spread
 
 
 def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, style: str) -> None:
-    """Decide as requested by --as; a column without such cells is an error."""
+    """Apply the type that --as requests; a column without cells of that type is an error."""
     read = f"read as {kind}, as requested"
     if kind == CATEGORY:
         decisions.done[read].append(name)
@@ -634,8 +669,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
 
 
 def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Whether a column identifies the rows: distinct whole numbers under a name such as ``id``, a
-    count in the first column, or whole numbers too large for exact arithmetic."""
+    """Return whether a column identifies the rows: distinct whole numbers in a column named ``id``
+    or similar, a count in the first column, or whole numbers too large for exact arithmetic."""
     named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     if kind not in "iuf" or (kind == "f" and not named and not first) or (values == np.inf).any():
         return False
@@ -664,7 +699,8 @@ def read_target(values: pd.Series) -> np.ndarray:
     Raises
     ------
     ValueError
-        For dates, complex numbers, infinity, and a column of numbers with a few other cells.
+        If the target contains dates, complex numbers or infinity, or is mostly numeric with a few
+        non-numeric cells.
     """
     if pd.api.types.is_datetime64_any_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype
@@ -708,7 +744,7 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(
     X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
 ) -> tuple[Any, _Decisions]:
-    """Return the same as :func:`encode_frame` for a dense or sparse matrix of numbers."""
+    """Encode a dense or sparse matrix of numbers, with the result of :func:`encode_frame`."""
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):
@@ -731,6 +767,8 @@ def encode_matrix(
             fills[some] = np.nanmedian(X[:, some], axis=0)
             if not keep_missing:
                 X = np.where(invalid & some, fills, X)
+        for place, why in doubtful(X[:, missing == 0]).items():
+            decisions.done[why].append(names[np.flatnonzero(missing == 0)[place]])
         constant = (X[:1] == X).all(axis=0)
         if (some & ~constant).any():
             decisions.done[decisions.incomplete] = [

@@ -41,25 +41,25 @@ class Validation:
     Attributes
     ----------
     size : int
-        Number of columns, chosen or given.
+        Number of columns, chosen automatically or given.
     sizes : list of int
-        Ascending; 0 is a constant.
+        Numbers of columns in ascending order; 0 is a constant model.
     path, losses : ndarray of shape (n_folds, n_sizes)
-        Accuracy, R^2 or the requested score of each size in each fold, and the loss that chooses
-        the size: the mean log loss or squared error, or the negative score. R^2 is 1 - the mean
-        squared error of the fold over the variance of all held-out rows.
+        Accuracy, R^2 or the requested score of each size in each fold, and the loss by which the
+        size is chosen: the mean log loss or squared error, or the negative score. R^2 is 1 - the
+        mean squared error of the fold over the variance of all held-out rows.
     scores : dict of str to dict of str to float
-        "selected", "all columns", "baseline" and if requested "boosting" on all columns and "test":
-        each measure on the held-out rows of all folds together.
+        Measures on the held-out rows of all folds together, for "selected", "all columns",
+        "baseline" and, if requested, "boosting" (on all columns) and "test".
     nested : bool
-        Whether the size scored on a fold was chosen with the other folds.
+        Whether the size scored on each fold was chosen from the remaining folds.
     held_out : list of int
         Number of held-out rows of each fold.
     errors : dict
         Errors of the selected columns, see :func:`errors`.
     calibration : tuple of (float, float) or None
-        Slope and flip of the probabilities, see :func:`.calibrate`. The scores of a
-        fold use the slope and flip from the other folds.
+        Slope and flip of the probabilities, see :func:`.calibrate`. The scores of each fold use the
+        values estimated from the remaining folds.
     """
 
     size: int
@@ -74,15 +74,15 @@ class Validation:
 
     @property
     def path_scores(self) -> np.ndarray:
-        """Accuracy or R^2 (n_sizes,) of the held-out rows of all folds together."""
+        """Compute the accuracy or R^2 (n_sizes,) of the held-out rows of all folds together."""
         return (
             np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
         )
 
     @property
     def curve(self) -> str:
-        """A line with the scores of the selected size, its neighbours, and the size of minimum
-        loss.
+        """Return a line with the scores of the selected size, its neighbours, and the size of
+        minimum loss.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class Validation:
 
     @property
     def best(self) -> int | None:
-        """Position of the non-zero size with the lowest mean loss; None without sizes."""
+        """Position of the non-zero size with the lowest mean loss; None if no sizes were scored."""
         from_one = np.flatnonzero(self.sizes)
         return (
             int(from_one[self.losses.mean(axis=0)[from_one].argmin()])
@@ -119,7 +119,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out rows, and a model's predictions for them.
+    """Held-out rows, and the predictions of a model for them.
 
     Attributes
     ----------
@@ -128,11 +128,11 @@ class HeldOut:
     classes : ndarray of shape (n_classes,) or None
     probabilities : ndarray of shape (n_rows, n_classes) or None
     calibrated : bool
-        Whether the probabilities are calibrated, and not only a ranking.
+        Whether the probabilities are calibrated; otherwise only their ranking is meaningful.
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
         Scores of a classifier that can be calibrated.
     loss : Loss or None
-        A loss with a log link, whose deviance is the loss of a row; None: the squared error.
+        Loss with a log link, whose deviance is the loss of a row; None means the squared error.
     """
 
     y: np.ndarray
@@ -201,7 +201,7 @@ def _balanced(held: HeldOut) -> float:
 
 
 def _row_losses(held: HeldOut, minimum: float = MIN_PROBABILITY) -> np.ndarray:
-    """Squared error, deviance or log loss of each row."""
+    """Compute the squared error, deviance or log loss of each row."""
     if held.loss is not None:
         logs = np.log(np.maximum(held.predicted, 1e-300))
         return 2.0 * held.loss.row_values(held.y[:, None].astype(np.float64), logs[:, None])
@@ -223,11 +223,14 @@ def _d2(held: HeldOut) -> float:
 
 
 def _mean(values: np.ndarray, weight: np.ndarray | None) -> float:
+    if weight is not None and not weight.any():
+        raise ValueError("all rows of a fold have weight 0; expected positive weights in each fold")
     return float(np.average(values, weights=weight))
 
 
 def _ranked(name: str) -> Callable[[HeldOut], float]:
-    """A ranking measure of scikit-learn, averaged over more than two classes."""
+    """Return a ranking measure of scikit-learn, averaged over classes if there are more than
+    two."""
 
     def of(held: HeldOut) -> float:
         from sklearn import metrics
@@ -267,20 +270,20 @@ _SHOWN = {
 
 
 def check_score(score: str | None, task: str) -> None:
-    """Check that a score exists for a task.
+    """Check that a score is defined for a task.
 
     Raises
     ------
     ValueError
-        If the score does not exist for the task.
+        If the score is not defined for the task.
     """
     known = [name for name, (of, _, _) in SCORES.items() if of == task]
     if score is not None and score not in known:
-        raise ValueError(f"--score {score}: expected one of {', '.join(known)} for a {task}")
+        raise ValueError(f"--score {score}: expected one of {', '.join(known)} for {task}")
 
 
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
-    """Return the main measure: 1 if higher is better, else -1, and the function."""
+    """Return the main measure as its sign (1 if higher is better, else -1) and its function."""
     return SCORES[score or _SHOWN[task][0]][1:]
 
 
@@ -288,7 +291,8 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
     """Return accuracy and balanced accuracy, or R^2 and the mean absolute error, after the
     ``score``.
 
-    The first one is the main measure. NaN if a model lacks the required probabilities.
+    The first measure is the main one. A measure is NaN if the model lacks the required
+    probabilities.
     """
     names = dict.fromkeys([score, *_SHOWN[task]] if score else _SHOWN[task])
     without = {"log_loss"} if not held.calibrated else set()
@@ -309,7 +313,7 @@ def folds(table: Table, task: str, seed: int = 0) -> Splits:
     Raises
     ------
     ValueError
-        If there are too few rows, rows of each class, or groups of rows.
+        If there are too few rows in total or in a class, or too few groups of rows.
     """
     from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
@@ -369,12 +373,13 @@ def validate(
     progress: Progress,
     request: SelectionOptions,
 ) -> Validation:
-    """Score the sizes along paths, choose one if ``size`` is None, and score it with all columns
-    and a baseline.
+    """Score the sizes along paths, choose a size if ``size`` is None, and score it along with all
+    columns and a baseline.
 
-    To choose, ``sizes`` begin with 0, a constant, and :func:`chosen_size` decides. A chosen size is
-    scored with nested choices: in each fold the losses of the other folds choose the size. That
-    needs no further fits, and has a smaller error than inner folds, which have fewer training rows.
+    If the size is chosen, ``sizes`` must begin with 0, a constant, and :func:`chosen_size` decides.
+    A chosen size is scored with nested choices: for each fold, the size is chosen by the losses on
+    the remaining folds. This needs no further fits and has a smaller error than inner folds, which
+    have fewer training rows.
     """
     class_weight = getattr(model, "class_weight", None)
     competitors = _competitors(task, request, model)
@@ -398,14 +403,14 @@ def validate(
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
-        """Choose the size by the losses of all folds, or of all but one."""
+        """Choose the size by the losses on all folds, or on all but one."""
         remaining = [fold for fold in range(len(splits)) if fold != without]
         return chosen_size(
             sizes, losses[remaining], _rows_of_folds(table, tests, by_fold, remaining), request
         )
 
     def calibration(place: int, without: int | None = None) -> tuple[float, float] | None:
-        """Calibrate the probabilities of a size by all folds, or all but one."""
+        """Calibrate the probabilities of a size on all folds, or on all but one."""
         parts = [of_sizes[place] for fold, of_sizes in enumerate(by_fold) if fold != without]
         return _calibration(parts, class_weight) if parts and sizes[place] else None
 
@@ -430,7 +435,7 @@ def validate(
 
 
 def _calibration(parts: list[HeldOut], class_weight: Any) -> tuple[float, float] | None:
-    """Slope and flip by held-out rows; None for models that are not calibrated."""
+    """Estimate slope and flip from held-out rows; None for models that are not calibrated."""
     held = HeldOut.together(parts)
     if held.scores is None or held.classes is None:
         return None
@@ -449,7 +454,7 @@ def _with(held: HeldOut, calibration: tuple[float, float] | None) -> HeldOut:
 def _competitors(
     task: str, request: SelectionOptions, model: Any
 ) -> dict[str, Callable[[Table], Any]]:
-    """Return functions that fit the competing models to the rows of a table."""
+    """Return functions that fit the competing models to some rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     baseline = DummyClassifier if task == "classification" else DummyRegressor
@@ -465,8 +470,8 @@ def _competitors(
 
 
 class _Competitor:
-    """A model without offsets or a log link, fitted to the target minus the offset, or with a log
-    link to the target per exposure, weighted by the exposure."""
+    """Model without offsets or a log link. It is fitted to the target minus the offset or, for a
+    log link, to the target per exposure, weighted by the exposure."""
 
     def __init__(self, fit: Callable[[Table], Any], loss: Loss, table: Table) -> None:
         self.loss_, self.log, n = loss, loss.link == "log", len(table.y)
@@ -484,12 +489,12 @@ class _Competitor:
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
-    """Return calibration, residuals and confusion matrix of held-out rows.
+    """Compute calibration, residuals and confusion matrix of held-out rows.
 
-    ``calibration``, of numbers and of the probability of the second of two classes: ten groups of
-    rows by their prediction, with the means of predicted and observed values. ``residuals``: their
-    quantiles. ``confusion``: rows of each true class (first index) by predicted class. All are
-    weighted.
+    ``calibration`` has ten groups of rows by prediction, with the means of predicted and observed
+    values; it exists for numbers and for the probability of the second of two classes.
+    ``residuals`` has the quantiles of the residuals. ``confusion`` has the number of rows of each
+    true class (first index) and predicted class. All are weighted.
 
     Examples
     --------
@@ -532,10 +537,10 @@ def costs(
     splits: Splits,
     progress: Progress,
 ) -> dict[str, float]:
-    """Return the loss of the main measure without each of the first ``_MAX_COSTS`` columns, with
-    the others refitted.
+    """Compute how much the main measure worsens if each of the first ``_MAX_COSTS`` columns is
+    removed and the rest are refitted.
 
-    All models use the same folds. The columns are given, not selected again.
+    All models use the same folds. The columns are not selected again.
     """
     sign, measure = first_measure(task, request.measure)
 
@@ -558,7 +563,7 @@ def interaction(
     """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of
     the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
 
-    The rows that score the pair also choose it: a hint, not a test.
+    The same rows choose and score the pair, so the result is a hint, not a test.
     """
     whole, (sign, measure) = _part(table, names), first_measure(task, request.measure)
     numbers = [
@@ -610,7 +615,7 @@ def _part(table: Table, names: list[str]) -> Table:
 def _refitted(
     part: Table, task: str, request: SelectionOptions, splits: Splits, columns: bool = True
 ) -> HeldOut:
-    """Held-out rows, predicted by models of all columns of a table, or by constants."""
+    """Predict held-out rows with models of all columns of a table, or with constants."""
     limits = [
         [g for g in given if g.rpartition("=")[0] in part.names]
         for given in (request.bounds, request.monotone)
@@ -632,7 +637,7 @@ def _variance(rows: np.ndarray, table: Table) -> float:
 
 
 def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
-    """A fitted model of each size."""
+    """Fit a model of each size."""
     if isinstance(model, ScoreCardClassifier):  # without a path
         return [fitted(model, int(k), table) for k in sizes]
     # with exchanges, as in the final fit: without them small sizes would score worse
@@ -642,7 +647,8 @@ def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
 
 @dataclass(frozen=True)
 class RowLosses:
-    """Losses (n_sizes, n_rows) of held-out rows, their weights and groups (n_rows,), if any."""
+    """Losses (n_sizes, n_rows) of held-out rows, their weights, and their groups (n_rows,), if
+    any."""
 
     losses: np.ndarray
     weight: np.ndarray | None = None
@@ -652,7 +658,7 @@ class RowLosses:
 def _rows_of_folds(
     table: Table, tests: list[np.ndarray], by_fold: list[list[HeldOut]], folds: list[int]
 ) -> RowLosses:
-    """Losses of the held-out rows of some folds."""
+    """Return the losses of the held-out rows of some folds."""
     rows = np.concatenate([tests[fold] for fold in folds])
     losses = np.concatenate([[_row_losses(one) for one in by_fold[fold]] for fold in folds], axis=1)
     groups = table.duplicate_of if table.row_groups is None else table.row_groups
@@ -664,8 +670,9 @@ def _rows_of_folds(
 def chosen_size(
     sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: SelectionOptions
 ) -> int:
-    """Choose a size by the requested rule, see :func:`.choose_size`; 0, the first of the sizes,
-    unless the best beats a constant (:func:`.beats_constant`) or columns are included.
+    """Choose a size by the requested rule, see :func:`.choose_size`. The result is 0, the first of
+    the sizes, unless the best size outperforms a constant (:func:`.beats_constant`) or columns are
+    included.
 
     Examples
     --------
@@ -703,10 +710,10 @@ def fitted(model: Any, size: int, table: Table) -> Any:
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
-    """Fit a ridge model on all columns, with the penalty chosen by leave-one-out and missing values
-    imputed with the median.
+    """Fit a ridge model on all columns; the penalty is chosen by leave-one-out, and missing values
+    are imputed with the median.
 
-    Beyond 5,000 rows, that many evenly spaced ones choose the penalty.
+    If there are more than 5,000 rows, the penalty is chosen on 5,000 evenly spaced rows.
     """
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
@@ -737,7 +744,7 @@ def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
 
 
 def _boosting(task: str, table: Table) -> Any:
-    """Gradient boosting on all columns."""
+    """Fit gradient boosting on all columns."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     if hasattr(table.X, "tocsr"):

@@ -47,25 +47,29 @@ class DetectorSettings:
     Parameters
     ----------
     held_out : float, default 0.1
-        Share of the photographs that is held out to calibrate thresholds and offsets.
+        Share of the photographs that are held out to calibrate thresholds and offsets.
     scan : TrainingSettings
-        Classifiers of all windows, for the modes "scan" and "regress".
+        Settings of the classifiers of all windows, for the modes "scan" and "regress".
     face_cascade : TrainingSettings
-        Cascade that detects the neighbourhood of faces, for the mode "prune+regress".
+        Settings of the cascade that detects the neighbourhood of faces, for the mode
+        "prune+regress".
     guide : GuideSettings
-        Regressors that lead to the keypoints, for the modes "regress" and "prune+regress".
+        Settings of the regressors that predict the keypoints, for the modes "regress" and
+        "prune+regress".
     classifier : TrainingSettings
-        Classifiers of the windows to which the regressors lead near faces, for "prune+regress".
+        Settings of the classifiers of the windows that the regressors predict near faces, for the
+        mode "prune+regress".
     assembly : AssemblySettings
-        Assembly of the keypoints of a face, if the six anchors are trained.
+        Settings of the assembly of a face's keypoints, used if the six anchors are trained.
     refinement : RegressionSettings
-        Cascade that refines all points of a face.
+        Settings of the cascade that refines all points of a face.
     probabilities : ProbabilitySettings
-        Probabilities of a face and of its points.
+        Settings of the probabilities of a face and of its points.
     turned_heads : float, default 45.0
-        Maximum yaw in degrees of rotated copies of heads with landmarks; 0 makes no copies.
+        Maximum yaw, in degrees, of the rotated copies of heads with landmarks; with 0 there are
+        none.
     second_node : SecondNodeSettings
-        The second node of the face cascade, for the local maxima of the first.
+        Settings of the second node of the face cascade, for the local maxima of the first one.
     """
 
     held_out: float = 0.1
@@ -99,14 +103,14 @@ class DetectorSettings:
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
-#: Returns the detector with the new part added, and facts for the header.
+#: The detector with the new part added, and a description of the part for the header.
 Stage = Callable[[TrainingJob, KeypointDetector], Trained]
 
 
 def _train_models(
     job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining
 ) -> Trained:
-    """Add the classifiers of all keypoints of a job, the right ones mirrored."""
+    """Add the classifiers of all keypoints of a job; those of the right side are mirrored."""
     trained = {name: training.train(name) for name in job.trained}
     models, ied = (
         {name: made.models[name] for name, made in trained.items()},
@@ -120,7 +124,7 @@ def _train_models(
 
 
 def _facts(trained: KeypointDetector) -> dict[str, Any]:
-    """Facts about the part for the header of the training."""
+    """Return the description of a part for the header of the model file."""
     return {key: trained.info[key] for key in ("rows", "rounds", "held_out")}
 
 
@@ -159,7 +163,7 @@ def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 
 def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the regressors that lead to the keypoints."""
+    """Train the regressors that predict the keypoints."""
     guides: dict[str, Guide] = {}
     facts: dict[str, Any] = {}
     for name in job.trained:
@@ -182,7 +186,7 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 
 def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the classifiers of the windows that cascade and guides lead to."""
+    """Train the classifiers of the windows that the cascade and the guides propose."""
     guided = GuidedTraining(
         job, job.settings.classifier, face_cascade=detector.face_cascade, guides=detector.guides
     )
@@ -192,7 +196,7 @@ def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
 def _whole_instances(
     name: str, train: Callable, job: TrainingJob, detector: KeypointDetector
 ) -> Trained:
-    """A stage of whole faces: from its checkpoint, or ``train(job, detector, settings)``."""
+    """Run a stage of whole faces with ``train``, or read its checkpoint."""
     part = job.finished(name, "faces")
     if part is None:
         made, facts = train(job, detector, getattr(job.settings, name))
@@ -227,8 +231,8 @@ _WHOLE: dict[str, Callable] = {
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
-    """Return the stages of a training of some keypoints, with those of whole objects if all anchors
-    are included (for faces, only in the last mode).
+    """Return the stages of training for some keypoints, including those of whole objects if all
+    anchors are included (for faces, only in the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
@@ -257,8 +261,8 @@ def train_detector(
 ) -> KeypointDetector:
     """Train detectors of some keypoints, stage by stage, and write them to one model file.
 
-    One training serves a keypoint and its mirror image. Finished stages are stored in the folder
-    ``OUT.checkpoint``.
+    One training run serves a keypoint and its mirror image. Finished stages are stored in the
+    folder ``OUT.checkpoint``.
 
     Parameters
     ----------
@@ -269,20 +273,20 @@ def train_detector(
     out : path
         Model file.
     settings : DetectorSettings, optional
-        Settings, which are stored in the file; the defaults if None.
+        Settings, which are stored in the model file; None means the defaults.
     keypoints : list of str
         Keypoints to train.
     mode : Mode
         Fastest mode of the detector; it includes the modes before it.
     resume : bool
-        Whether to resume from checkpoints; the result is identical, to the byte, to that of an
-        uninterrupted training.
+        Whether to resume from checkpoints; the result is byte-identical to that of an uninterrupted
+        run.
     say : function
         Function called with progress messages.
     n_jobs : int or FileMap
         Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
-        Feature pool; the default pool if None.
+        Feature pool; None means the default pool.
 
     Raises
     ------

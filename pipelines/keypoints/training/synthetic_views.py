@@ -21,29 +21,31 @@ from ..data import AnnotatedImage, View, annotated
 from ..faces import N_LANDMARKS
 from .instances.shapes import learn_rigid
 
-# IED around a head in its image, and the maximum IED in pixels. Choices
+# Distance from the centre of a head to the edges of its image, in IED, and the maximum IED in
+# pixels. Choices
 _REACH, _LARGEST = 4.0, 64.0
-# minimum yaw in degrees: photographs cover smaller ones. A choice
+# Minimum yaw in degrees: photographs cover smaller angles. A choice
 _LEAST = 12.0
-# share of the area around a point below which it counts as hidden: its view is too oblique. A
-# choice
+# Remaining share of the area around a point below which it counts as hidden, since its view is too
+# oblique. A choice
 _STEEPEST = 0.15
-# IED: position of the fixed ring around the head
+# Position of the fixed ring around the head, in IED
 _RING = 2.6
 _JAW, _BROWS, _BESIDE = np.arange(17), np.arange(17, 27), np.array([0, 1, 2, 3, 13, 14, 15, 16])
 _INNER = np.r_[27:36, 48:68]  # nose and mouth, which may cover the cheek
-# added to brows and jaw line, in IED: x outwards, y down, z away from the viewer. Choices
+# Offsets from brows and jaw line, in IED: x outwards, y down, z away from the viewer. Choices
 _FOREHEAD = ((0.0, -0.45, 0.1), (-0.05, -0.85, 0.3), (-0.1, -1.15, 0.8))
 _SIDES = ((0.15, 0.0, 0.15), (0.35, 0.0, 0.5))
-# IED around a face that is pasted beside others, and the minimum and maximum IED of these in pixels
+# Distance from the centre of a pasted face to the edges of its part, in IED, and the minimum and
+# maximum IED of pasted faces in pixels
 _AROUND, _PASTED = 2.2, (28.0, 50.0)
 
 
 def _part_around(
     image: AnnotatedImage, middle: np.ndarray, reach: float, factor: float
 ) -> tuple[tuple[int, ...], tuple[int, ...], Callable[[np.ndarray], np.ndarray]]:
-    """Box x0, y0, x1, y1 around a point of a photograph, its width and height after resizing by a
-    factor, and the positions of points (..., 2) in it."""
+    """Return a box x0, y0, x1, y1 around a point of a photograph, its width and height after
+    resizing by a factor, and the positions of points (..., 2) in it."""
     low = np.maximum(np.floor(middle - reach), 0).astype(int)
     high = np.minimum(np.ceil(middle + reach), image_size(image.path)).astype(int)
     size = np.maximum(np.rint((high - low) * factor), 8).astype(int)
@@ -71,7 +73,8 @@ class _Mesh:
     triangles: np.ndarray
 
     def labels(self, width: int, height: int) -> np.ndarray:
-        """Index of the triangle at each pixel of the rotated image: (height, width), int32."""
+        """Return the index of the triangle at each pixel of the rotated image, (height, width),
+        int32."""
         shown = np.zeros((height, width), np.int32)
         corners = np.rint(self.after[self.triangles] * 16).astype(np.int32)
         for number, triangle in enumerate(corners):
@@ -79,7 +82,7 @@ class _Mesh:
         return shown
 
     def seen(self, n: int, shown: np.ndarray) -> np.ndarray:
-        """Which of the first n vertices are not hidden by another triangle: (n,), bool."""
+        """Return a mask (n,) of the first n vertices that are not hidden by another triangle."""
         height, width = shown.shape
         x, y = np.rint(self.after[:n]).astype(int).T
         seen = np.zeros(n, bool)
@@ -89,7 +92,8 @@ class _Mesh:
         return seen
 
     def shrinkage(self) -> np.ndarray:
-        """Remaining share of the area around each vertex: (n,), negative if seen from behind."""
+        """Return the remaining share of the area around each vertex, (n,), negative if seen from
+        behind."""
         areas = []
         for corners in (self.before[self.triangles], self.after[self.triangles]):
             (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
@@ -101,8 +105,8 @@ class _Mesh:
         return sums[1] / np.maximum(sums[0], 1e-9)
 
     def outline(self, points: np.ndarray, right: bool, shown: np.ndarray) -> np.ndarray:
-        """x of the right or left end of the face at the height of points (n, 2), or the x of the
-        point itself if the face ends before it: (n,)."""
+        """Return the x of the right or left edge of the face at the height of each point (n, 2), or
+        the x of the point itself if the face ends before it, (n,)."""
         inner = np.isin(self.triangles, _INNER).all(axis=1)
         cheek = np.asarray((self.triangles < N_LANDMARKS).all(axis=1) & ~inner)
         face = cheek[shown[np.clip(np.rint(points[:, 1]).astype(int), 0, len(shown) - 1)]]
@@ -114,7 +118,7 @@ class _Mesh:
         )
 
     def draw(self, pixels: np.ndarray) -> np.ndarray:
-        """The rotated image of a photograph (height, width, 3), of the same size."""
+        """Draw the rotated image of a photograph (height, width, 3), at the same size."""
         height, width = pixels.shape[:2]
         one = np.ones((len(self.triangles), 3, 1))
         after, before = np.dstack([self.after[self.triangles], one]), self.before[self.triangles]
@@ -134,7 +138,7 @@ class _Mesh:
 def _mesh(
     landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, height: int
 ) -> _Mesh:
-    """The mesh of a head with landmarks (68, 2), rotated by some degrees about its axis."""
+    """Return the mesh of a head with landmarks (68, 2), rotated by some degrees about its axis."""
     rotation, scale, _ = rigid.fit(landmarks @ [1, 1j])
     pose = pose_of(rotation)
     turn = rotation_of(pose._replace(yaw=pose.yaw + np.radians(degrees))) @ rotation.T
@@ -167,8 +171,7 @@ def _mesh(
 
 
 def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
-    """The only face of a photograph, rotated by some degrees towards the right-hand side of the
-    image.
+    """Rotate the only face of a photograph by some degrees towards the right of the image.
 
     The image shows the surroundings of the head, with an IED of at most 64 pixels.
     """
@@ -210,9 +213,9 @@ def _turned_pixels(
 def yaw_augmentations(
     images: Sequence[AnnotatedImage], known: Sequence[AnnotatedImage], most: float, seed: int = 0
 ) -> list[AnnotatedImage]:
-    """Rotated copies of the photographs of one face with landmarks, with a yaw of `_LEAST` to
-    ``most`` degrees; the rigid model is that of the ``known`` ones. Empty if these are all seen
-    from one direction, so that their depth is unknown."""
+    """Return rotated copies of the photographs that show one face with landmarks, with a yaw of
+    `_LEAST` to ``most`` degrees; the rigid model is learnt from the ``known`` photographs. The list
+    is empty if these all show faces from one direction, so that the depth is unknown."""
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
@@ -236,7 +239,7 @@ def yaw_augmentations(
 
 
 def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
-    """The photograph rotated about its centre, counter-clockwise; nothing is cropped."""
+    """Rotate a photograph counter-clockwise about its centre, without cropping."""
     width, height = image_size(image.path)
     return image.moved(turning(height, width, degrees)[0], partial(turned, degrees=degrees))
 
@@ -244,7 +247,7 @@ def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
 def _lit(
     middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray
 ) -> np.ndarray:
-    """With light that decreases across the face from one to ``darkest``, in a direction in
+    """Apply light that decreases across the face from 1 to ``darkest``, in a direction in
     radians."""
     height, width = pixels.shape[:2]
     x, y = np.arange(width) - middle[0], np.arange(height)[:, None] - middle[1]
@@ -254,17 +257,12 @@ def _lit(
 
 
 def _dimmed(light: float, pixels: np.ndarray) -> np.ndarray:
-    """With a share of the light."""
+    """Reduce the light to a share."""
     return np.rint(pixels * light).astype(np.uint8)
 
 
-def _blurred(deviation: float, pixels: np.ndarray) -> np.ndarray:
-    """With a Gaussian blur of a standard deviation in pixels."""
-    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), deviation), np.uint8)
-
-
 def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
-    """With a grey square of 1.5 IED around its centre."""
+    """Cover the face with a grey square of 1.5 IED around its centre."""
     (left, top), (right, bottom) = (
         np.rint(middle + side * ied).astype(int).clip(0) for side in (-0.75, 0.75)
     )
@@ -274,7 +272,7 @@ def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
 
 
 def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> AnnotatedImage:
-    """The first faces of some photographs side by side, at different sizes."""
+    """Paste the first faces of some photographs side by side, at different sizes."""
     parts, faces, landmarks, left = [], [], [], 0
     for image in images:
         middle, ied = np.nanmean(image.instances[0], axis=0), float(image.reference_length[0])
@@ -312,7 +310,7 @@ def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
 def hard_augmentations(
     images: Sequence[AnnotatedImage], seed: int = 0
 ) -> dict[str, list[AnnotatedImage]]:
-    """One image of each kind for each photograph with one face."""
+    """Return one image of each kind for each photograph with one face."""
     some = [image for image in images if len(image.instances) == 1 and image.view is None]
     rng = np.random.default_rng([seed, len(some)])
     made: dict[str, list[AnnotatedImage]] = {}
@@ -325,7 +323,9 @@ def hard_augmentations(
                 _lit, middle, ied, float(rng.uniform(0, 2 * np.pi)), float(rng.uniform(0.05, 0.3))
             ),
             "dim": partial(_dimmed, float(rng.uniform(0.08, 0.3))),
-            "blurred": partial(_blurred, float(rng.uniform(0.02, 0.06)) * ied),
+            "blurred": partial(
+                cv2.GaussianBlur, ksize=(0, 0), sigmaX=float(rng.uniform(0.02, 0.06)) * ied
+            ),
             "covered": partial(
                 _covered,
                 middle + ied * np.array([rng.uniform(-0.8, 0.8), rng.choice([-0.7, 1.0])]),

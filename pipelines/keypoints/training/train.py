@@ -1,4 +1,4 @@
-"""Trains a detector of any object from annotated images (``annealed keypoints train``).
+"""Training of a detector of any object from annotated images (``annealed keypoints train``).
 
 The other settings are chosen from the images: the size of the windows, the points with their own
 detector, and the number of features and rounds of mining.
@@ -31,22 +31,22 @@ from .windows.fitting import TrainingSettings
 from .windows.second_node import SecondNodeSettings
 from .windows.views import held_out
 
-_SHARES = (4, 2, 1)  # one image in n trains a point of the learning curve
+_SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used. A choice
 _MIN_OBJECTS = 10  # minimum for a training
+#: Window sides that are tried, in reference lengths. A choice: face windows have a side of 0.85.
 SIDES = (0.6, 0.85, 1.2, 1.7)
-"""Window sides that are tried, in reference lengths. A choice: windows of faces have 0.85."""
 
 _TRIAL_PICTURES = 60
 # Refinement of points: total number of augmented copies; sizes of its frames in reference lengths,
 # and of their cells. The first frames are coarse because points may move freely, like the tip of a
-# needle. Chosen on rendered dials and mugs with other seeds than those of the page
+# needle. Chosen on rendered dials and mugs with seeds other than those of the page
 _COPIES = 2400
 _COVERED = 0.3  # share of the copies with a covered part. A choice
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
 _MAX_ANCHORS = 8
 _ROOM = 1.15  # side of the window of whole objects, in their extents. A choice
-# Share of the best point's average precision: points below it, beyond three, are inferred from the
-# shape. A choice
+# Minimum average precision, as a share of the best point's, for more than three points with a
+# detector; points below it are inferred from the shape. A choice
 _SHARE_OF_BEST = 0.5
 #: Settings of a trial: one fit without mining.
 TRIAL = TrainingSettings(
@@ -85,7 +85,7 @@ class Decisions:
     extent: float = 3.0
 
     def lines(self) -> list[str]:
-        """Return each decision in a line, with the option that overrides it."""
+        """Return one line per decision, with the option that overrides it."""
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
@@ -97,7 +97,7 @@ class Decisions:
         ]
 
     def settings(self, n_objects: int) -> DetectorSettings:
-        """Settings of the training."""
+        """Return the settings of the training."""
         n_random = int(np.clip(80 * n_objects, 2_000, TrainingSettings.n_random))
         sizes: dict[str, Any] = {
             "n_random": n_random,
@@ -146,14 +146,15 @@ def _extent(images: Sequence[AnnotatedImage], side: float) -> float:
 
 
 def _range(side: float) -> dict[str, Any]:
-    """Range of the reference length in pixels of a level, for windows of a side in reference
-    lengths."""
+    """Return the range of the reference length in pixels of a level, for windows of a given side in
+    reference lengths."""
     middle = 24 / side
     return {"ied_low": middle / math.sqrt(2), "ied_high": middle * math.sqrt(2)}
 
 
 def _enlarged(images: Sequence[AnnotatedImage], side: float) -> float:
-    """Required enlargement of the images, in whole steps of the pyramid, up to 4 times."""
+    """Return the required enlargement of the images, in whole steps of the pyramid, up to 4
+    times."""
     smallest = float(
         np.quantile(np.concatenate([image.reference_length for image in images]), 0.05)
     )
@@ -169,7 +170,7 @@ def _settings(scan: TrainingSettings, held_out: float, **more: Any) -> DetectorS
 
 
 class _Trial(ClassifierTraining):
-    """Training of a trial, whose measure tolerates any averaging of positions."""
+    """Training for a trial, with the default averaging of positions, which its score tolerates."""
 
     averagings: ClassVar[Sequence[Localisation]] = (Localisation(),)
 
@@ -190,7 +191,8 @@ def decide(
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function that creates the job of the trials for one window side, on some of the images.
+        Function that creates the training job of a trial for one window side, on some of the
+        images.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds
@@ -265,15 +267,15 @@ def train_keypoints(
     background : list of path
         Images without such objects.
     out : path
-        Model file; checkpoints go into the folder ``OUT.checkpoint`` beside it.
+        Model file; checkpoints are stored in the folder ``OUT.checkpoint`` beside it.
     resume : bool
-        Whether to resume from the checkpoints; the result is that of an uninterrupted training.
+        Whether to resume from the checkpoints; the result is that of an uninterrupted run.
     say : function
         Function called with progress messages.
     n_jobs : int or FileMap
         Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
-        Feature pool; the default pool if None.
+        Feature pool; None means the default pool.
     **given
         Given settings, see `decide`.
 
@@ -353,7 +355,8 @@ def learning_curve(
     Returns
     -------
     list of dict
-        ``pictures`` and ``pck`` of each training; parts with too few objects are skipped.
+        ``pictures`` (number of images) and ``pck`` of each training run; parts with too few objects
+        are skipped.
     """
     names, rows = {image.name for image in test}, []
     fitted = [image for image in images if image.name not in names and len(image.instances)]

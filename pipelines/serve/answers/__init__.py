@@ -1,1 +1,1 @@
-"""The answers of the worker processes: one module per tab of the page."""
+"""Answers of the worker processes, with one module per tab of the page."""

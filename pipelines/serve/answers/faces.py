@@ -1,40 +1,34 @@
-"""Answers of the Faces tab: keypoints of a photograph, and the selected features of the
-detector."""
+"""Answers about keypoints: the photograph and the features of the tab Faces, the frames of the tab
+Camera, and the proposals of the tab Label."""
 
 import tempfile
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from ....models import load_model
 from ....models.keypoints.detections import DetectionOptions
+from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.features import strongest_features
-from ....vision.images import image_size
+from ....vision.images import image_size, read_image
 from ...common.data_urls import jpeg_url, zip_url
-from ...keypoints.detect import detect_file, warm_up
+from ...keypoints.detect import FileDetections, detect_file, timed, warm_up
 from ...keypoints.forms import Forms, write_crops
-from .fields import Fields
+from ...keypoints.video import FrameProcessor, frame_processor
+from .fields import Fields, accepts
 from .limits import LIMITS
 
-_OPTIONS = (
-    "keypoint",
-    "min_probability",
-    "threshold",
-    "min_size",
-    "max_size",
-    "roll",
-    "mode",
-    "assembly",
-)
-FIELDS = (*_OPTIONS, "landmarks", "picture", "files")
 N_FEATURES = 11  # strongest features shown per keypoint
+_MIN_PROBABILITY = (
+    0.3  # of a proposal. A choice: removing an object is faster than placing its points
+)
 
 
 detector = cache(lambda: load_model("faces"))  # the shipped model
 
 
 def prepare() -> None:
-    """Load the detector and its compiled code."""
+    """Load the detector and its compiled functions."""
     warm_up(detector(), DetectionOptions())
 
 
@@ -47,9 +41,22 @@ def check_pixels(path: Path, most: int) -> None:
         )
 
 
-def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json``; with ``picture`` also the photograph
-    as JPEG, with ``files`` the table, the COCO file and the crops."""
+@accepts(
+    "keypoint",
+    "min_probability",
+    "threshold",
+    "min_size",
+    "max_size",
+    "roll",
+    "mode",
+    "assembly",
+    "landmarks",
+    "picture",
+    "files",
+)
+def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed faces detect --json``. Add the photograph as JPEG for
+    ``picture``, and the table, the COCO file and the crops for ``files``."""
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
@@ -71,7 +78,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _options(fields: Fields) -> DetectionOptions:
-    """Return the options of the detection; invalid ones are refused without the file name."""
+    """Return the options of the detection; errors about invalid options omit the file name."""
     numbers = {
         name: fields.number(name)
         for name in ("min_probability", "threshold", "min_size", "max_size", "roll")
@@ -83,11 +90,57 @@ def _options(fields: Fields) -> DetectionOptions:
     return options
 
 
-def features() -> dict[str, Any]:
-    """Return the strongest features of each keypoint's model and their place in the window."""
+@accepts()
+def features(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the strongest features of each keypoint's model and their positions in the window."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,
         "selected": selected,
         "features": strongest_features(detector(), N_FEATURES),
+    }
+
+
+@lru_cache(maxsize=4)
+def _follower(session: str) -> FrameProcessor:
+    return frame_processor(detector(), "auto", DetectionOptions(roll=0.0))
+
+
+@accepts("session", "time")
+def camera(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed faces detect --json`` for the next frame of a session."""
+    time = fields.number("time")
+    if time is None:
+        raise ValueError("time: expected the time of this frame in seconds")
+    check_pixels(path, LIMITS["camera"].pixels)
+    pixels = read_image(path)
+    result, seconds = timed(_follower(fields.text("session") or ""), pixels, time)
+    return FileDetections(path.name, pixels, seconds, *result).record()
+
+
+@lru_cache(maxsize=1)
+def _model(model: str, changed: str | None) -> KeypointDetector:
+    return load_model(model)
+
+
+@accepts("model", "changed")
+def label(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the image as JPEG with its size and, if ``model`` is given, the detected objects;
+    ``changed`` identifies the version of the model."""
+    check_pixels(path, LIMITS["label"].pixels)
+    pixels, model, objects = read_image(path), fields.text("model"), []
+    if model is not None:
+        result = _model(model, fields.text("changed")).find(
+            pixels, DetectionOptions(min_probability=_MIN_PROBABILITY)
+        )
+        for instance in result.instances:
+            points = {
+                name: [round(p.x, 2), round(p.y, 2), 2] for name, p in instance.keypoints.items()
+            }
+            objects.append({"keypoints": points, "probability": instance.probability})
+    return {
+        "width": pixels.shape[1],
+        "height": pixels.shape[0],
+        "picture": jpeg_url(pixels),
+        "objects": objects,
     }

@@ -1,25 +1,25 @@
-"""The fields of a form, in the types of the command line's options."""
+"""Form fields, converted to the types of the command line's options."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": False}
 
 
 class Fields:
-    """Text fields by name; an unknown name is an error.
+    """Text fields of a form by name; unknown names are errors.
 
     Parameters
     ----------
     values : dict of str to list of str
-        The fields as sent; a name may occur several times.
+        Fields as received; a name may occur several times.
     known : iterable of str
         Names that the request accepts.
 
     Raises
     ------
     ValueError
-        If a name is unknown.
+        If a field name is unknown.
     """
 
     def __init__(self, values: dict[str, list[str]], known: Iterable[str]):
@@ -41,7 +41,7 @@ class Fields:
         return given[-1] if given else None
 
     def number(self, name: str) -> float | None:
-        """Return a number, None if the field is empty.
+        """Return a number, or None if the field is empty.
 
         Raises
         ------
@@ -78,10 +78,15 @@ class Fields:
         Raises
         ------
         ValueError
-            If the value is not one of them.
+            If the value is not one of ``choices``.
         """
         words = list(choices)
         value = self.text(name) or words[0]
         if value not in words:
             raise ValueError(f"{name}={value!r}: expected one of {', '.join(words)}")
         return value
+
+
+def accepts(*known: str) -> Callable:
+    """Decorate the answer to a request: it gets the fields of the form, see :class:`Fields`."""
+    return lambda answer: lambda path, values, tell: answer(path, Fields(values, known), tell)

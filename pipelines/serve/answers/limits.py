@@ -1,4 +1,4 @@
-"""Limits of a request, and its rejection. All numbers are choices for a page on the user's
+"""Limits of a request, and its rejection. All limits are choices for a page on the user's
 computer."""
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FIELD_BYTES = 10_000  # of a form field
 
 @dataclass(frozen=True)
 class Limit:
-    """Limits of one kind of request: bytes of the file, pixels of an image, frames of a video,
+    """Limits of one kind of request: bytes of the file, pixels of an image, frames of a video, and
     seconds of work."""
 
     bytes: int
@@ -38,7 +38,7 @@ LIMITS = {
 
 
 class RequestError(Exception):
-    """A rejected request: an HTTP status and a one-line reason."""
+    """Rejection of a request: an HTTP status and a one-line reason."""
 
     def __init__(self, status: int, message: str):
         # both, because exceptions are pickled by their arguments

@@ -1,4 +1,4 @@
-"""Answers of the Motion tab: the motion of each track, and the frames to show them on."""
+"""Answers of the Motion tab: the motion of each track, and frames on which to show them."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,10 +15,9 @@ from ....vision.tracks.video import open_video, read_frames
 from ...common.data_urls import jpeg_url, smaller, zip_url
 from ...console import number_or_auto
 from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
-from .fields import Fields
+from .fields import Fields, accepts
 from .limits import LIMITS
 
-FIELDS = ("motions", "outliers", "frames", "files")
 N_SHOWN = 60  # frames, at most
 MAX_SIDE = 720  # of a displayed frame, in pixels
 MAX_POINTS = 1500  # displayed at most
@@ -28,10 +27,11 @@ _MARGIN = 10.0  # around tracks without a video, in pixels
 ranker = prepare = cache(lambda: load_model("motion"))  # the shipped one
 
 
-def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed motion segment --json``; with ``frames`` also images and the
-    positions of the points in them, with ``files`` the tracks, and masks of the moving objects in a
-    video."""
+@accepts("motions", "outliers", "frames", "files")
+def motion(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed motion segment --json``. Add images and the positions of the
+    points in them for ``frames``; add the tracks, and masks of the moving objects in a video, for
+    ``files``."""
     number = number_or_auto("motions", fields.text("motions") or "auto")
     is_video = path.suffix.lower() not in TRACK_FILES
     count = _counter(path, tell) if is_video else None
@@ -64,7 +64,7 @@ def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
-    """Check the size of a video; return the callback after each of its frames."""
+    """Check the size of a video, and return the function to call after each frame."""
     limit = LIMITS["motion"]
     capture = open_video(path)
     asked = cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_COUNT
@@ -91,8 +91,8 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
 
 
 def _shown(result: FileSegmentation, video: Path | None) -> dict[str, Any]:
-    """Evenly spaced frames, and for each labelled point its motion and its positions in them (None
-    where not visible)."""
+    """Return evenly spaced frames and, for each labelled point, its motion and its positions in
+    them (None where not visible)."""
     tracks = result.tracks
     frames = np.unique(
         np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int)
@@ -123,6 +123,6 @@ def _shown(result: FileSegmentation, video: Path | None) -> dict[str, Any]:
 
 
 def _shrunk(video: Path) -> Iterator[tuple[np.ndarray, tuple[int, int]]]:
-    """Frames as displayed, with their original width and height."""
+    """Return the frames as displayed, with their original width and height."""
     for frame in read_frames(video):
         yield smaller(frame, MAX_SIDE), (frame.shape[1], frame.shape[0])

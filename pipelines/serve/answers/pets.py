@@ -1,4 +1,4 @@
-"""Answers of the Pets tab: the class of a photograph, and the location of the evidence."""
+"""Answers of the Pets tab: the class of a photograph, and the location of the evidence for it."""
 
 from functools import cache
 from pathlib import Path
@@ -12,10 +12,9 @@ from ....models.images.evidence import Explanation
 from ...common.data_urls import jpeg_url, png_url
 from ...pets.classify import classify_file
 from .faces import check_pixels
-from .fields import Fields
+from .fields import Fields, accepts
 from .limits import LIMITS
 
-FIELDS = ("evidence",)
 N_CONTRIBUTIONS = 12
 _BLUR = 6.0  # pixels, as in `annealed pets classify --overlay`
 _FULL = 99.0  # percentile of the evidence that is drawn in full colour
@@ -25,20 +24,22 @@ _FOR, _AGAINST = (213, 60, 50), (0, 114, 178)
 classifier = prepare = cache(lambda: load_model("pets"))  # the shipped one
 
 
-def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed pets classify --json``; with ``evidence`` also its
-    location."""
+@accepts("evidence")
+def pets(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed pets classify --json``, with the location of the evidence if
+    ``evidence`` is set."""
     check_pixels(path, LIMITS["pets"].pixels)
     tell("counting visual words")
-    result = classify_file(classifier(), path)
-    if not fields.flag("evidence"):
-        return result.record()
-    tell("drawing the evidence")
-    return result.record() | {"evidence": _evidence(classifier().explain(result.photograph))}
+    record, photograph = classify_file(classifier(), path)
+    if photograph is not None and fields.flag("evidence"):
+        tell("drawing the evidence")
+        record["evidence"] = _evidence(classifier().explain(photograph))
+    return record
 
 
 def _evidence(explained: Explanation) -> dict[str, Any]:
-    """Red for the label, blue against it; stronger evidence is less transparent."""
+    """Draw evidence for the label in red and against it in blue; stronger evidence is less
+    transparent."""
     heat = cv2.GaussianBlur(explained.heat, (0, 0), _BLUR)
     strongest_pixels = float(np.percentile(np.abs(heat), _FULL))
     share = np.clip(np.abs(heat) / max(strongest_pixels, 1e-12), 0.0, 1.0)

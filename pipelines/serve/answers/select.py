@@ -8,9 +8,14 @@ from ....models.tabular.fitting.options import Response, Task
 from ....models.tabular.report import page
 from ...tabular.request import Request
 from ...tabular.selection import select_file
-from .fields import Fields
+from .fields import Fields, accepts
 
-FIELDS = (
+
+def prepare() -> None:
+    """Do nothing: selection needs no model."""
+
+
+@accepts(
     "target",
     "k",
     "task",
@@ -22,15 +27,9 @@ FIELDS = (
     "encoding",
     "report",
 )
-
-
-def prepare() -> None:
-    """Nothing to load."""
-
-
-def answer(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed select --json``; with ``report`` also the HTML page of
-    ``--report``."""
+def select(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
+    """Return the record of ``annealed select --json``, with the HTML page of ``--report`` if
+    ``report`` is set."""
     tell("reading the table")
 
     def bar(iterable: Iterable, what: str) -> Iterator:

@@ -105,7 +105,7 @@ def test_bad_batches_are_named():
             [(frame, y[:10]), (frame[["a", "c", "b"]], y[:10])],
             "has columns .'a', 'c', 'b'.; expected .'a', 'b', 'c'. as in",
         ),
-        ([(X, y, weight), (X, y)], "batch 1 of batches is one of 2; expected 3 as the first"),
+        ([(X, y, weight), (X, y)], "batch 1 of batches has 2 parts; expected 3 as in the first"),
     ):
         with pytest.raises(ValueError, match=message):
             on_disk(batches=lambda made=made: made)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from annealed.learners.designs import kernels
 from annealed.learners.designs.base import Design
 from annealed.learners.designs.dense import DenseDesign
 from annealed.learners.designs.piecewise_linear import PiecewiseDesign, hat_basis, sublevels
@@ -226,6 +227,23 @@ def test_designs_do_not_copy_or_change_the_data():
         )
         design.matrix()
         np.testing.assert_array_equal(X, before)
+
+
+def test_codes_on_any_knots_are_rounded_positions():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(130, 70))
+    X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    knots = np.sort(rng.normal(size=(70, 5)), axis=1)
+    knots[2], knots[3], X[:9, 3] = 1.0, [-1.0, 0.5, 0.5, 1.0, 2.0], 0.5
+    codes = np.zeros((70, kernels.ROWS), np.uint8)
+    kernels.encode_knots(X, knots, 63, codes)
+    for x, edges, code in zip(X.T, knots, codes[:, :130], strict=True):
+        bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, 3)
+        left, width = edges[bins], np.diff(edges)[bins]
+        part = np.clip((x - left) / np.where(width > 0, width, np.inf), 0.0, 1.0)
+        known = ~np.isnan(x)
+        assert (code[~known] == kernels.MISSING).all()
+        assert np.array_equal(code[known], np.floor((bins + part)[known] * 63 + 0.5))
 
 
 def test_hat_basis_is_a_partition_of_one():

@@ -119,15 +119,15 @@ def test_bad_input_is_one_line(folder):
         (
             folder,
             {"filters": [("when", "=", 1)]},
-            "No match for FieldRef.Name.when.; expected such as .* of c0, .*, town$",
+            "No match for FieldRef.Name.when.; expected conditions such as .* c0, .*, town$",
         ),
         (
             folder,
             {"filters": [("year", "=", "x")]},
             "year.*no kernel matching input types .int32, string.",
         ),
-        (folder, {"filters": "year=2023"}, "filters='year=2023': .*; expected such as"),
-        (folder, {"filters": []}, r"filters=\[\]: .*; expected such as"),
+        (folder, {"filters": "year=2023"}, "filters='year=2023': .*; expected conditions such as"),
+        (folder, {"filters": []}, r"filters=\[\]: .*; expected conditions such as"),
         (
             folder,
             {"filters": [("year", ">", 2030)]},

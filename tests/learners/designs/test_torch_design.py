@@ -50,7 +50,7 @@ def test_bad_tensors():
         FSAClassifier(3).fit(torch.zeros(3), y)
     X[3, 7] = np.nan
     for other in (torch.ones(4, 3).to_sparse(), torch.ones(4, 3) * 1j):
-        with pytest.raises(ValueError, match="expected a dense one of real numbers"):
+        with pytest.raises(ValueError, match="expected a dense tensor of real numbers"):
             FSAClassifier(1).fit(other, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="in column 7"):
         FSAClassifier(3).fit(torch.from_numpy(X), y)

@@ -155,7 +155,7 @@ def test_paths_and_sizes_by_cross_validation_with_an_offset():
         assert model.n_features_ == 3
     classes = FSAClassifierCV([1, 2, 6]).fit(X, y > 1, offset=offset)
     assert classes.predict_proba(X, offset).shape == (800, 2)
-    with pytest.raises(ValueError, match="uses no offset; expected scoring=None"):
+    with pytest.raises(ValueError, match="does not support an offset; expected scoring=None"):
         FSARegressorCV([1, 3], scoring="r2").fit(X, y, offset=offset)
 
 

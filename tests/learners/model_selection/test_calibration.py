@@ -27,6 +27,12 @@ def test_weights_are_copies_and_the_prior_decides_without_rows():
     assert calibrate(np.zeros(4), np.arange(4) < 2)[0] == pytest.approx(1.0, abs=1e-3)
 
 
+def test_rows_without_an_error_do_not_give_certainty():
+    scores = np.where(np.arange(40) < 20, -20.0, 20.0)
+    assert calibrate(scores, scores > 0)[1] == 0.0025
+    assert calibrate(np.repeat(scores, 100), np.repeat(scores > 0, 100))[1] == 1 / 8000
+
+
 def noisy(n, seed=0):
     """Few rows of many columns, of which a plain fit is overconfident."""
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from annealed.learners import FSARegressor, PiecewiseLinear, Prior
+from annealed.learners import FSAClassifier, FSARegressor, PiecewiseLinear, Prior
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,3 +84,15 @@ def test_total_variation_flattens_but_keeps_the_jump():
     assert np.abs(np.diff(flat)).sum() < 0.75 * np.abs(np.diff(free)).sum()
     jump = np.abs(np.diff(flat))
     assert jump[8:12].sum() > 0.6 * jump.sum()  # most of what is left lies in the middle
+
+
+@pytest.mark.parametrize("second_order", [0.1, 10.0])
+@pytest.mark.parametrize("estimator", [FSAClassifier, FSARegressor])
+def test_a_strong_second_order_prior_still_finds_linear_responses(estimator, second_order):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 20))
+    y = X[:, :3] @ np.array([2.0, -2.0, 1.0])
+    y = np.sign(y) if estimator is FSAClassifier else y
+    model = estimator(3, response="piecewise", prior=Prior(second_order=second_order)).fit(X, y)
+    np.testing.assert_array_equal(model.get_support(indices=True), [0, 1, 2])
+    assert model.score(X, y) > 0.95

@@ -68,6 +68,28 @@ def test_same_support_as_plain_numpy(loss, slope, rate, momentum, order):
     np.testing.assert_allclose(state.coef[:, 0, 0], beta, rtol=1e-7)
 
 
+@pytest.mark.parametrize("loss, largest", [(LogisticLoss(), 4.0), (SquaredLoss(), 1.0)])
+def test_the_loss_falls_monotonically_once_k_features_remain(loss, largest):
+    """Theorem 2.1 (i) of Barbu et al. (2017), with the rates of its statement."""
+    data = simulate("classification", 200, 300, 10, random_state=1)
+    X, y = data.X.astype(np.float64), data.y.astype(float)
+    weight = np.full(200, 1 / 200)
+    norm = np.linalg.norm((X - X.mean(axis=0)) / X.std(axis=0), 2)
+    counts = inverse(300, 10, 400, 20.0)
+    state = anneal(
+        DenseDesign(X, weight),
+        y[:, None],
+        loss,
+        counts,
+        sample_weight=weight,
+        learning_rate=0.99 * largest * 200 / norm**2,
+        fit_intercept=False,
+    )
+    curve = np.array(state.loss_curve)
+    assert (np.diff(curve[: np.argmax(counts == 10)]) > 0).any()
+    assert (np.diff(curve[np.argmax(counts == 10) + 1 :]) <= 0).all()
+
+
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(0, 45))
 def test_strongest_keeps_exactly_as_many_as_asked_and_the_first_of_ties(values, count):
     strength = np.array(values, dtype=float)

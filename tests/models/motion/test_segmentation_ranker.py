@@ -1,13 +1,20 @@
 """Ranking of candidate segmentations: learning, saving, the shipped model."""
 
+import annealed.models.motion.ranker as ranker_module
 import numpy as np
 import pytest
 from annealed.models import load_model
 from annealed.models.files import read_model, write_model
-from annealed.models.motion.candidate_set import CandidateSet, candidate_set, ranked_pairs, relative
+from annealed.models.motion.candidate_set import (
+    CandidateSet,
+    candidate_set,
+    joined,
+    ranked_pairs,
+    relative,
+)
 from annealed.models.motion.ranker import SegmentationRanker
 from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
-from annealed.models.weights import path_of
+from annealed.models.weights import FOLDER
 from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.io import TrackSequence
@@ -102,7 +109,8 @@ def ranker(sequences):
             one.candidate_set(tracks, len(np.unique(truth)), TrackSequence("", tracks, truth))
         )
     mixed = [
-        one.mixed_set(tracks, TrackSequence("", tracks, truth)) for tracks, truth in sequences[:3]
+        joined(list(one.sets_by_number(tracks, TrackSequence("", tracks, truth)).values()))
+        for tracks, truth in sequences[:3]
     ]
     return one.fit(sets, mixed)
 
@@ -133,7 +141,7 @@ def test_what_is_not_trained_says_so(tmp_path):
 
 def test_without_a_chooser_the_number_must_be_given(ranker):
     tracks, _ = rigid_motions(2, 10)
-    with pytest.raises(ValueError, match="expected a given number"):
+    with pytest.raises(ValueError, match="expected a number"):
         SegmentationRanker(
             JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function
         ).segment(tracks)
@@ -155,11 +163,14 @@ def test_the_shipped_model_says_what_it_is():
 
 def test_tracks_that_say_nothing_are_said():
     model = load_model("motion")
-    with pytest.warns(UserWarning, match=r"no track moves by 0\.01 pixels"):
+    with pytest.warns(UserWarning, match=r"no track moves by at least 0\.01 pixels"):
         model.segment(np.zeros((5, 24, 2)), 2)
     one = np.random.default_rng(0).normal(size=(6, 1, 2)).cumsum(axis=0)
-    with pytest.warns(UserWarning, match="only 1 of 24 tracks differ"):
+    with pytest.warns(UserWarning, match="only 1 of 24 tracks are distinct"):
         model.segment(np.repeat(one, 24, axis=1), 2)
+    corners = np.random.default_rng(1).uniform(0, 300, (1, 24, 2))
+    with pytest.warns(UserWarning, match="the motion of one plane explains all tracks"):
+        model.segment(corners + np.arange(9)[:, None, None] * [3.0, 1.0])
     tracks = np.random.default_rng(0).uniform(size=(6, 24, 2))
     for bad in (np.inf, -np.inf, 1e302):
         tracks[2, 3, 1] = bad
@@ -185,7 +196,7 @@ def test_tracks_that_say_nothing_are_said():
     ],
 )
 def test_senseless_settings_are_refused_when_read(tmp_path, change):
-    arrays, header = read_model(path_of("motion"), "segmentation ranker")
+    arrays, header = read_model(FOLDER / "motion.safetensors", "segmentation ranker")
     change(header)
     write_model(tmp_path / "m.safetensors", "segmentation ranker", arrays, header)
     with pytest.raises(ValueError, match=r"m\.safetensors: damaged") as error:
@@ -220,6 +231,15 @@ def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_pa
         load_model(tmp_path / "later.safetensors")
 
 
+def test_the_memory_for_many_tracks_is_reported(ranker, monkeypatch):
+    monkeypatch.setattr(ranker_module, "_MANY", 20)
+    tracks, _ = rigid_motions(2, 14, 10)
+    with pytest.warns(
+        UserWarning, match=r"28 tracks need about 0 GB of memory .* 20 tracks need 0 GB"
+    ):
+        ranker.segment(tracks, 2)
+
+
 def test_points_of_which_nothing_is_known_get_the_largest_motion(ranker):
     tracks, _ = rigid_motions(2, 14, 12)
     tracks = np.concatenate([tracks, tracks[:, :3]], axis=1)
@@ -233,6 +253,19 @@ def test_points_of_which_nothing_is_known_get_the_largest_motion(ranker):
         canonical_labels(answer.labels[:28]),
         canonical_labels(ranker.segment(tracks[:, :28], 2).labels),
     )
+
+
+def test_short_tracks_are_segmented_and_too_few_are_rejected():
+    tracks, truth = rigid_motions(2, 30, 20, noise=0.3)
+    model = load_model("motion")
+    with pytest.raises(ValueError, match="7 points for 2 motions; expected at least 4 points per"):
+        model.segment(tracks[:, :7])
+    cut = tracks.copy()
+    cut[12:, ::3] = np.nan  # lost
+    cut[:8, 1::3] = np.nan  # detected later
+    cut[9, 2::3] = np.nan  # interrupted
+    answer = model.segment(cut, 2)
+    assert misclassification(truth, answer.labels) < 0.05 and not len(answer.unseen)
 
 
 def test_outliers_are_labelled_when_asked_for():

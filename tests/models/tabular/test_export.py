@@ -349,6 +349,16 @@ def test_c(name, tmp_path):
         np.testing.assert_array_equal(labels[classes], predicted)
 
 
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a C compiler")
+def test_c_ignores_blanks_around_texts(tmp_path):
+    frame = pd.DataFrame({"word": [" a", "b\t ", "a b ", " ", "", None, "ab", "c"] * 5})
+    encoding = TableEncoding((ColumnEncoding("word", "category", None, ("a", "b", "a b"), "c"),))
+    y = np.random.default_rng(0).normal(size=40)
+    model = TabularModel.from_estimator(FSARegressor(3).fit(encoding.encode(frame), y), encoding)
+    expected = model.predict(frame.apply(lambda column: column.str.strip()))
+    close(exported.in_c(model, frame, tmp_path, 1, 1)[0].ravel(), expected, 1e-12)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_onnx(name, tmp_path):
     pytest.importorskip("onnxruntime")

@@ -128,7 +128,7 @@ def test_new_rows(tmp_path):
     "X, options, message",
     [
         (NUMBERS.set_axis(list("abcda"), axis=1), {}, "two columns have the name 'a'"),
-        (NUMBERS[:7], {}, "X has 7 rows and y 120; expected as many"),
+        (NUMBERS[:7], {}, "X has 7 rows and y 120; expected equal numbers"),
         (NUMBERS, {"include": ["z"]}, "no column 'z' for include; the columns are a, b"),
         (NUMBERS, {"row_groups": "a", "time": "b"}, "time: not available with row_groups"),
         (NUMBERS, {"n_features_to_select": 0}, "n_features_to_select=0 is not valid"),

@@ -10,9 +10,9 @@ import warnings
 
 import numpy as np
 import pytest
+from annealed.models import resolve_model
 from annealed.models.files import read_header
 from annealed.models.messages import MAX_MESSAGE
-from annealed.models.weights import path_of
 from annealed.pipelines.cli.app import app
 from typer.testing import CliRunner
 
@@ -72,7 +72,7 @@ def eval_in(module, function):
 
 
 def test_convert(tmp_path):
-    shutil.copy(path_of("motion"), tmp_path / "m.safetensors")
+    shutil.copy(resolve_model("motion"), tmp_path / "m.safetensors")
     before = (tmp_path / "m.safetensors").read_bytes()
     assert run("models", "convert", tmp_path / "m.safetensors").exit_code == 0
     assert (tmp_path / "m.safetensors").read_bytes() == before
@@ -81,7 +81,7 @@ def test_convert(tmp_path):
     )
     assert converted == {
         "model": "motion",
-        "kind": read_header(path_of("motion"))["kind"],
+        "kind": read_header(resolve_model("motion"))["kind"],
         "file": str(tmp_path / "n.safetensors"),
     }
     assert (tmp_path / "n.safetensors").read_bytes() == before

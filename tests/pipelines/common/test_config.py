@@ -76,7 +76,7 @@ def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
         ("[first]\nmirrored = 1", "first.mirrored=1, expected a bool"),
         ("[first]\nsizes = 2", "first.sizes=2, expected a list of float"),
         ('[first]\nsizes = ["a"]', "expected a list of float"),
-        ("first = 3", "first: expected settings by name"),
+        ("first = 3", "first: expected a table of settings"),
         ("held_out = 2", "held_out=2.0: expected a share"),
         ("=", "not a readable TOML or JSON file"),
         ('{"first": {"rounds": 1, "rounds": 2}}', "'rounds' is set twice; expected one value"),

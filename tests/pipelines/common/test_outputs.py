@@ -209,6 +209,8 @@ def test_the_disk_is_full_while_a_video_is_written(tmp_path):
         assert [p.name for p in tmp_path.iterdir()] == [path.name] and path.read_bytes() == b"old"
         write_video(path, iter(frames), 10.0)
         assert sum(1 for _ in read_frames(path)) == 40
+        with full_disk(path.stat().st_size - 100), pytest.raises(ValueError, match="written"):
+            write_video(path, iter(frames), 10.0)  # all frames of .avi, without its index
         path.unlink()
 
 
@@ -244,8 +246,7 @@ def test_a_video_keeps_the_rights_of_new_files(tmp_path):
 
 
 def test_evidence_of_several_photographs(monkeypatch, photographs):
-    from annealed.pipelines import console
-    from annealed.pipelines.pets import report
+    from annealed.pipelines import console, pets
 
     class Classifier:
         classes = ("cat", "dog")
@@ -257,9 +258,7 @@ def test_evidence_of_several_photographs(monkeypatch, photographs):
             return None
 
     monkeypatch.setattr(console, "load_model_of", lambda kind, model: Classifier())
-    monkeypatch.setattr(
-        report, "draw_evidence", lambda path, explained: path.write_bytes(b"picture")
-    )
+    monkeypatch.setattr(pets, "draw_evidence", lambda path, explained: path.write_bytes(b"picture"))
     before = contents(photographs)
     assert (
         run("pets", "classify", *sorted(photographs.iterdir()), "--overlay", photographs).exit_code

@@ -72,6 +72,11 @@ BAD = {
         "outside its image of 60 x 40",
     ),
     "a box of zero size": (first(bbox=[8, 8, 0, 24]), "expected a positive width and height"),
+    "a box far beyond its picture": (
+        first(bbox=[0, 0, 1e9, 1e9]),
+        "a corner of a bbox at (1e+09, 1e+09) lies outside its image of 60 x 40",
+    ),
+    "a box of NaN": (first(bbox=[8, 8, float("nan"), 24]), "expected a positive width and height"),
     "a box that is no numbers": (first(bbox=["a", 8, 3, 24]), "not a COCO keypoint file"),
     "too few numbers": (first(keypoints=[10, 10, 2]), "expected 9 numbers"),
     "a point that is not a number": (
@@ -129,7 +134,14 @@ def test_one_line_and_nothing_written(tmp_path, change, message):
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", "null", '{"images": [], "annotations": [], "categories": 3}']
+    "text",
+    [
+        "{",
+        "[]",
+        "null",
+        '{"images": [], "annotations": [], "categories": 3}',
+        '{"images": [], "images": [], "annotations": [], "categories": []}',
+    ],
 )
 def test_files_that_are_none(tmp_path, text):
     with pytest.raises(ValueError, match="not a COCO keypoint file"):
@@ -158,7 +170,7 @@ SCHEMA = 'category = "bar"\nkeypoints = ["left_end", "right_end", "middle"]\n'
         ('length = ["left_end"]', "expected two different keypoints"),
         ('length = ["left_end", "left_end"]', "expected two different keypoints"),
         ("upright = 3", "true or false"),
-        ('colour = "red"', "expected category, keypoints and some of"),
+        ('colour = "red"', "expected category and keypoints, and optionally"),
         ("mirror =", "Invalid value"),
     ],
 )
@@ -279,3 +291,14 @@ def test_objects_without_keypoints_are_boxes_alone(tmp_path):
     folder = write(tmp_path, content)
     images = read_objects(folder, schema_of(folder))
     assert sum(len(image.instances) for image in images) == N - 1
+
+
+def test_the_same_annotation_and_picture_twice_count_once(tmp_path):
+    content = coco()
+    content["annotations"].append(content["annotations"][0] | {"id": 900})
+    content["images"].append(content["images"][0] | {"id": 901})
+    content["annotations"][1].update(image_id=901, keypoints=[9, 9, 2, 41, 12, 2, 25, 30, 2])
+    folder = write(tmp_path, content)
+    images = read_objects(folder, schema_of(folder))
+    assert sum(len(image.instances) for image in images) == N
+    assert [len(image.instances) for image in images][:2] == [2, 0]

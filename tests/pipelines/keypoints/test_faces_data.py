@@ -80,7 +80,7 @@ def test_mirror_names():
         (["a_1.png,0,left_eye,x,2,1"], "line 2: x='x', expected a number"),
         (["a_1.png,0,left_eye,nan,2,1"], "line 2: x='nan', expected a number"),
         (["a_1.png,0,left_eye,1,2,yes"], "visible='yes', expected 0 or 1"),
-        (["a_1.png,0,left_eye,1,2,1"] * 2, "line 3: second left_eye of face 0"),
+        (["a_1.png,0,left_eye,1,2,1"] * 2, "line 3: duplicate left_eye of face 0"),
         (
             ["a_1.png,0,left_eye,99999,2,1"],
             "line 2: left_eye at .99999, 2. lies outside its image of 80 x 60 pixels",

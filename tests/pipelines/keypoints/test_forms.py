@@ -14,7 +14,7 @@ from annealed.models.keypoints.face_alignment import EYES
 from annealed.models.keypoints.instances.instance_finder import Instance, InstancePoint
 from annealed.models.keypoints.instances.shape_models import Pose
 from annealed.pipelines.common import image_folders
-from annealed.pipelines.common.inputs import list_inputs
+from annealed.pipelines.common.image_folders import list_inputs
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.keypoints import forms as forms_module
 from annealed.pipelines.keypoints.data import read_annotations
@@ -168,7 +168,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(folder, tmp_path, monkeypatch):
         and "an interrupted run; expected --resume to continue it" in refused.stderr
     )
     other = run(*base, stopped, "--resume", "--landmarks")
-    assert other.exit_code == 2 and "made from other settings or data" in other.stderr
+    assert other.exit_code == 2 and "created with different settings or data" in other.stderr
     again = run(*base, stopped, "--resume")
     assert (
         again.exit_code == whole.exit_code == 1
@@ -404,6 +404,6 @@ def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(
         yield FileDetections("x", np.zeros((50, 60, 3), np.uint8), 0.1, [], [], frame=0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("annealed.pipelines.keypoints.video.detect_video", frames)
+    monkeypatch.setattr("annealed.pipelines.keypoints.detect_video", frames)
     result = run("faces", "detect", *source, "--out", tmp_path / "t.csv")
     assert result.exit_code == code and (tmp_path / "t.csv").exists() == (code == 0)

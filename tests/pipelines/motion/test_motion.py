@@ -6,11 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from annealed.learners import Schedule
+from annealed.models import load_model
 from annealed.models.motion.candidate_set import CandidateSet
+from annealed.models.motion.ranker import Segmentation
+from annealed.pipelines.common.samples import write_sample
 from annealed.pipelines.common.video import write_video
 from annealed.pipelines.motion import evaluate as evaluate_module
 from annealed.pipelines.motion import report as motion_report
 from annealed.pipelines.motion.benchmark import POOLS, Benchmark
+from annealed.pipelines.motion.drawing import COLOURS, draw_tracks
 from annealed.pipelines.motion.evaluate import (
     choose_in_training_folds,
     cross_validate,
@@ -18,10 +22,9 @@ from annealed.pipelines.motion.evaluate import (
     folds,
 )
 from annealed.pipelines.motion.methods import GRID, PAPER
-from annealed.pipelines.motion.segment import write_overlay
+from annealed.pipelines.motion.segment import FileSegmentation, segment_file, write_overlay
 from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
 from annealed.vision.images import read_image
-from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.features import SegmentationFeatures
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from annealed.vision.tracks.tracker import Tracker
@@ -135,16 +138,52 @@ def test_segment_json(data, tmp_path):
         "sequence",
         "motions",
         "probability_of_motions",
+        "numbers",
         "labels",
         "unseen",
         "candidates",
     ]
     assert record["probability_of_motions"] == 1.0 and record["unseen"] == []
+    assert record["numbers"] == [{"motions": 2, "probability": 1.0}]
     assert record["sequence"] == "clear" and record["motions"] == 2
     assert misclassification(truth, record["labels"]) <= 0.1
     scores = [c["score"] for c in record["candidates"]]
     assert scores == sorted(scores, reverse=True)
     assert all(set(c) == {"family", "dimension", "score"} for c in record["candidates"])
+
+
+def test_the_sample_video_has_three_motions(tmp_path):
+    """A background and two discs that cross before it."""
+    write_sample(tmp_path / "moving.avi")
+    result = segment_file(load_model("motion"), tmp_path / "moving.avi", None)
+    assert result.segmentation.n_motions == 3
+    first = result.tracks[0]
+    seen = np.isfinite(first[:, 0]) & (result.labels >= 0)
+    discs = [
+        np.hypot(*(first - centre).T) < radius
+        for centre, radius in (((105, 101), 50), ((380, 225), 50))
+    ]
+    for disc in discs:
+        labels = result.labels[seen & disc]
+        assert len(labels) > 5 and np.bincount(labels).max() >= 0.9 * len(labels)
+    background = result.labels[seen & ~np.any(discs, axis=0)]
+    assert np.mean(background == 0) > 0.8
+
+
+def test_an_unclear_number_of_motions_is_reported_with_the_next(sequences):
+    tracks, truth = sequences[0]
+    clear, unclear = (
+        FileSegmentation(
+            "scene",
+            truth,
+            Segmentation(truth, 2, [], np.empty(0), probabilities),
+            np.empty(0, int),
+            tracks,
+        ).describe()
+        for probabilities in ({2: 0.9, 3: 0.1}, {2: 0.6, 4: 0.3, 3: 0.1})
+    )
+    assert clear.endswith("probability of this number 0.90")
+    assert unclear.endswith("probability of this number 0.60, of 4 motions 0.30")
 
 
 def test_shuffled_points_give_the_same_answer(sequences, tmp_path):
@@ -330,7 +369,7 @@ def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monk
     )
     other = run(*command, 1, "--resume")
     (tmp_path / "scene0.npz").replace(data / "scene0.npz")
-    assert other.exit_code == 2 and "made from other settings or data" in other.stderr
+    assert other.exit_code == 2 and "created with different settings or data" in other.stderr
 
 
 @pytest.fixture(scope="session")

@@ -281,6 +281,18 @@ def run(*words):
     return CliRunner().invoke(app, ["sensors", *map(str, words)])
 
 
+def test_resumed_folds_belong_to_the_same_minutes(flat, tmp_path):
+    words = ("evaluate", "--data", flat, "--features", "on", "--report", tmp_path / "report")
+    assert run(*words, "--folds", 2).exit_code == 0
+    assert run(*words, "--folds", 2, "--resume").exit_code == 0
+    result = run(*words, "--folds", 3, "--resume")
+    assert result.exit_code == 2 and "different settings or data" in result.stderr
+    file = flat / "flat_activities.csv"
+    file.write_text(file.read_text().replace("Cooking", "Baking"))
+    result = run(*words, "--folds", 2, "--resume")
+    assert result.exit_code == 2 and "different settings or data" in result.stderr
+
+
 def test_train_predict_evaluate(flat, tmp_path):
     model, picture, report = tmp_path / "m.safetensors", tmp_path / "day.png", tmp_path / "report"
     done = run("train", "--data", flat, "--out", model, "-k", 3)

@@ -52,8 +52,8 @@ def test_weekends_are_found_and_predicted(tmp_path, style):
     )
     assert names(record) == ["day (weekday)"] and record["scores"]["selected"]["R2"] > 0.95
     assert (
-        "parts of dates, one-hot encoded (--as COLUMN=date: days only): day (year), day "
-        "(month), day (weekday)"
+        "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only): "
+        "day (year), day (month), day (weekday)"
     ) in message
     assert list(pd.read_csv(tmp_path / "o.csv").columns) == ["day", "y"]
     new = pd.DataFrame(
@@ -90,7 +90,7 @@ def test_hours_vary_and_days_do_not_come_again(tmp_path):
     record, message = select(tmp_path, frame, 1)
     assert (
         names(record) == ["at (hour)"]
-        and "one-hot encoded (--as COLUMN=date: days only): at (hour)" in message
+        and "one-hot encoded, without export (--as COLUMN=date: days only): at (hour)" in message
     )
 
 

@@ -179,6 +179,15 @@ def test_thousands_in_the_target_and_what_is_none(tmp_path):
     assert {column.name: column.kind for column in result}["odd"] == "category"
 
 
+def test_new_cells_with_a_comma_are_no_thousands_where_training_had_none(tmp_path):
+    table = pd.DataFrame({"x": X, "y": 3.0 * X + 0.1 * rng.normal(size=N)})
+    select(tmp_path, table, "y", 1, "--out", tmp_path / "m")
+    (tmp_path / "new.csv").write_text('x\n"1,025"\n0.5\n')
+    record = json.loads(run("predict", tmp_path / "m", tmp_path / "new.csv", "--json").stdout)
+    assert record["prediction"][0] < 100.0
+    assert any("without a number, such as '1,025'" in note for note in record["notes"])
+
+
 def test_decimal_commas_are_no_thousands(tmp_path):
     cells = [f"{p / 1000:.3f}".replace(".", ",") for p in PEOPLE]
     frame = pd.DataFrame({"good": cells, "bad": ["?", *cells[1:]], "y": X})
@@ -337,7 +346,7 @@ def test_a_column_without_a_number_is_refused(city_model):
     result, outcome = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
     assert (
         result.exit_code == 2
-        and "column 'age' holds no number, but cells such as 'zzz'" in outcome["error"]
+        and "column 'age' holds cells such as 'zzz'; expected numbers" in outcome["error"]
     )
 
 

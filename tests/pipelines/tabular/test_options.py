@@ -145,7 +145,7 @@ def test_weight(folder):
     assert {c["name"]: pytest.approx(c["coefficient"]) for c in first["selected"]} == {
         c["name"]: c["coefficient"] for c in half["selected"]
     }
-    assert "holds numbers only" in refused_npz(folder, "--weight", "w")
+    assert "contains only numbers" in refused_npz(folder, "--weight", "w")
 
 
 def refused_npz(folder, *options):
@@ -387,6 +387,13 @@ def test_stdin_and_spreadsheets(folder):
     assert set(pd.read_excel(folder / "two.xlsx").columns) == {"a", "b", "y"}
     rows = CliRunner().invoke(app, ["predict", str(folder / "m"), "-"], input=text)
     assert rows.exit_code == 0 and rows.stdout.count("\n") == N + 1
+    with pd.ExcelWriter(folder / "both.xlsx") as book:
+        for name in ("first", "second"):
+            pd.read_csv(folder / "numbers.csv").to_excel(book, sheet_name=name, index=False)
+    both = select(folder / "both.xlsx", "y", k=2)
+    assert "both.xlsx: 2 sheets, reading the first, 'first'" in both["notes"]
+    header = CliRunner().invoke(app, ["predict", str(folder / "m"), "-"], input=b"a,b\n")
+    assert header.exit_code == 2 and "stdin.csv: contains no rows" in header.stderr
     (folder / "bad.xlsx").write_text("no sheet")
     assert "bad.xlsx: not a readable .xlsx file" in refused(folder / "bad.xlsx", "y")
 
@@ -402,7 +409,7 @@ def test_stdin_and_spreadsheets(folder):
             ("--score", "roc_auc"),
             (
                 "--score roc_auc: expected one of r2, d2, deviance, mean_absolute_error, "
-                "mean_squared_error for a regression"
+                "mean_squared_error for regression"
             ),
         ),
         (("--bounds", "a"), "--bounds a: expected COLUMN=LOW:HIGH"),

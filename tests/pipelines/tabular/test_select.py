@@ -165,7 +165,7 @@ def test_guess_task():
             "t.npz",
             "hello",
             ("--target", "y", "-k", 1),
-            "has its own target; expected no --target y",
+            "includes the target; expected no --target y",
         ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),

@@ -278,3 +278,9 @@ def test_class_weights_and_a_constant_are_calibrated_for_classes_of_equal_size()
     assert y.mean() < 0.25
     nothing = select_columns(table(rng.permutation(y)), "classification", None)
     assert nothing.validation.size > 0 or nothing.validation.calibration is None
+
+
+def test_a_fold_without_weight_is_one_line():
+    held = HeldOut(np.ones(4), np.ones(4), weight=np.zeros(4))
+    with pytest.raises(ValueError, match="all rows of a fold have weight 0"):
+        validation._r2(held)

@@ -459,3 +459,50 @@ def test_the_work_per_column_does_not_grow_with_the_columns(monkeypatch, tmp_pat
         assert len(result.logarithms) > n_columns / 4
         counts.append(len(calls))
     assert counts[1] <= counts[0] + 10
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npz"])
+def test_cells_and_columns_that_lose_the_others(tmp_path, suffix):
+    """One cell of 1e12, a spread of 1e-4 about 1e10, and, in csv, squares that overflow."""
+    X = np.random.default_rng(0).standard_normal((200, 5))
+    y, path = X[:, 0] - 2 * X[:, 1], tmp_path / f"t.{suffix}"
+    X[17, 2], X[:, 3] = 1e12, 1e10 + 1e-4 * X[:, 3]
+    X[:, 4] = 0
+    X[9, 4] = 1  # rare, but no other number is lost
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    if suffix == "csv":
+        frame = frame.assign(
+            y=y, f=1e200 * X[:, 0], g=np.where(np.arange(200) < 5, np.nan, X[:, 2])
+        )
+        frame.to_csv(path, index=False)
+    else:
+        np.savez(path, X=X, y=y, names=list("abcde"))
+    table = read_table(path, Request(target="y" if suffix == "csv" else None))
+    notes = "; ".join(table.notes)
+    assert "so far from the others that they hardly count: check it: c" in notes
+    assert "near the precision of the numbers: subtract a constant: d" in notes
+    assert ": e" not in notes and ", e" not in notes
+    if suffix == "csv":
+        assert "check it: c, g" in notes
+        assert table.left_out["f"] == "numbers up to 3e+200, whose squares overflow"
+
+
+def test_a_damaged_page_of_parquet(tmp_path):
+    from pyarrow import Table as Arrow
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    numbers = {"x": np.arange(400.0) + 0.1, "y": np.sin(np.arange(400.0))}
+    parquet.write_table(
+        Arrow.from_pydict(numbers),
+        path,
+        write_page_checksum=True,
+        compression="none",
+        use_dictionary=False,
+    )
+    data = bytearray(path.read_bytes())
+    at = data.index(np.float64(200.1).tobytes())
+    data[at : at + 60] = bytes(60)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"t\.parquet: not a readable table"):
+        read_table(path, Request(target="y"))

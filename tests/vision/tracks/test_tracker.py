@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from annealed.pipelines.common.video import write_video
+from annealed.pipelines.motion.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.candidates import VIDEO_FAMILIES, candidates
 from annealed.vision.tracks.completion import complete_tracks, thin_tracks
-from annealed.vision.tracks.drawing import COLOURS, draw_tracks
 from annealed.vision.tracks.labels import misclassification
 from annealed.vision.tracks.tracker import Tracker
 from annealed.vision.tracks.video import open_video, read_frames

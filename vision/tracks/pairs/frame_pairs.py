@@ -1,4 +1,4 @@
-"""Pairs of frames, and the kernels of hypotheses that points share in them."""
+"""Pairs of frames, and kernels of the motion hypotheses that points share in them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from scipy.spatial.distance import cdist
 from .geometry import GEOMETRIES, Geometry, distances, fit, moments
 
 GAPS = (16, 8, 4, 2)  # gap between the two frames: the number of frames divided by each of these
-N_STARTS = 5  # first frames for each gap
-MIN_POINTS = 8  # of a pair of frames
-N_HYPOTHESES = 100  # for each pair of frames and model
+N_STARTS = 5  # number of first frames for each gap
+MIN_POINTS = 8  # minimum number of points in a pair of frames
+N_HYPOTHESES = 100  # number for each pair of frames and model
 BEST_SHARE = 0.1  # two points share a hypothesis if it is among the best tenth of both
 NEIGHBOURS = (
     12,
@@ -38,7 +38,7 @@ class FramePair:
     is_long : bool
         Whether the gap is one of the two longest.
     points : ndarray of shape (n,), int
-        Columns of the tracks.
+        Indices of the points in the tracks.
     rows : ndarray of shape (n, 4)
         Coordinates x, y, x', y', centred in each frame and divided by the common ``scale``, so that
         distances in the two frames are comparable.
@@ -128,8 +128,7 @@ class FramePairs:
 
     @cached_property
     def moments_of_all(self) -> dict[str, np.ndarray]:
-        """Sums (n_pairs, q, q) of the moments of all points of each pair, by the names of the
-        models."""
+        """Sums (n_pairs, q, q) of the moments of all points of each pair, by model name."""
         return {
             g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs])
             for g in GEOMETRIES
@@ -160,8 +159,8 @@ class FramePairs:
         """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have
         in common; zero diagonal.
 
-        Shares are means over the pairs in which both points are seen. A sum adds kernels divided by
-        their means [1]_.
+        Shares are means over the pairs in which both points are seen. A sum adds the kernels, each
+        divided by its mean [1]_.
         """
         rng = np.random.default_rng(0)
         subsets = [_subsets(pair.rows, rng) for pair in self.pairs]
@@ -186,8 +185,8 @@ class FramePairs:
 
 
 def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Points (n_hypotheses, 8) of minimal fits, in random order: a random point, then others drawn
-    from its nearest points in both frames."""
+    """Draw the points (n_hypotheses, 8) of minimal fits, in random order: a random point, then
+    others drawn from its nearest points in both frames."""
     n, width = len(rows), max(g.n_minimal for g in GEOMETRIES)
     seeds = rng.integers(n, size=N_HYPOTHESES)
     near = np.argsort(cdist(rows[seeds], rows), axis=1, kind="stable")[:, 1:]
@@ -201,8 +200,8 @@ def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _best_hypotheses(
     geometry: Geometry, pairs: Sequence[FramePair], subsets: Sequence[np.ndarray], n_points: int
 ) -> np.ndarray:
-    """Mask of the hypotheses that are among the best of each point, (P, n_pairs x n_hypotheses),
-    float32 for fast products."""
+    """Return a mask of the hypotheses that are among the best of each point, (P, n_pairs x
+    n_hypotheses), float32 for fast products."""
     best = round(BEST_SHARE * N_HYPOTHESES)
     shared = np.zeros((n_points, len(pairs), N_HYPOTHESES), np.float32)
     for column, (pair, subset) in enumerate(zip(pairs, subsets)):

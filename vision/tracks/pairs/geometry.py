@@ -16,8 +16,8 @@ from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
-    """Properties of a model: number of points in a minimal fit, of equations per point and of
-    parameters, and the dimension of the manifold in 4-D."""
+    """Properties of a model: its numbers of points in a minimal fit, of equations per point and of
+    parameters, and the dimension of its manifold in 4-D."""
 
     name: str
     n_minimal: int
@@ -36,7 +36,7 @@ _TINY = 1e-12
 
 
 def moments(name: str, rows: np.ndarray) -> np.ndarray:
-    """Contribution of each point to the least-squares problem of a model.
+    """Compute the contribution of each point to the least-squares problem of a model.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Distances of points to models: orthogonal in 4-D for the affine models, Sampson distances
-    for the others.
+    """Compute the distances of points to models: orthogonal in 4-D for the affine models, Sampson
+    distances for the others.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def own_distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Distance of each point to its own model, as in :func:`distances`.
+    """Compute the distance of each point to its own model, as in :func:`distances`.
 
     Parameters
     ----------
@@ -161,7 +161,8 @@ def _plain_homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndar
 def _first_order(
     h: np.ndarray, x2: np.ndarray, y2: np.ndarray, w: np.ndarray, e1: np.ndarray, e2: np.ndarray
 ) -> np.ndarray:
-    """First-order distances to homographies ``h`` from the algebraic errors ``e1`` and ``e2``."""
+    """Compute first-order distances to homographies ``h`` from the algebraic errors ``e1`` and
+    ``e2``."""
     a, b, c, d = x2 * h[6] - h[0], x2 * h[7] - h[1], y2 * h[6] - h[3], y2 * h[7] - h[4]
     square = w * w
     p, q, r = a * a + b * b + square, a * c + b * d, c * c + d * d + square
@@ -171,8 +172,8 @@ def _first_order(
 
 @jit(plain=_plain_homography_distances, by_size=False)
 def _homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """First-order geometric distance: the algebraic errors e (two) weighted by the inverse of J J',
-    J = de/dz."""
+    """Compute the first-order geometric distance: the algebraic errors e (two) weighted by the
+    inverse of J J', J = de/dz."""
     out = np.empty((len(models), len(rows)), np.float32)
     for m in range(len(models)):
         h = models[m]
@@ -192,7 +193,7 @@ def _homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _fundamental_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sampson distance to fundamental matrices."""
+    """Compute the Sampson distance to fundamental matrices."""
     first, second = (
         np.column_stack([rows[:, part], np.ones(len(rows))]).T
         for part in (slice(0, 2), slice(2, 4))
@@ -206,5 +207,5 @@ def _fundamental_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _sampson(
     e: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray
 ) -> np.ndarray:
-    """Sampson distance from the algebraic error ``e`` and its four derivatives."""
+    """Compute the Sampson distance from the algebraic error ``e`` and its four derivatives."""
     return (abs(e) / np.sqrt(np.maximum(a * a + b * b + c * c + d * d, 1e-24))).astype(np.float32)

@@ -1,5 +1,4 @@
-"""Measures of a segmentation by models between two frames, fitted to each motion in each pair of
-frames."""
+"""Measures of a segmentation from two-frame models fitted to each motion in each frame pair."""
 
 from collections.abc import Callable, Sequence
 
@@ -25,14 +24,14 @@ RIVALS = (
 )
 NEIGHBOURS = (3, 5, 10, 15, 20, 30)
 CUTS = ("normalised cut", *(f"cut, {k} neighbours" for k in NEIGHBOURS))
-SIGMA = 0.5  # pixels: noise of tracks, for GRIC; a choice
-_FLOOR = 0.01  # pixels: finite logarithms of perfect fits
-_FAR = 10.0  # pixels: margins are clipped there, so that no single point dominates
+SIGMA = 0.5  # pixels: standard deviation of the noise of tracks, for GRIC; a choice
+_FLOOR = 0.01  # pixels: keeps the logarithm of a perfect fit finite
+_FAR = 10.0  # pixels: maximum of a distance in margins, so that no single point dominates
 _MAX_CORRECTION = 4.0
 
 
 def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Distinct motions of several segmentations.
+    """Return the distinct motions of several segmentations.
 
     Parameters
     ----------
@@ -77,8 +76,8 @@ def fit_measures(
         Function of the names of a model and a range that returns ``RESIDUALS`` (averages as
         logarithms), then ``RIVALS``, (n_segmentations, 13).
     gric : ndarray of shape (n_segmentations, 3, 5)
-        Mean per observation of GRIC (Torr) in each range: for each model, and with the best model
-        of each motion.
+        Mean GRIC (Torr) per observation in each range: for each model, and with the best model of
+        each motion.
     """
     members, rows = motions_of(segmentations)
     table = np.full((len(rows), max(len(motions) for motions in rows)), -1)
@@ -91,7 +90,7 @@ def fit_measures(
         np.ones(len(counts), bool),
         np.array([pair.is_long for pair in pairs.pairs], bool),
     )
-    # Too few frames for a range: use all pairs
+    # A range is empty if there are too few frames; all pairs are then used.
     ranges = [chosen if chosen.any() else every for chosen in (every, ~is_long, is_long)]
     observed = (
         np.concatenate([pair.points for pair in pairs.pairs]) if pairs.pairs else np.zeros(0, int)
@@ -145,7 +144,8 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """GRIC of each motion with its best model in each pair of frames, summed over the pairs.
+    """Compute the GRIC of each motion with its best model in each pair of frames, summed over the
+    pairs.
 
     A model whose parameters alone cost more than the best model so far is not fitted.
 
@@ -194,7 +194,7 @@ def _limit(geometry: Geometry) -> float:
 
 
 def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
-    """GRIC's penalty for the parameters of the points and of the model."""
+    """Compute GRIC's penalty for the parameters of the points and of the model."""
     return (
         np.log(4.0) * geometry.dimension * sizes
         + np.log(4.0 * np.maximum(sizes, 1.0)) * geometry.n_parameters
@@ -204,10 +204,11 @@ def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
 def _motion_fits(
     geometry: Geometry, pair: FramePair, members: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distances (n_motions, n) in pixels, their corrections for the number of parameters
+    """Compute distances (n_motions, n) in pixels, their corrections for the number of parameters
     (n_motions,), and GRIC (n_motions,).
 
-    A motion with hardly more points than a minimal fit gets the model of all points.
+    A motion with hardly more points than a minimal fit requires is assigned the model of all
+    points.
     """
     weights = members.astype(float)
     sizes = weights.sum(axis=1)
@@ -231,8 +232,8 @@ def _motion_fits(
 def _own_and_other(
     apart: np.ndarray, table: np.ndarray, positions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of each point to its own motion's model, and the smallest to another motion's,
-    (n_segmentations, n) each."""
+    """Return the distance of each point to its own motion's model, and the smallest distance to
+    another motion's model, (n_segmentations, n) each."""
     by_motion = np.where(table[:, :, None] >= 0, apart[table], np.float32(1e9))
     own_distance = np.take_along_axis(by_motion, positions[:, None], axis=1)[:, 0]
     np.put_along_axis(by_motion, positions[:, None], np.float32(1e9), axis=1)
@@ -240,7 +241,7 @@ def _own_and_other(
 
 
 def _summaries(own_distance: np.ndarray, other: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """``RESIDUALS`` and ``RIVALS`` (n_segmentations, 13)."""
+    """Compute ``RESIDUALS`` and ``RIVALS``, (n_segmentations, 13)."""
     if not own_distance.shape[1]:
         return np.zeros((len(own_distance), len(RESIDUALS) + len(RIVALS)))
     near = np.minimum(own_distance, 1e4)
@@ -275,7 +276,7 @@ def _summaries(own_distance: np.ndarray, other: np.ndarray, positions: np.ndarra
 def _gric(
     costs: np.ndarray, rows: list[np.ndarray], counts: np.ndarray, ranges: list[np.ndarray]
 ) -> np.ndarray:
-    """Mean GRIC per observation, (n_segmentations, n_ranges, n_models + 1)."""
+    """Compute the mean GRIC per observation, (n_segmentations, n_ranges, n_models + 1)."""
     gric = np.zeros((len(rows), len(RANGES), len(GEOMETRIES) + 1))
     both = np.concatenate([costs, costs.min(axis=2, keepdims=True)], axis=2)
     for r, chosen in enumerate(ranges):
@@ -286,14 +287,14 @@ def _gric(
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
-    """Third quartile, over the pairs of frames, of each point's distance to its motion's model,
-    which is fitted to the best three quarters of the points.
+    """Compute the third quartile, over the pairs of frames, of each point's distance to its
+    motion's model, which is fitted to the best three quarters of the points.
 
     Parameters
     ----------
     pairs : FramePairs
     labels : ndarray of shape (P,), int
-        0 .. K-1.
+        Motion of each point, 0 .. K-1.
     name : str, default "fundamental"
         Name of the model.
 
@@ -326,13 +327,13 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
 
 
 def cut_measures(kernel: np.ndarray, segmentations: Sequence[np.ndarray]) -> np.ndarray:
-    """``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of nearest
-    neighbours that belong to other motions.
+    """Compute the ``CUTS`` of segmentations in a kernel: normalised cut per motion, and shares of
+    nearest neighbours that belong to other motions.
 
     Parameters
     ----------
     kernel : ndarray of shape (P, P)
-        Non-negative kernel with a zero diagonal. Points without any neighbour are dropped.
+        Non-negative kernel with a zero diagonal. Points without neighbours are dropped.
     segmentations : sequence of ndarray of shape (P,), int
 
     Returns

@@ -14,7 +14,7 @@ from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import AnnotatedImage
 from ..windows.views import SCALES_PER_OCTAVE
 
-_AROUND = 2.6  # reference lengths around a face that its copy includes. A choice
+_AROUND = 2.6  # reference lengths from the centre of a face to the edges of its copy. A choice
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class AugmentationSettings:
     covered : float
         Share of the copies in which a part of another picture hides 10 to 40 % of the object's box.
     anchor_errors : tuple of float
-        Standard deviations of the errors of detected anchors, each used for two consecutive copies.
+        Standard deviations of the simulated errors of the anchors, each used for two consecutive
+        copies.
     outliers : float
         Share of the anchors whose error is ``outlier_error`` instead.
     outlier_error : float
@@ -72,8 +73,8 @@ class InstanceCopy(NamedTuple):
     reference_length: float
 
     def levels(self, ied: float, unit: float) -> list[Level]:
-        """Pyramid of a face with that reference length, for frames with a reference length of
-        ``unit`` pixels."""
+        """Return the pyramid of a face with reference length ``ied``, for frames with a reference
+        length of ``unit`` pixels."""
         colour = np.repeat(self.pixels[..., None], 3, axis=2)
         return gaussian_pyramid(colour, SCALES_PER_OCTAVE, min_scale=min(1.0, unit / (1.5 * ied)))
 
@@ -81,8 +82,8 @@ class InstanceCopy(NamedTuple):
 def copies(
     images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]
 ) -> Iterator[InstanceCopy]:
-    """Augmented copies of all faces with known points, photograph by photograph; ``seed`` is the
-    random seed.
+    """Yield augmented copies of all faces with known points, photograph by photograph; ``seed`` is
+    the random seed.
     """
     for number, image in enumerate(images):
         faces = image.points
@@ -122,7 +123,7 @@ def copies(
 def _cut(
     pixels: np.ndarray, points: np.ndarray, ied: float, factor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The face with its surroundings, reduced by a factor."""
+    """Cut out a face with its surroundings, reduced by a factor."""
     middle, reach = points.mean(), _AROUND * ied
     left, top = (max(0, int(v - reach)) for v in (middle.real, middle.imag))
     part = pixels[top : int(middle.imag + reach) + 1, left : int(middle.real + reach) + 1]
@@ -171,8 +172,8 @@ def start_of(
     s: AugmentationSettings,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Start of the refinement of a face: a shape completed from anchors (n_anchors,), complex, with
-    simulated detection errors.
+    """Simulate the start of a face's refinement: a shape completed from anchors (n_anchors,),
+    complex, with simulated detection errors.
 
     Returns all points of the shape model, complex, in image pixels.
     """

@@ -1,5 +1,5 @@
-"""Fits the classifier of refined shapes, and probabilities on held-out photographs (a stage of
-``annealed faces train``).
+"""Fits of the classifier of refined shapes, and of probabilities on held-out photographs (a stage
+of ``annealed faces train``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from .augmentation import AugmentationSettings
 from .refinement import describe_runs, move_runs, start_runs
 from .shapes import SearchedImage
 
-# mean error of the keypoints, in reference lengths, below which a refined shape counts as a face,
+# Mean error of the keypoints, in reference lengths, below which a refined shape counts as a face,
 # and above which it counts as background
 _TRUE, _FALSE = 0.15, 0.3
 
@@ -37,9 +37,10 @@ class ProbabilitySettings:
     augmentation : AugmentationSettings
         Augmentation of the classifier's training faces.
     photographs : int
-        Number of photographs with faces that provide false shapes, besides those without faces.
+        Number of photographs with faces that provide false shapes, in addition to those without
+        faces.
     hypotheses : int
-        Number of best assembled shapes per photograph that are refined and scored.
+        Number of assembled shapes per photograph, the best ones, that are refined and scored.
     ied : tuple of float
         Reference lengths in pixels to which held-out photographs are also shrunk.
     background : int
@@ -47,11 +48,11 @@ class ProbabilitySettings:
     regularisation : float
         Inverse ridge penalty of the logistic regressions of probabilities, on standardised inputs.
     lost_fraction : float
-        Maximum fraction of held-out faces whose candidates fall below the refinement threshold.
+        Maximum fraction of held-out faces whose candidates may be below the refinement threshold.
     own_weights : tuple of float
-        Candidate weights of a keypoint's own detections.
+        Weights of a keypoint's own detections from which one is chosen.
     by_anchors : bool
-        Whether only the anchors decide if a shape is a face: other points, such as the tip of a
+        Whether the anchors alone decide if a shape is a face: other points, such as the tip of a
         needle, may move too freely to be informative.
     seed : int
         Random seed.
@@ -72,7 +73,7 @@ class ProbabilitySettings:
     seed: int = 0
 
     def judged(self, finder: InstanceFinder) -> slice:
-        """Indices of the keypoints whose errors decide whether a shape is a face."""
+        """Return the indices of the keypoints whose errors decide whether a shape is a face."""
         return slice(len(finder.anchors) if self.by_anchors else None)
 
 
@@ -194,8 +195,8 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Weight of the own detections of each anchor, shared within a group of ``alike``: the one with
-    the smallest mean error, errors capped at 10 % of the reference length.
+    """Choose the weight of each anchor's own detections, shared within a group of ``alike``: the
+    one with the smallest mean error, with errors capped at 10 % of the reference length.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
@@ -220,7 +221,7 @@ def fit_probabilities(
     keypoints_alike: Sequence[Sequence[int]],
     regularisation: float,
 ) -> InstanceProbabilities:
-    """Logistic regressions of faces and of their keypoints; keypoints of a group of
+    """Fit logistic regressions of faces and of their keypoints; keypoints of a group of
     ``keypoints_alike`` share one fit.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
@@ -256,10 +257,10 @@ def fit_probabilities(
 
 
 def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:
-    """Weights (p,) of logistic regression on inputs whose last column is one; the penalty applies
-    to standardised inputs.
+    """Return the weights (p,) of logistic regression on inputs whose last column is one; the
+    penalty applies to standardised inputs.
     """
-    # a single class: the smoothed share, with half an example added to each class
+    # With a single class: the smoothed share, with half an example added to each class
     if y.all() or not y.any():
         share = (y.sum() + 0.5) / (len(y) + 1)
         return np.append(np.zeros(inputs.shape[1] - 1), np.log(share / (1 - share)))

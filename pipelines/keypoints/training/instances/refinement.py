@@ -1,4 +1,4 @@
-"""Trains the cascade that moves all points of a face (a stage of ``annealed faces train``)."""
+"""Training of the cascade that moves all points of a face (a stage of ``annealed faces train``)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,8 +32,8 @@ class RegressionSettings:
     starts : int
         Number of starts of the refinement for each copy of a face.
     mean_starts : int
-        Number of these starts that are replaced by the mean shape, aligned to them, as in the
-        second refinement.
+        Number of these starts that are replaced by the mean shape aligned to them, as in the second
+        refinement.
     ied : tuple of int
         Reference length, in pixels, of the frame of each stage.
     cell : tuple of int
@@ -65,16 +65,15 @@ class RegressionSettings:
     seed: int = 0
 
 
-# Maximum memory of the histograms of all starts, in single precision: with more photographs, every
-# n-th is used. A choice: 1 GiB
+# Maximum memory for the histograms of all starts, in single precision; if more is needed, every
+# n-th photograph is used. A choice: 1 GiB
 MAX_VALUES = 2**28
 
 
 @dataclass
 class Runs:
-    """Running refinements: the copies, the copy of each run, its current shape, the annotated
-    points, and the reference length in pixels.
-    """
+    """Refinements in progress: the copies, the copy of each run, its current shape, the annotated
+    points, and the reference length in pixels."""
 
     copies: list[InstanceCopy]
     copy: np.ndarray
@@ -83,18 +82,20 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Distances (n_runs, n_keypoints) from the annotated keypoints, in reference lengths."""
+        """Compute distances (n_runs, n_keypoints) from the annotated keypoints, in reference
+        lengths."""
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
-        """Remaining displacements (n_runs, n_points, 2), in the frames of the shapes."""
+        """Compute the remaining displacements (n_runs, n_points, 2), in the frames of the
+        shapes."""
         units = np.array([regressor.align(points).scale_rotation for points in self.now])
         return _parts((self.truth - self.now) / units[:, None])
 
 
 def _parts(points: np.ndarray) -> np.ndarray:
-    """Real and imaginary parts (..., 2)."""
+    """Return real and imaginary parts (..., 2)."""
     return np.stack([points.real, points.imag], axis=-1)
 
 
@@ -106,8 +107,8 @@ def start_runs(
     seed: Sequence[int],
     mean_starts: int = 0,
 ) -> Runs:
-    """Copies of the faces and their starting shapes; the last ``mean_starts`` use the mean
-    shape."""
+    """Create copies of the faces and their starting shapes; the last ``mean_starts`` shapes of each
+    copy are the mean shape."""
     some = annotated(images)
     n_starts = len(some[0].schema.flips) * settings.copies * starts
     n_values = sum(image.points.size for image in some) * n_starts * VALUES_PER_POINT
@@ -134,9 +135,8 @@ def start_runs(
 def describe_runs(
     runs: Runs, regressor: ShapeRegressor, ied: int, cell: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation (n_runs,),
-    complex, of their frames.
-    """
+    """Compute histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation
+    (n_runs,), complex, of their frames."""
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
     levels, of = [], -1
@@ -179,7 +179,7 @@ def train_regressor(
     say: Callable[[str], None] = print,
     selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
-    """Train the cascade on photographs and their mirror images; returns it and its training errors
+    """Train the cascade on photographs and their mirror images; return it and its training errors
     per stage.
 
     Values are selected by annealing unless another ``selection`` is given: a function of the values
@@ -208,11 +208,11 @@ def train_regressor(
 
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
-    """Systematic displacement (n_points, 2), float32, that remains after the last stage, in
-    reference lengths.
+    """Compute the systematic displacement (n_points, 2), float32, that remains after the last
+    stage, in reference lengths.
 
     It is half the difference of the medians in photographs and in their mirror images; errors
-    common to both are symmetric and stay.
+    common to both are symmetric and remain.
     """
     if not len(regressor.mirror):
         return regressor.offset
@@ -224,8 +224,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
-    """Orthonormal displacements (n, n_points, 2), float32, that explain most of the first stage's
-    errors.
+    """Compute orthonormal displacements (n, n_points, 2), float32, that explain most of the first
+    stage's errors.
 
     They also serve the later stages, because they span the deviations of the shapes.
     """
@@ -255,9 +255,8 @@ def fit_stage(
 
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
-    """Select values by annealing with the squared loss; a value serves all outputs (Barbu et al.
-    (2014), 7.2).
-    """
+    """Select values by annealing with the squared loss; each value serves all outputs (Barbu et al.
+    (2014), section 7.2)."""
     k = s.n_features
     if k >= values.shape[1]:
         return np.arange(values.shape[1])
@@ -279,7 +278,7 @@ def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> n
 def ridge_fit(
     values: np.ndarray, target: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (k, q) and intercept (q,) of ridge regression, in single precision."""
+    """Compute coefficients (k, q) and intercept (q,) of ridge regression, in single precision."""
     mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
     centred = values - mean.astype(np.float32)
     gram = centred.T @ centred

@@ -1,5 +1,5 @@
-"""Searches photographs with the detectors at several sizes, and fits the shape models and the
-calibration of the anchors (a stage of ``annealed faces train``).
+"""Searches of photographs with the detectors at several sizes, and fits of the shape models and of
+the calibration of the anchors (a stage of ``annealed faces train``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,8 +49,8 @@ class SearchedImage:
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
-        """Keypoints (n_faces, n_keypoints), complex, by the matrix that averages them from the
-        points.
+        """Return the keypoints (n_faces, n_keypoints), complex, by the matrix that averages them
+        from the points.
         """
         return (
             self.instances @ matrix.T
@@ -59,7 +59,7 @@ class SearchedImage:
         )
 
     def is_ignored(self, points: np.ndarray) -> bool:
-        """Whether the centre of a shape (n,), complex, lies in an ignore box."""
+        """Return whether the centre of a shape (n,), complex, lies in an ignore box."""
         middle = points.mean()
         return bool(in_boxes(np.array([[middle.real, middle.imag]]), self.boxes)[0])
 
@@ -71,8 +71,8 @@ def search_all(
     ied: Iterable[float | None] = (None,),
     n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
-    """Search photographs at their size (None) and shrunk to smaller reference lengths of their
-    first face.
+    """Search photographs at their original size (None), and shrunk to smaller reference lengths of
+    their first face.
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
 
@@ -116,10 +116,11 @@ class AssemblySettings:
     Parameters
     ----------
     noise : float
-        Standard deviation of a detected anchor in the shape model, in reference lengths.
+        Standard deviation of the error of a detected anchor in the shape model, in reference
+        lengths.
     turned : tuple of float
-        Quantiles of the faces by rotation to either side, ascending; the means between them are
-        templates besides the mean shape.
+        Quantiles of the rotation of faces to either side, ascending; the mean shapes between them
+        are templates in addition to the mean shape of all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
@@ -136,8 +137,8 @@ class AssemblySettings:
 
 
 def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings) -> Assembler:
-    """Shape models of annotated faces and their mirror images; the log-odds of candidates are not
-    yet known.
+    """Learn the shape models of annotated faces and their mirror images; the log-odds of candidates
+    are not yet known.
 
     Points without mirror pairs may lie in a plane: their rigid model is flat.
     """
@@ -196,7 +197,8 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
 
 
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
-    """Rigid model of the anchors and the points of faces (n_faces, n), complex, in this order."""
+    """Learn the rigid model of the anchors and the points of faces (n_faces, n), complex, in this
+    order."""
     n, n_anchors = faces.shape[1], len(schema.anchors)
     points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
     return factorise(
@@ -207,8 +209,8 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
 def score_log_odds(
     searched: Iterable[SearchedImage], schema: Schema, whole: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slope and offset (n_anchors,) of the log-odds of candidates by score, shared by left and
-    right; with those of whole objects at the end (n_anchors + 1,) if these are searched.
+    """Fit the slope and offset (n_anchors,) of the log-odds of candidates by score, shared by left
+    and right; those of whole objects are at the end (n_anchors + 1,) if these are searched.
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

@@ -24,7 +24,7 @@ from .probabilities import (
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_odds, search_all
 
-# whose hypotheses are held in memory; of more, every n-th. A choice
+# maximum number of photographs whose hypotheses are held in memory; of more, every n-th. A choice
 _MAX_SEARCHED = 2000
 
 
@@ -56,7 +56,7 @@ def train_refinement(
 ) -> tuple[KeypointDetector, dict]:
     """Train the cascade that refines all points of a face."""
     finder = detector.finder
-    assert finder is not None  # of the stage before
+    assert finder is not None  # from the stage before
     regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
     return replace(detector, finder=replace(finder, regressor=regressor)), facts
 
@@ -66,7 +66,7 @@ def train_probabilities(
 ) -> tuple[KeypointDetector, dict]:
     """Train the classifier of shapes; calibrate the probabilities on held-out photographs."""
     finder, unit, s, schema = detector.finder, detector.reference_length, settings, job.schema
-    assert finder is not None  # of the stages before
+    assert finder is not None  # from the stages before
     learnt = [
         image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)
     ]
@@ -85,7 +85,7 @@ def train_probabilities(
     finder = replace(finder, classifier=classifier)
 
     views = _thinned([*annotated(job.split.calibration), *kept_back(job.split, s.background)])
-    # photographs of faces are mostly of upright heads in good light
+    # Photographs of faces mostly show upright heads in good light.
     augmented = (
         [view for kind in hard_augmentations(views).values() for view in kind]
         if schema.landmarks
@@ -106,7 +106,7 @@ def train_probabilities(
             "no face was detected in the held-out photographs; expected at least one to calibrate "
             "probabilities"
         )
-    # too few for that quantile: all are refined, which is slower
+    # There are too few for that quantile: all are refined, which is slower.
     support = (
         float(np.quantile([shape.refined.support for shape in true], s.lost_fraction))
         if len(true) * s.lost_fraction >= 1
@@ -135,20 +135,20 @@ def _thinned(images: list[AnnotatedImage]) -> list[AnnotatedImage]:
 
 
 def backgrounds(split: Split) -> list[AnnotatedImage]:
-    """The photographs without faces."""
+    """Return the photographs without faces."""
     return [image for image, mirrored in split.views if not mirrored and not len(image.instances)]
 
 
 def kept_back(split: Split, every: int) -> list[AnnotatedImage]:
-    """Every n-th background photograph, held out from the fit of shapes."""
+    """Return every n-th background photograph, held out from the fit of shapes."""
     return backgrounds(split)[::every]
 
 
 def alone_log_odds(
     finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float
 ) -> float:
-    """Constant to add to the log-odds of candidates outside assembled faces, so that their
-    probabilities sum to the number of correct ones.
+    """Return the constant to add to the log-odds of candidates outside assembled faces, so that
+    their probabilities sum to the number of correct candidates.
     """
     log_odds: list[float] = []
     correct = 0

@@ -13,10 +13,10 @@ from ....common.file_map import Jobs
 from ...measures import NEAR, Curve, MatchedDetections, judge, pooled
 from .views import NamedView, View, each, open_view
 
-# of the default threshold; otherwise it maximises F1. A choice
+# minimum recall of the default threshold; otherwise it maximises F1. A choice
 _MIN_RECALL = 0.1
 _WIDE = 0.15  # reference lengths: position errors are measured on detections this close. A choice
-#: Averagings of positions from which calibration on the held-out views chooses.
+#: Localisations from which calibration on the held-out views chooses.
 AVERAGINGS = tuple(
     Localisation(radius=radius, sharpness=sharpness)
     for radius in (0.18, 0.25, 0.35, 0.5)
@@ -26,15 +26,16 @@ AVERAGINGS = tuple(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Held-out views, each with its local maxima, and whether it is mirrored; and the outcomes of
-    the detections for each choice of the localisation."""
+    """Held-out views, each with its local maxima and whether it is mirrored, from which the
+    detections are evaluated for each localisation."""
 
     views: list[tuple[View, LocalMaxima, bool]]
 
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """The detections of every view, and the unit of their offset (n,) in image pixels."""
+        """Return the detections of every view, and the unit of their offset (n,) in image
+        pixels."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)
@@ -44,12 +45,12 @@ class Calibration:
         return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
-        """Precision and recall of all views together."""
+        """Return precision and recall over all views together."""
         return pooled([one for one, _ in self.judged(place, tolerance)])
 
     def median_error(self, place: Localisation, turned_back: bool = False) -> tuple[float, float]:
-        """Median vector from detections to nearby keypoints, in reference lengths, with the x of
-        mirror images reversed."""
+        """Return the median vector from detections to nearby keypoints, in reference lengths, with
+        the vectors of mirror images negated if ``turned_back``."""
         errors = [np.empty((0, 2))]
         for (view, _, mirrored), (one, unit) in zip(self.views, self.judged(place, _WIDE)):
             hits = one.face >= 0
@@ -71,9 +72,9 @@ def calibrate(
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose the averaging of positions, their offset and the default threshold on held-out views.
 
-    Calibrates the classifier of ``keypoint`` in that mode for a precision at a tolerance of 10 % of
-    the reference length. Returns the classifier and its scores: AP at 5, 10 and 25 % on the
-    held-out views, the threshold and its recall.
+    Calibrate the classifier of ``keypoint`` in that mode for a precision at a tolerance of 10 % of
+    the reference length. Return the classifier and its scores: AP at 5, 10 and 25 % on the held-out
+    views, the threshold and its recall.
     """
 
     widest = max(averagings, key=lambda averaged: averaged.radius)
@@ -96,7 +97,7 @@ def calibrate(
 
     coarse = calibration.curve(place, NEAR)
     recall, threshold = coarse.at_precision(precision)
-    if recall < _MIN_RECALL:  # that precision is out of reach
+    if recall < _MIN_RECALL:  # the precision cannot be reached
         recall, threshold = coarse.at_balance()
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detections
 

@@ -9,12 +9,12 @@ from .....models.keypoints.windows.window_models import KeypointModel
 from .....vision.windows.feature_layout import Column
 from .....vision.windows.feature_pool import FeaturePool
 
-_ORDER_ROWS = 2000  # windows from which the order of the features is computed. A choice
+_ORDER_ROWS = 2000  # number of windows from which the order of the features is computed. A choice
 # number of Haar features that take as long as the orientation histograms of one window (measured)
 _HISTOGRAMS = 150.0
 # numbers of leading Haar features that are tried: ends of the scan's stages
 _PLAIN = (8, 24, 56, 120, 248, 504)
-# shares of positive windows that a threshold rejects: tried in turn
+# shares of positive windows that a threshold rejects, tried in turn
 _SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)
 
 
@@ -47,7 +47,7 @@ def with_order(
 
 
 def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
-    """Greedy order of the columns of two matrices of responses; see :func:`with_order`.
+    """Return a greedy order of the columns of two matrices of responses; see :func:`with_order`.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features, and set thresholds (by the function given), to minimise the cost of an
+    """Order the features, and set thresholds with the given function, to minimise the cost of an
     ordinary window.
 
-    A feature costs 1, the first histogram feature of a window ``_HISTOGRAMS`` more, and a window
-    that is not rejected ``after``, so leading Haar features may pay off. Several numbers of them
-    are tried; the negatives are ordinary windows.
+    A feature costs 1, the first histogram feature of a window costs ``_HISTOGRAMS`` more, and a
+    window that is not rejected costs ``after``, so leading Haar features may reduce the cost.
+    Several numbers of them are tried; the negatives are ordinary windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []
@@ -104,7 +104,8 @@ def cheapest_order(
 def expected_cost(
     model: KeypointModel, pool: FeaturePool, windows: np.ndarray, after: float = 0.0
 ) -> float:
-    """Mean number of features evaluated per window, with the costs of :func:`cheapest_order`."""
+    """Compute the mean number of features evaluated per window, with the costs of
+    :func:`cheapest_order`."""
     sums = model.partial_scores(windows, pool)
     left = np.logical_and.accumulate(sums >= model.thresholds, axis=1).mean(axis=0)
     entered = np.concatenate([[1.0], left])
@@ -134,7 +135,7 @@ def cascade_for_recall(
     keypoint_of: np.ndarray,
     loss: float,
 ) -> tuple[KeypointModel, float]:
-    """Set the rejection thresholds as high as a given loss of keypoints allows; returns the model
+    """Set the rejection thresholds as high as a given loss of keypoints allows; return the model
     and the quantile.
 
     A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all

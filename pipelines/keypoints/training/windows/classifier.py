@@ -1,5 +1,5 @@
-"""Trains the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after
-each.
+"""Training of the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after
+each round.
 """
 
 import hashlib
@@ -44,13 +44,13 @@ from .views import (
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
 Model = TypeVar("Model")
-_COST_ROWS = 2000  # windows from which the cost of a cascade is estimated. A choice
-# maximum number of views that windows are cut from, since all windows are held in memory. A choice
+_COST_ROWS = 2000  # number of windows from which the cost of a cascade is estimated. A choice
+# maximum number of views from which windows are cut, since all windows are held in memory. A choice
 _MAX_VIEWS = 12_000
 
 
 def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> str:
-    """SHA-256 of all annotations and image files of a training."""
+    """Return the SHA-256 of all annotations and image files of a training."""
     digest = hashlib.sha256()
     for image in images:
         for array in (image.instances, image.visible, image.ignore, image.reference_length):
@@ -63,13 +63,14 @@ def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> 
 
 @cache
 def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
-    """SHA-256 of a file, cached in the process by its size and modification time."""
+    """Return the SHA-256 of a file, cached in the process by its size and modification time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
 
 def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
-    """Indices of views, and the views: all, or a sample of `_MAX_VIEWS` in their order."""
+    """Return the indices of views, and the views: all, or a sample of `_MAX_VIEWS` in their
+    order."""
     chosen = np.arange(len(views))
     if len(views) > _MAX_VIEWS:
         chosen = np.sort(np.random.default_rng([seed, 4]).permutation(len(views))[:_MAX_VIEWS])
@@ -108,21 +109,21 @@ class TrainingJob:
 
     @property
     def trained(self) -> list[str]:
-        """Keypoints whose training serves all, including the mirrored ones."""
+        """Return the keypoints whose training serves all keypoints, including the mirrored ones."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
     def completed(
         self, made: dict[str, Model], mirrored: Callable[[Model], Model]
     ) -> dict[str, Model]:
-        """The parts trained for some keypoints, and their mirror images for the others."""
+        """Return the parts trained for some keypoints, and their mirror images for the others."""
         return {
             name: made[name] if name in made else mirrored(made[self.schema.opposite[name]])
             for name in self.keypoints
         }
 
     def made_from(self, stage: str, name: str) -> dict[str, Any]:
-        """Settings and data that a checkpoint of a stage and keypoint must match, including the
-        settings of the stages before it.
+        """Return the settings and data that a checkpoint of a stage and keypoint must match,
+        including the settings of the stages before it.
         """
         before = self.stages[: list(self.stages).index(stage) + 1]
         return {
@@ -138,11 +139,11 @@ class TrainingJob:
         }
 
     def checkpoint(self, stage: str, name: str) -> Path:
-        """Checkpoint file of a stage and keypoint."""
+        """Return the checkpoint file of a stage and keypoint."""
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """The stored result of :meth:`keep`, if there is one to resume from."""
+        """Return the stored result of :meth:`keep`, if there is one to resume from."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -151,8 +152,8 @@ class TrainingJob:
         )
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Store the result of a stage for a keypoint: a detector with this part alone, and facts in
-        its ``info``.
+        """Store the result of a stage for a keypoint: a detector with this part alone, and a
+        description in its ``info``.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
             self.checkpoint(stage, name)
@@ -161,8 +162,8 @@ class TrainingJob:
 
 @dataclass
 class ClassifierTraining:
-    """Trains the classifiers of one stage: rounds of fitting and hard-negative mining among all
-    windows.
+    """Training of the classifiers of one stage: rounds of fitting and hard-negative mining among
+    all windows.
     """
 
     job: TrainingJob
@@ -170,7 +171,7 @@ class ClassifierTraining:
 
     stage: ClassVar[str] = "scan"
     mode: ClassVar[Mode] = Mode.SCAN  # the windows that the classifier will score
-    # cost of a window after the classifier, in Haar features, if the cost is minimised
+    # cost of a window that the classifier accepts, in Haar features, if the cost is minimised
     after: ClassVar[float | None] = None
     averagings: ClassVar[Sequence[Localisation]] = AVERAGINGS
 
@@ -181,10 +182,10 @@ class ClassifierTraining:
             self.job.say,
             self.job.n_jobs,
         )
-        self.seconds: list[float] = []  # of the keypoints trained so far
+        self.seconds: list[float] = []  # of each keypoint trained so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """A detector that scores the windows of this training's mode by the model."""
+        """Return a detector that scores the windows of this training's mode with the model."""
         more = {
             "reference_length": self.settings.reference_length,
             "enlarged": self.settings.enlarged,
@@ -199,7 +200,7 @@ class ClassifierTraining:
     def cascade(
         self, model: KeypointModel, reference: Windows, ordinary: np.ndarray
     ) -> KeypointModel:
-        """Order the features and set rejection thresholds, with held-out positives and ordinary
+        """Order the features and set rejection thresholds, from held-out positives and ordinary
         windows (n, 26, 26, 3).
 
         If a window has a cost ``after``, the order minimises the expected cost, with thresholds
@@ -219,7 +220,7 @@ class ClassifierTraining:
         return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
 
     def train(self, keypoint: str) -> KeypointDetector:
-        """Train the classifier of one keypoint, or read the finished one.
+        """Train the classifier of one keypoint, or read it if it is finished.
 
         The detector holds this keypoint alone; its ``info`` describes the training.
         """
@@ -289,27 +290,17 @@ class ClassifierTraining:
         return detector
 
     def _time_left(self, keypoint: str) -> str:
-        """The remaining keypoints of the stage; from the second one on, a range of their time, by
-        the shortest and the longest training so far."""
+        """Return a text with the number of remaining keypoints of the stage and, from the second
+        keypoint on, a range of the remaining time, by the shortest and the longest training so
+        far."""
         names = self.job.trained
         n_left = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
         low, high = (n_left * s / 60 for s in (min(self.seconds), max(self.seconds)))
         minutes = f", {low:.1f} to {high:.1f} min" if len(self.seconds) > 1 else ""
         return f"; {self.stage}: {n_left} keypoints left{minutes}" if n_left else ""
 
-    def mined_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows, Windows]:
-        """Windows of a finished training (:meth:`train`): positives, held-out positives, random and
-        all negatives.
-        """
-        path = self.job.checkpoint(f"{self.stage}.rows", keypoint)
-        kept = read_part(path, ROWS, self.job.made_from(self.stage, keypoint))
-        if kept is None:
-            raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
-        positives, reference, ordinary = self._first_rows(keypoint)
-        return positives, reference, ordinary, self._read_rows(path, *kept)[0]
-
     def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
-        """Positives, held-out positives, and random negatives."""
+        """Return positives, held-out positives, and random negatives."""
         s, candidates = self.settings, self.candidates(keypoint)
 
         def sample(item: tuple[int, NamedView], n_random: int) -> tuple[Windows, Windows]:
@@ -375,10 +366,10 @@ class ClassifierTraining:
     def _mine_view(
         self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray
     ) -> tuple[Windows, int]:
-        """The highest-scoring false alarms of a view that are not ``known`` (keys), and the number
-        of all.
+        """Return the highest-scoring false alarms of a view that are not ``known`` (keys), and the
+        number of all false alarms.
 
-        All windows are searched, or all that the mode scores.
+        All windows are searched, or all those that the mode scores.
         """
         view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
         levels = detector.search.pyramid(view.pixels)

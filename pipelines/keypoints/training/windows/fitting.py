@@ -1,4 +1,4 @@
-"""Fits one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
+"""Fit of one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patch_design import PatchDesign, value_range
 from .....vision.windows.responses import Responses
 
-_RANGE_ROWS = 2000  # windows from which the range of each feature is estimated. A choice
+_RANGE_ROWS = 2000  # number of windows from which the range of each feature is estimated. A choice
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class WindowFitSettings:
     first_rows : int
         Number of sampled rows in the first stage, which starts with all features.
     late : float
-        The second stage, on all rows, starts once at most ``late`` times k features remain.
+        Multiple of k: the second stage, on all rows, starts once at most ``late`` times k features
+        remain.
     schedule : str
         Name of the annealing schedule, eq. (3) of Barbu et al. (2017) by default.
     mu : float
@@ -46,7 +47,7 @@ class WindowFitSettings:
         Number of steps of the schedule.
     learning_rate : float
         Step size of the margin losses, on standardised columns with mean gradients. The squared
-        loss of the offsets ignores it and uses one over a bound of its curvature.
+        loss of the offsets ignores it and uses the reciprocal of a bound on its curvature.
     shrinkage : float
         Ridge penalty on standardised responses, while annealing and in the final fit.
     smoothness : float
@@ -90,13 +91,14 @@ class TrainingSettings(WindowFitSettings):
         Range of the reference length in pixels of a pyramid level on which windows are positives;
         it defines `reference_length`.
     enlarged : float
-        Enlargement of the photographs, from 1 to 4, if faces are smaller than that.
+        Enlargement of the photographs, from 1 to 4, for faces that are smaller than this range.
     positive_radius : float
         Maximum distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
         Minimum distance of a negative window from that keypoint of any face.
     negative_pixels : float
-        Minimum distance of a negative window from it in pixels of the window's level; both apply.
+        Minimum distance of a negative window from that keypoint in pixels of the window's level;
+        both minima apply.
     reject : float
         Maximum share of the held-out positive windows below one rejection threshold, before
         ``reject_margin``.
@@ -150,8 +152,8 @@ def fit_rows(
     """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without)
     have the same total weight.
 
-    Windows are patches (n, 26, 26, 3), uint8. Features are selected among ``features`` (m, 8) or
-    the whole pool; the model has them in the order of the pool, and no rejection. ``seed`` is the
+    Windows are patches (n, 26, 26, 3), uint8. Features are selected from ``features`` (m, 8) or the
+    whole pool; the model has them in the order of the pool, and rejects no windows. ``seed`` is the
     random seed of the sampled rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
@@ -204,8 +206,8 @@ def _select(
     s: WindowFitSettings,
     features: np.ndarray | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Anneal on the sampled rows, then on all rows, then fit: features with their bins, responses
-    (k, B + 1, q), intercept (q,).
+    """Anneal on the sampled rows, then on all rows, then fit; return the features with their bins,
+    the responses (k, B + 1, q) and the intercept (q,).
     """
     features = pool.features if features is None else pool.check(features)
     prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
@@ -253,13 +255,14 @@ def _select(
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:
-    """Row weights (n,) that sum to one half in each class; y of shape (n,) or (n, 1)."""
+    """Return row weights (n,) that sum to one half in each class; y has shape (n,) or (n, 1)."""
     y = y.reshape(-1)
     return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
 
 
 def _balanced_rows(y: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """At most ``n`` rows, ascending: up to half of them positives, the rest negatives."""
+    """Draw at most ``n`` rows, in ascending order: up to half of them positives, the rest
+    negatives."""
     positive, negative = (
         rng.permutation(np.flatnonzero(y > 0)),
         rng.permutation(np.flatnonzero(y < 0)),

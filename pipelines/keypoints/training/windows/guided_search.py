@@ -1,7 +1,7 @@
-"""Trains the parts of Algorithm 3: a cascade c0 of whole faces, and a regressor f and classifier c1
-for each keypoint.
+"""Training of the parts of Algorithm 3: a cascade c0 of whole faces, and a regressor f and
+classifier c1 for each keypoint.
 
-Algorithm 3 is that of Barbu et al. (2014), section 7.2.
+Algorithm 3 is given in Barbu et al. (2014), section 7.2.
 """
 
 import time
@@ -27,7 +27,7 @@ from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive
 GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
 
 
-#: Scale of the level for the search of a face, relative to the level of its keypoints.
+#: Scale of the level on which a face is searched, relative to the level of its keypoints.
 COARSER = 2.0**-1.5
 #: Settings of the face cascade: a window of 24 pixels shows a whole face.
 FACE_CASCADE = TrainingSettings(
@@ -55,7 +55,7 @@ class GuideSettings:
         Range of the reference length in pixels of the levels from which windows near a keypoint are
         taken.
     per_level : int
-        Number of windows near a keypoint, for each level of each view.
+        Number of windows near a keypoint, per level and view.
     first_rows : int
         Number of rows in the first stage of a fit.
     shrinkage : float
@@ -75,9 +75,8 @@ class GuideSettings:
 
 
 class Near(NamedTuple):
-    """Windows near a keypoint, patches (n, 26, 26, 3), and the offset (dx, dy) to it from each, (n,
-    2).
-    """
+    """Windows near a keypoint, as patches (n, 26, 26, 3), and the offset (dx, dy) from each to the
+    keypoint, (n, 2)."""
 
     patches: np.ndarray
     offsets: np.ndarray
@@ -148,7 +147,7 @@ def train_guide(
 
 @dataclass
 class GuidedTraining(ClassifierTraining):
-    """Trains classifiers c1 on the windows that the face cascade and the guide propose.
+    """Training of the classifiers c1 on the windows that the face cascade and the guide propose.
 
     The rejection thresholds lose at most a given share of the held-out keypoints.
     """
@@ -168,7 +167,7 @@ class GuidedTraining(ClassifierTraining):
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
-        """Return the function that gives the windows that the guide proposes on each level."""
+        """Return the function that returns the windows proposed by the guide on each level."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector(
             {},
@@ -181,12 +180,13 @@ class GuidedTraining(ClassifierTraining):
 
 
 class FaceCascadeTraining(ClassifierTraining):
-    """Trains the classifier of whole faces by rounds of hard-negative mining among all windows.
+    """Training of the classifier of whole faces by rounds of hard-negative mining among all
+    windows.
 
     The rejection thresholds lose at most a given share of the held-out faces.
     """
 
     stage: ClassVar[str] = "face_cascade"
     after: ClassVar[float | None] = (
-        20_000.0  # cost of the search around one remaining window: a choice
+        20_000.0  # cost of the search around one accepted window: a choice
     )

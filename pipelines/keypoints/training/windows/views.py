@@ -27,14 +27,15 @@ from .fitting import TrainingSettings
 
 #: Pyramid levels per octave, in training and in the trained detectors. A choice.
 SCALES_PER_OCTAVE = 4
-#: In place of a keypoint, the centre of a face: the mean of its annotated anchors.
+#: Name used in place of a keypoint for the centre of a face: the mean of its annotated anchors.
 FACE = "face"
-# reference lengths around the centre without negatives if a keypoint is not annotated. A choice
+# radius in reference lengths around the centre without negatives if a keypoint is not annotated. A
+# choice
 _UNKNOWN_DISTANCE = 2.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether to mirror it
+NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether it is mirrored
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,8 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Which points (n, 2) lie outside all boxes and far enough from the keypoint of every face,
-        in reference lengths and in image pixels.
-        """
+        """Return a mask of the points (n, 2) that lie outside all boxes and far enough from the
+        keypoint of every face, in reference lengths and in image pixels."""
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
         reach = (
@@ -93,14 +93,14 @@ def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
 
 
 def inner(schema: Schema) -> slice:
-    """Indices of the anchors among the keypoints; all if none are chosen."""
+    """Return the indices of the anchors among the keypoints, or of all keypoints if no anchors are
+    chosen."""
     return slice(len(schema.anchors) or None)
 
 
 def instance_centres(image: AnnotatedImage) -> np.ndarray:
-    """Centre of each face (n_faces, 2): the mean of its annotated anchors, or of all points if
-    there are none.
-    """
+    """Compute the centre of each face (n_faces, 2): the mean of its annotated anchors, or of all
+    points if there are none."""
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
     return np.array(
@@ -109,9 +109,8 @@ def instance_centres(image: AnnotatedImage) -> np.ndarray:
 
 
 def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
-    """Mean vector from the centre of a face to each keypoint, in reference lengths, over faces and
-    their mirror images.
-    """
+    """Compute the mean vector from the centre of a face to each keypoint, in reference lengths,
+    over faces and their mirror images."""
     schema = images[0].schema
     shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]
     every = np.concatenate(
@@ -130,7 +129,7 @@ def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[floa
 
 
 def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImage]:
-    """Annotations of photographs without faces."""
+    """Return empty annotations for photographs without faces."""
     n = len(schema.keypoints)
     return [
         AnnotatedImage(
@@ -141,7 +140,8 @@ def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImag
 
 
 def held_out(image: AnnotatedImage, share: float) -> bool:
-    """Whether a photograph is held out for calibration, decided by a hash of its file name."""
+    """Return whether a photograph is held out for calibration, decided by a hash of its file
+    name."""
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
@@ -170,8 +170,8 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
 
 @dataclass(frozen=True)
 class Split:
-    """Photographs and views for fitting and for calibration; photographs without faces are
-    fitted."""
+    """Photographs and views for fitting and for calibration; photographs without faces are used for
+    fitting."""
 
     fitted: list[AnnotatedImage]
     calibration: list[AnnotatedImage]
@@ -185,9 +185,10 @@ def split_views(
     share: float,
     further: Callable[[list[AnnotatedImage]], list[AnnotatedImage]] = lambda images: [],
 ) -> Split:
-    """Split photographs into fitted and held-out ones; those without faces are fitted.
+    """Split photographs into those for fitting and held-out ones; those without faces are used for
+    fitting.
 
-    ``further`` makes additional images from the photographs of either part.
+    ``further`` creates additional images from the photographs of either part.
     """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
@@ -197,8 +198,8 @@ def split_views(
             "held out"
         )
     schema = images[0].schema
-    # thresholds are set on photographs: the hardest synthetic images would need thresholds that
-    # pass ten times as many windows
+    # Thresholds are set on photographs: the hardest synthetic images would need thresholds that
+    # accept ten times as many windows.
     held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
     fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
     # The index of a view is part of the window keys, so views are sorted by name.
@@ -211,7 +212,7 @@ def split_views(
 
 
 def since(start: float) -> str:
-    """Time since ``start`` (of `time.monotonic`) in words."""
+    """Return the time since ``start`` (from `time.monotonic`) as text."""
     return f"{time.monotonic() - start:.1f} s"
 
 
@@ -219,7 +220,8 @@ _VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the 
 
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Keys of windows, int64: index of the view, level of the pyramid, pixel."""
+    """Pack the index of the view, the level of the pyramid and the pixel into keys of windows,
+    int64."""
     return (
         (np.int64(view) << _VIEW)
         | (np.int64(level) << _LEVEL)
@@ -229,21 +231,20 @@ def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray
 
 
 def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """View, level, y and x of keys from `pack_keys`."""
+    """Unpack keys from `pack_keys` into view, level, y and x."""
     return keys >> _VIEW, (keys >> _LEVEL) & 0xFF, (keys >> _Y) & 0xFFFF, keys & 0xFFFF
 
 
 def keys_of_view(view: int) -> tuple[int, int]:
-    """The smallest key of a view, and of the next one."""
+    """Return the smallest key of a view, and of the next view."""
     return view << _VIEW, (view + 1) << _VIEW
 
 
 def positive_windows(
     level: Level, view: View, ied_range: tuple[float, float], radius: float
 ) -> np.ndarray:
-    """Pixels (n, 2) of the level, inside its frame, within ``radius`` of a visible keypoint of a
-    face whose reference length there is in the range.
-    """
+    """Return the pixels (n, 2) of a level that lie inside its frame and within ``radius`` of a
+    visible keypoint, for faces whose reference length on the level is in the range."""
     low, high = ied_range
     ied = view.reference_length * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -276,12 +277,12 @@ class Windows:
         return len(self.keys)
 
     def take(self, rows: np.ndarray) -> Windows:
-        """The windows of the given rows."""
+        """Return the windows of the given rows."""
         return Windows(self.patches[rows], self.keys[rows], self.scores[rows])
 
 
 def join(parts: Sequence[Windows], window: int = 24) -> Windows:
-    """All windows of the parts, in order."""
+    """Join the windows of all parts, in order."""
     side = window + 2
     return Windows(
         np.concatenate([np.empty((0, side, side, 3), np.uint8), *[p.patches for p in parts]]),
@@ -293,7 +294,7 @@ def join(parts: Sequence[Windows], window: int = 24) -> Windows:
 def _cut(
     levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int
 ) -> Windows:
-    """Windows at the pixels ``places[k]`` (n, 2) of each level."""
+    """Cut windows at the pixels ``places[k]`` (n, 2) of each level."""
     keys = np.concatenate(
         [
             np.empty(0, np.int64),
@@ -313,7 +314,7 @@ def sample_view(
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Positives of one view, and negatives drawn uniformly from all or some windows of its pyramid.
+    """Return positives of one view, and negatives drawn uniformly from its pyramid.
 
     Parameters
     ----------
@@ -322,14 +323,14 @@ def sample_view(
     keypoint : str
         The keypoint to train.
     settings : TrainingSettings
-        Positions of positives and negatives; the random seed.
+        Settings of the positions of positives and negatives, and the random seed.
     n_random : int
-        Negatives to draw; those too close to a keypoint are dropped, not replaced.
+        Number of negatives to draw; those too close to a keypoint are dropped, not replaced.
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Takes the levels and returns for each the pixels (n, 2) of the candidate negatives; all by
-        default.
+        Function that takes the levels and returns for each the pixels (n, 2) of the candidate
+        negatives; by default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)
@@ -366,7 +367,7 @@ def sample_view(
 
 
 def cut_keys(levels: Sequence[Level], key: np.ndarray, score: np.ndarray, window: int) -> Windows:
-    """Windows of one view by their keys, in the order of the keys."""
+    """Cut the windows of one view given their keys, in the order of the keys."""
     _, level_of, y, x = unpack_keys(key)
     patches = np.empty((len(key), window + 2, window + 2, 3), np.uint8)
     for k in np.unique(level_of):

@@ -227,7 +227,7 @@ def test_resumed_training_gives_the_same_file(photographs, trained, tmp_path, st
 
 def test_checkpoints_of_other_settings_are_refused(photographs, trained):
     out = trained[0]
-    with pytest.raises(ValueError, match="made from other settings or data"):
+    with pytest.raises(ValueError, match="created with different settings or data"):
         train(photographs[:-1], out, resume=True)
 
 

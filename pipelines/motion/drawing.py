@@ -31,7 +31,7 @@ def draw_tracks(
     frame : ndarray of shape (H, W, 3), uint8
         RGB frame; not changed.
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 is not drawn.
     t : int
@@ -64,7 +64,7 @@ def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarr
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
-        Pixels; NaN where not seen.
+        Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
         Motion of each point; -1 is not drawn.
 

@@ -1,0 +1,200 @@
+"""Ablation of the families of candidates, groups of features and kinds of training scenes of the
+shipped motion ranking, and reliability of the probability of the number of motions.
+
+    python benchmarks/motion_ablation.py --data DATA/hopkins155 --cache FOLDER [--reliability]
+
+This takes about 15 minutes of processor time, mostly for the candidates and features, which are
+stored in FOLDER; --reliability takes 10 more. Prints the percentage of wrong tracks of the ranking,
+with the number of motions given, and of the best candidate: on rendered streets
+(benchmarks/motion_videos.py, seeds 5 to 8), on driving scenes of kinds that are not used in
+training, on synthetic perspective sequences, and on Hopkins155 (folds by video); with
+--reliability, also the accuracy of the number of motions by its probability, in ten folds over all
+training sequences.
+"""
+
+import pickle
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from annealed.models.motion.candidate_set import joined
+from annealed.models.motion.ranking_function import MotionChooser, RankingFunction
+from annealed.pipelines.motion.benchmark import shuffled_tracks
+from annealed.pipelines.motion.driving import TEST_KINDS, TRAINING_KINDS, driving_sequence
+from annealed.pipelines.motion.evaluate import folds, picked_errors
+from annealed.pipelines.motion.segment import (
+    MIXED_STEP,
+    OWN_WEIGHT,
+    OWN_WEIGHT_OF_NUMBERS,
+    shipped_columns,
+    shipped_settings,
+)
+from annealed.pipelines.motion.synthetic import TEST_SEEDS, TRAINING_SEEDS, perspective_sequence
+from annealed.vision.tracks.completion import thin_tracks
+from annealed.vision.tracks.io import TrackSequence, read_sequences
+from common import new_parser, print_head, print_line
+from motion_videos import rendered_tracks
+
+PER_KIND = 24  # number of training scenes, as by default
+NEW_KINDS = ("axis", "static", "hand-held")
+DEVIATING = "dominant motion: likelihood"
+# name; families and kinds that are left out, and a part of the names of the features that are left
+# out
+VARIANTS = {
+    "as shipped": ((), (), ()),
+    "without dominant, essential": (("dominant, essential",), (), ()),
+    "without dominant, homography": (("dominant, homography",), (), ()),
+    "without both families": (("dominant",), (), ()),
+    "without outliers of the dominant motion": ((), (), (f"{DEVIATING}, outliers",)),
+    "without points behind the camera": ((), (), (f"{DEVIATING}, points behind",)),
+    "without depth": ((), (), ("depth",)),
+    "without cuts of neighbours": ((), (), ("neighbours: prior",)),
+    "without the new features": ((), (), ("dominant motion", "neighbours: prior")),
+    "without the new scenes": ((), NEW_KINDS, ()),
+    "without all of these": (
+        ("dominant",),
+        NEW_KINDS,
+        ("dominant motion", "neighbours: prior"),
+    ),
+}
+
+
+class Cache:
+    """Candidate sets by sequence and number of motions, each in its own file."""
+
+    def __init__(self, folder):
+        self.folder, self.ranker = folder, shipped_settings()
+        self.columns = shipped_columns(self.ranker.features)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, name, sequence_of, every=False):
+        """Return the set for the true number of motions and, with ``every``, the set for all
+        numbers."""
+        path = self.folder / f"{name}{'_every' if every else ''}.pickle"
+        if not path.exists():
+            sequence = sequence_of()
+            tracks, shuffled = shuffled_tracks(sequence, 0)
+            sets = self.ranker.sets_by_number(tracks, shuffled, self.columns) if every else None
+            if sets is None:
+                made = self.ranker.candidate_set(tracks, sequence.n_motions, shuffled, self.columns)
+            else:
+                made = joined(list(sets.values()))
+            path.write_bytes(pickle.dumps(made))
+        return pickle.loads(path.read_bytes())
+
+
+def street(layout, seed):
+    """Return the tracks of a rendered street that are long enough to be segmented."""
+    tracks, truth = rendered_tracks(layout, seed)
+    tracks, kept = thin_tracks(tracks, 10)
+    labels = np.unique(truth[kept], return_inverse=True)[1]
+    return TrackSequence(f"{layout}_{seed}", tracks, labels)
+
+
+def without(sets, families):
+    """Return sets without the candidates of some families."""
+    return [
+        one.only(np.array([not c.family.startswith(families) for c in one.candidates]))
+        for one in sets
+    ]
+
+
+def print_variants(groups, tests, columns, names, settings, n_folds):
+    """Print a row for each of VARIANTS."""
+    print_head("", *tests, "Hopkins155")
+    for label, (families, kinds, left_out) in VARIANTS.items():
+        used = np.array([c for c in columns if not any(part in names[c] for part in left_out)])
+        made = [one for kind, sets in groups.items() if kind not in ("own", *kinds) for one in sets]
+        own, extra = without(groups["own"], families), without(made, families)
+        function = RankingFunction.learn(own * OWN_WEIGHT + extra, settings, used)
+        cells = []
+        for sets in tests.values():
+            left = without(sets, families)
+            best = np.mean([100 * one.known_errors.min() for one in left])
+            errors = picked_errors(left, function.scores_of_sets(left))
+            cells.append(f"{errors.mean():.1f} ({best:.1f})")
+        fold = folds(np.array([one.video for one in own]), 0, n_folds)
+        errors = np.zeros(len(own))
+        for q in np.unique(fold):
+            train = [one for one, f in zip(own, fold) if f != q] * OWN_WEIGHT + extra
+            test = [one for one, f in zip(own, fold) if f == q]
+            scores = RankingFunction.learn(train, settings, used).scores_of_sets(test)
+            errors[fold == q] = picked_errors(test, scores)
+        print_line(label, *cells, f"{errors.mean():.3f}")
+
+
+def print_reliability(mixed, truths, n_own, ranking, columns):
+    """Print the accuracy of the number of motions by its probability, in ten folds by video;
+    candidates with the same number are ranked by the shipped ranking."""
+    fold = folds(np.array([one.video for one in mixed]), 0)
+    right, probability = np.zeros((2, len(mixed)))
+    for q in np.unique(fold):
+        train = [one for one, f in zip(mixed, fold) if f != q]
+        train += [one for one, f in zip(mixed[:n_own], fold) if f != q] * (
+            OWN_WEIGHT_OF_NUMBERS - 1
+        )
+        chooser = MotionChooser.learn(train, ranking, columns)
+        for i in np.flatnonzero(fold == q).tolist():
+            number, probability[i] = next(iter(chooser.probabilities(mixed[i], ranking).items()))
+            right[i] = number == truths[i]
+    print_head("probability of the number", "sequences", "mean probability", "right")
+    bounds = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 1.01)
+    for low, high in pairwise(bounds):
+        inside = (probability >= low) & (probability < high)
+        if inside.any():
+            shown = f"{probability[inside].mean():.2f}", f"{right[inside].mean():.2f}"
+            print_line(f"{low:g} to {min(high, 1):g}", inside.sum(), *shown)
+    print_line("all", len(mixed), f"{probability.mean():.2f}", f"{right.mean():.2f}")
+
+
+def main(argv=None):
+    parser = new_parser(__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument(
+        "--scenes", type=int, default=8, help="number of test scenes of each driving kind"
+    )
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--reliability", action="store_true")
+    args = parser.parse_args(argv)
+    cache = Cache(args.cache)
+    own = {one.name: one for one in read_sequences(args.data)}
+    training = {
+        f"driving_{kind}_{seed}": partial(driving_sequence, kind, seed)
+        for seed in range(PER_KIND)
+        for kind in TRAINING_KINDS
+    } | {f"perspective_{seed}": partial(perspective_sequence, seed) for seed in TRAINING_SEEDS}
+    groups = {"own": [cache(name, lambda one=one: one) for name, one in own.items()]}
+    for name, make in training.items():
+        groups.setdefault(name.split("_")[-2], []).append(cache(name, make))
+    tests = {
+        layout: [cache(f"{layout}_{seed}", partial(street, layout, seed)) for seed in (5, 6, 7, 8)]
+        for layout in ("driving", "avenue")
+    }
+    tests["driving kinds"] = [
+        cache(f"driving_{kind}_{seed}", partial(driving_sequence, kind, seed))
+        for kind in TEST_KINDS
+        for seed in range(args.scenes)
+    ]
+    tests["perspective"] = [
+        cache(f"perspective_{seed}", partial(perspective_sequence, seed))
+        for seed in TEST_SEEDS[:20]
+    ]
+    columns, settings = cache.columns, cache.ranker.settings
+    names = cache.ranker.features.get_feature_names_out()
+    print_variants(groups, tests, columns, names, settings, args.folds)
+    if not args.reliability:
+        return
+    every = {name: (lambda one=one: one) for name, one in own.items()} | {
+        name: make for name, make in training.items() if int(name.split("_")[-1]) % MIXED_STEP == 0
+    }
+    mixed = [cache(name, make, True) for name, make in every.items()]
+    truths = [make().n_motions for make in every.values()]
+    made = [one for kind, sets in groups.items() if kind != "own" for one in sets]
+    ranking = RankingFunction.learn(groups["own"] * OWN_WEIGHT + made, settings, columns)
+    print_reliability(mixed, truths, len(own), ranking, columns)
+
+
+if __name__ == "__main__":
+    main()

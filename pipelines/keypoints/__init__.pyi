@@ -1,0 +1,40 @@
+"""Keypoints of any kind of object: annotations and their schema, automatic settings, training,
+evaluation."""
+
+from .data import read_annotations, read_boxes, schema_of
+from .detect import SAMPLE, FileDetections, detect_files, sample_photograph
+from .drawing import check_image_name, draw_detections, write_image
+from .evaluate import COLUMNS, evaluate_detector
+from .faces import ANCHORS, FACES, KEYPOINTS
+from .forms import Finished, Forms, write_crops
+from .objects import check_number, read_objects
+from .report import EVALUATION_FILES, REPORT_FILES, write_evaluation, write_report
+from .video import detect_video
+
+__all__ = [
+    "ANCHORS",
+    "COLUMNS",
+    "EVALUATION_FILES",
+    "FACES",
+    "KEYPOINTS",
+    "REPORT_FILES",
+    "SAMPLE",
+    "FileDetections",
+    "Finished",
+    "Forms",
+    "check_image_name",
+    "check_number",
+    "detect_files",
+    "detect_video",
+    "draw_detections",
+    "evaluate_detector",
+    "read_annotations",
+    "read_boxes",
+    "read_objects",
+    "sample_photograph",
+    "schema_of",
+    "write_crops",
+    "write_evaluation",
+    "write_image",
+    "write_report",
+]

@@ -338,3 +338,15 @@ def hard_augmentations(
                 view if isinstance(view, AnnotatedImage) else replace(image, view=view)
             )
     return made
+
+
+def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[list[AnnotatedImage]]:
+    """Return harder copies of the photographs of one object, a list for each kind."""
+    kinds = hard_augmentations(images, seed)
+    return [kinds[kind] for kind in kinds if kind != "three in one"]
+
+
+def varied(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
+    """Return one harder copy of each photograph of one object, of all kinds in turn."""
+    kinds = hard_views(images, seed)
+    return [image for i, kind in enumerate(kinds) for image in kind[i :: len(kinds)]]

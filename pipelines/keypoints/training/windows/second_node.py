@@ -19,7 +19,7 @@ from .....vision.pyramid import Level, gaussian_pyramid, nearest_pixel
 from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patches import extract_patches
 from ...data import AnnotatedImage
-from ..synthetic_views import hard_augmentations, rolled
+from ..synthetic_views import hard_views, rolled, varied
 from .cascade import cheapest_order, rejection_thresholds
 from .classifier import TrainingJob
 from .fitting import WindowFitSettings, fit_rows
@@ -62,12 +62,6 @@ class SecondNodeSettings(WindowFitSettings):
     reject: float = 0.005
     lost_fraction: float = 0.01
     seed: int = 0
-
-
-def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[list[AnnotatedImage]]:
-    """Harder copies of the photographs of one object, a list for each kind."""
-    kinds = hard_augmentations(images, seed)
-    return [kinds[kind] for kind in kinds if kind != "three in one"]
 
 
 def _pyramid(view: View, job: TrainingJob) -> list[Level]:
@@ -127,10 +121,8 @@ def train_second_node(
     empty = [view for view in split.views if not len(view[0].instances)]
     turned = [(rolled(view[0], DEFAULT_ROLL * (-1) ** i), False) for i, view in enumerate(empty)]
     light = [(replace(image, view=evened), False) for image, mirrored in empty if not mirrored]
-    kinds, flips = hard_views(split.fitted, s.seed), split.fitted[0].schema.flips
-    # of each photograph one harder copy, of all kinds in turn
-    varied = [*split.fitted, *chain(*(kind[i :: len(kinds)] for i, kind in enumerate(kinds)))]
-    views = [(image, flips[i % len(flips)]) for i, image in enumerate(varied)]
+    images, flips = [*split.fitted, *varied(split.fitted, s.seed)], split.fitted[0].schema.flips
+    views = [(image, flips[i % len(flips)]) for i, image in enumerate(images)]
     kinds = hard_views(split.calibration, s.seed)
     held_out = [(image, False) for image in [*split.calibration, *chain(*kinds)]]
 

@@ -102,7 +102,7 @@ def test_a_trial_names_its_point(trained, tmp_path, monkeypatch):
     one = SimpleNamespace(info={"held_out": measured})
     monkeypatch.setattr(ClassifierTraining, "train", lambda training, name: one)
     split = SimpleNamespace(held_out_views=[])
-        job = SimpleNamespace(split=split, pool=POOL, say=None, n_jobs=1, views=lambda copies: [])
+    job = SimpleNamespace(split=split, pool=POOL, say=None, n_jobs=1, views=lambda copies: [])
     decided = decide(images, lambda *some: job, said.append, side=0.85)
     assert len(said) == len(NAMES) and set(decided.anchors) == set(NAMES)
     for number, (name, line) in enumerate(zip(NAMES, said), start=1):

@@ -285,8 +285,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     slope, offset = read("faces/scores", np.float64, (2, None))
     if not len(templates) or len(slope) not in (n_anchors, n_anchors + 1):
         raise ValueError(
-            f"faces: {len(templates)} templates, scores of {len(slope)} keypoints; expected at "
-            f"least one template, {n_anchors} anchors and perhaps the whole object"
+            f"faces has {len(templates)} templates and scores of {len(slope)} keypoints; expected "
+            f"at least one template and {n_anchors} or {n_anchors + 1} scores"
         )
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
     assembler = Assembler(

@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from ..compilation import is_small
 from ..sources.dask_matrix import DaskMatrix
 from ..sources.files import on_disk
-from ..sources.matrix import OutOfCoreMatrix, Source
+from ..sources.matrix import OutOfCoreMatrix, Source, TorchMatrix
 from ..sources.sparse_files import SparseSource
-from ..sources.torch_matrix import TorchMatrix
 from ..types import Matrix, Seed
 from .base import Design, moments_of
 from .dense import DenseDesign

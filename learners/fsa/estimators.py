@@ -38,9 +38,8 @@ from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
 from ..types import ClassWeight, Seed
-from .callbacks import reported_steps
 from .fit import Start, condensed, solve, with_class_counts
-from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes
+from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes, reported_steps
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 

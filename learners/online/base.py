@@ -21,7 +21,7 @@ from ..common.targets import (
     weighted_classes,
 )
 from ..common.validation import check_integer, check_sample_weight, validated
-from ..compilation import problem_size, values_of_rows
+from ..compilation import VALUES_PER_ROW, problem_size
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..sklearn_bases import BaseEstimator, SelectorMixin
@@ -216,7 +216,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 with problem_size(
                     np.inf
                     if streaming
-                    else values_of_rows(X.shape[0] * n_passes * len(self._states))
+                    else VALUES_PER_ROW * X.shape[0] * n_passes * len(self._states)
                 ):
                     self._learn(state, X, signs, weight, n_passes, streaming, bar)
         pairs = [self._weights(state) for state in self._states]

@@ -115,7 +115,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (n_samples, n_outputs) ndarray
+        ndarray of shape (n_samples, n_outputs)
         """
         return self.scores_of_selected(X[:, self.selected])
 
@@ -128,7 +128,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (n_samples, n_outputs) ndarray
+        ndarray of shape (n_samples, n_outputs)
         """
         if not self.knots.shape[1] and (
             self.missing_responses is None
@@ -154,7 +154,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (n_samples, k, n_outputs) ndarray
+        ndarray of shape (n_samples, k, n_outputs)
         """
         values = _dense(X[:, self.selected])
         terms = np.empty((*values.shape, self.responses.shape[2]))
@@ -171,7 +171,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (k, n_outputs) ndarray
+        ndarray of shape (k, n_outputs)
         """
         at = np.array([float(value)])
         return np.array([self._response(j, at)[0] for j in range(len(self.selected))]).reshape(

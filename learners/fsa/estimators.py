@@ -610,7 +610,8 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
           quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
         * "poisson", "negative_binomial" (dispersion 1): for counts;
-        * "gamma": for amounts above 0; "tweedie" (power 1.5): for amounts some of which are 0;
+        * "gamma": for positive amounts; "tweedie" (power 1.5): for non-negative amounts, some of
+          which are 0;
         * "cox": for survival times; ``y`` is a structured array with a boolean event and a time, or
           two columns: the time, and 1 for an event or 0 for a censored row;
         * a :class:`Loss`.

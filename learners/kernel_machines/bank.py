@@ -85,7 +85,7 @@ def anneal_bank(
     ----------
     XT : (p, N) ndarray
         Standardised columns.
-    targets : (N, n_outputs) ndarray
+    targets : ndarray of shape (N, n_outputs)
         Targets with mean 0 and variance 1; the outputs share the atoms.
     prior : AtomPrior
     tables : list of Table
@@ -151,7 +151,7 @@ def polished(
     likelihood : int
         Likelihood of the weights, ``GAUSSIAN`` or ``LOGISTIC``. The moves use the Gaussian one.
     XT : (p, N) ndarray
-    y : (N,) ndarray
+    y : ndarray of shape (N,)
         Target, as for :func:`~.chains.sampler.run_chain`.
     prior : AtomPrior
     table : Table

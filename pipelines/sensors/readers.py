@@ -68,7 +68,7 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     ----------
     folder : path
     name : str or None
-        Name of the home; None if the folder holds only one.
+        Name of the home; None if the folder contains only one.
     labelled : bool
         Whether activities are required.
 

@@ -86,7 +86,7 @@ def run_chain(
         ``PRIOR_ONLY`` (y is not used).
     XT : (p, N) ndarray
         Standardised columns.
-    y : (N,) ndarray
+    y : ndarray of shape (N,)
     prior : AtomPrior
     table : Table
     rng : Generator
@@ -100,7 +100,7 @@ def run_chain(
         Number of samples to store, evenly spaced over the remaining moves.
     start : Atoms or None
         Initial atoms; None starts without atoms.
-    probabilities : (9,) ndarray
+    probabilities : ndarray of shape (9,)
         Probability of each move.
     greedy : bool
         Whether to accept every improvement and nothing else.

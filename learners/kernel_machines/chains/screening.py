@@ -45,7 +45,7 @@ def screen(
     ----------
     XT : (p, N) ndarray
         Standardised columns.
-    y : (N,) ndarray
+    y : ndarray of shape (N,)
         Target.
     scale : float
         Scale of the frequencies under the prior.

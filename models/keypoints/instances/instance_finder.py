@@ -115,8 +115,8 @@ class Instance:
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
-        Sum of the excess of the log-odds of the detected keypoints and of the whole object over
-        the minimum, an input to the probability.
+        Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
+        exceed the minimum; an input to the probability.
     person : int or None, default None
         Number of the person in a video, from 1; it stays the same from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
@@ -138,7 +138,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Reference length; this is the name used until version 0.2."""
+        """Reference length, under the name used until version 0.2."""
         warnings.warn(
             "ied was renamed to reference_length; the old name will be removed in 0.4",
             FutureWarning,
@@ -167,7 +167,7 @@ class Instance:
         )
 
     def moved(self, x: float, y: float) -> "Instance":
-        """Return a copy of the face shifted in the image.
+        """Return a copy of the instance, shifted in the image.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class Instance:
         return replace(self, box=box, keypoints=keypoints, landmarks=self.landmarks + [x, y])
 
     def record(self) -> dict:
-        """Return the JSON object of the command line, without the landmarks.
+        """Return the JSON object printed by the command line, without the landmarks.
 
         Returns
         -------

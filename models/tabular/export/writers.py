@@ -64,7 +64,7 @@ def export(
     ValueError
         If the model cannot be exported, or the file cannot be written.
     ModuleNotFoundError
-        If the format needs a package that is not installed.
+        If the format requires a package that is not installed.
 
     Examples
     --------

@@ -21,16 +21,16 @@ class AdditiveModel:
 
     Parameters
     ----------
-    selected : (k,) int ndarray
+    selected : ndarray of shape (k,), int
         Columns of X.
-    knots : (k, n_knots) float ndarray
+    knots : ndarray of shape (k, n_knots)
         Positions of the knots in ascending order; ``n_knots`` is 0 for linear responses.
-    responses : (k, r, n_outputs) float ndarray
+    responses : ndarray of shape (k, r, n_outputs)
         Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r =
         ``n_knots - 1``).
-    missing_responses : (k, n_outputs) float ndarray or None, default None
+    missing_responses : ndarray of shape (k, n_outputs) or None, default None
         Response to a missing value (NaN); None makes the response to NaN equal to NaN.
-    intercept : (n_outputs,) float ndarray or float, default 0.0
+    intercept : ndarray of shape (n_outputs,) or float, default 0.0
 
     Raises
     ------

@@ -348,7 +348,7 @@ class FeaturePool:
         Parameters
         ----------
         patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
-        features : (m, 8) array_like of int, or Program, optional
+        features : array_like of shape (m, 8), int, or Program, optional
             Features to evaluate; by default all features of the pool.
 
         Returns

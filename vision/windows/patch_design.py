@@ -51,7 +51,7 @@ class PatchDesign(Design):
     Attributes
     ----------
     features : ndarray of shape (m, 8), int32
-    low, bin_width : (m,) float32 ndarrays
+    low, bin_width : ndarray of shape (m,), float32
     """
 
     per_feature = (*Design.per_feature, "features", "low", "bin_width")

@@ -84,7 +84,7 @@ def run_chain(
     likelihood : int
         One of ``GAUSSIAN`` (y has mean 0 and variance 1), ``LOGISTIC`` (y is 0 or 1) and
         ``PRIOR_ONLY`` (y is not used).
-    XT : (p, N) ndarray
+    XT : ndarray of shape (p, N)
         Standardised columns.
     y : ndarray of shape (N,)
     prior : AtomPrior

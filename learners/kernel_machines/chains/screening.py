@@ -43,7 +43,7 @@ def screen(
 
     Parameters
     ----------
-    XT : (p, N) ndarray
+    XT : ndarray of shape (p, N)
         Standardised columns.
     y : ndarray of shape (N,)
         Target.

@@ -312,7 +312,9 @@ class BatchEstimator(FSAEstimator):
         first = self._moments is None
         if first and hasattr(self, "support_"):
             warnings.warn(
-                "partial_fit starts without the rows of fit, which are not kept", UserWarning, 3
+                "partial_fit starts without the rows of fit, because fit does not store them",
+                UserWarning,
+                3,
             )
         return first
 
@@ -345,7 +347,7 @@ class BatchEstimator(FSAEstimator):
         """
         moments, settings = self._moments, self.fit_settings()
         if moments is None or not moments.n_rows > 0:
-            raise ValueError("there are no rows to fit; expected a call to partial_fit first")
+            raise ValueError("there are no rows to fit; call partial_fit first")
         m = self.n_features_in_
         k = 1 if isinstance(settings.size, str) else min(m, resolve_n_features(settings.size, m))
         if moments.n_samples < k:

@@ -101,7 +101,7 @@ def export(
         ]:
             raise ValueError(
                 f"column {parts[0].name!r} cannot be exported; "
-                f"expected annealed select --as {parts[0].source}=date"
+                f"use annealed select --as {parts[0].source}=date"
             )
         formula = formula_of(model)
         _write_json(formula)  # fails if a name is not valid text: some writers would not

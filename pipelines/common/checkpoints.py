@@ -237,5 +237,5 @@ def read_part(
     path: Path, kind: str, made_from: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Return the arrays and the header written by :func:`write_part`, or None if the file is
-    missing; errors as in :func:`is_finished`."""
+    missing; errors are as in :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

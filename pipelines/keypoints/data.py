@@ -38,7 +38,7 @@ class AnnotatedImage:
     visible : ndarray of shape (n_faces, n_keypoints), bool
         Whether each point is visible; False for hidden points and points without annotation.
     ignore : ndarray of shape (n_boxes, 4)
-        Boxes x0, y0, x1, y1 that may hold a face without annotation.
+        Boxes x0, y0, x1, y1 that may contain faces without annotations.
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
         Coordinates x, y of the schema's other points, if annotated.
     origin : str, default ""
@@ -125,8 +125,8 @@ class AnnotatedImage:
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return the photographs that train the refinement: those with landmarks, or all photographs if
-    none has landmarks."""
+    """Return the photographs used to train the refinement: those with landmarks, or all photographs
+    if none has landmarks."""
     return [image for image in images if image.landmarks is not None] or list(images)
 
 

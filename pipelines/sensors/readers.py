@@ -45,7 +45,7 @@ def home_names(folder: Path) -> list[str]:
     Raises
     ------
     ValueError
-        If the folder contains no home.
+        If the folder contains no homes.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")

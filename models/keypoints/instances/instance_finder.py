@@ -56,7 +56,7 @@ class InstanceProbabilities:
         Coefficients of the log-odds of a face: weights of the score of the classifier, of the sum
         of the log-odds of the anchors and of the logarithm of the reference length, and a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
-        Coefficients of the log-odds that a keypoint of a true face lies within 10 % and 5 % of the
+        Coefficients of the log-odds that a keypoint of a true face lies within 10% and 5% of the
         reference length: weights of the face's log-odds, of the log-odds of the keypoint's own
         detection, of whether there is such a detection, of its distance from the refined point in
         tenths of the reference length, of the logarithm of the distance between two refinements, of
@@ -83,10 +83,10 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the position lies within 10 % of the reference length of that keypoint of
-        an object.
+        Probability that the position lies within 10% of the reference length of that keypoint of an
+        object.
     probability_5 : float
-        Probability that it lies within 5 % of the reference length.
+        Probability that it lies within 5% of the reference length.
     """
 
     x: float
@@ -409,8 +409,8 @@ class InstanceFinder:
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
-        """The best n hypotheses, where whole objects add to the support of those in their place,
-        and start one each from the mean shape."""
+        """Return the best n hypotheses; whole objects add to the support of hypotheses in the same
+        place, and each also starts a hypothesis from the mean shape."""
         if not len(whole.anchor):
             return assembled
         assembler, first = self.assembler, len(self.anchors)

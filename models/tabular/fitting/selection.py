@@ -304,8 +304,8 @@ def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
 
 
 def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
-    numbers, else "regression".
+    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct integers,
+    else "regression".
 
     Numbers with more than two distinct values, and more than half as many as rows, always give
     "regression".

@@ -309,8 +309,8 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed
 
 @jit(plain=_scan_rows, by_size=False)
 def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
-    """Score all windows with the stages before ``last_stage``, a group of neighbours at a time, in
-    the first row of the ``grid`` and then in every so many.
+    """Score the windows in every ``grid[1]``-th row from row ``grid[0]`` with the stages before
+    ``last_stage``, a group of neighbours at a time.
 
     If few windows of a group remain after a stage, their running sums stay in `out`, and `handed`
     holds their next stage; it is 0 for finished windows.

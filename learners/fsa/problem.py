@@ -1,6 +1,8 @@
 """Problem solved by one call to ``fit``, its solution, and the fitted attributes built from
 both."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -481,3 +483,25 @@ def _check_out_of_core(
     if X.names is not None:
         estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
     return (X, checked[1]) if isinstance(checked, tuple) else X
+
+
+@contextmanager
+def reported_steps(
+    reporter: Any, problem: FitProblem
+) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
+    """Return functions to call after each annealing step, one per callback of the estimator
+    ``reporter`` (scikit-learn 1.9 and later)."""
+    data = {"estimator": reporter, "X": problem.X, "y": problem.y}
+    context = reporter._init_callback_context(max_subtasks=None)
+    context.call_on_fit_task_begin(**data)
+
+    def report(_: int, state: Annealed) -> None:
+        step = context.subcontext(task_name="step")
+        step.call_on_fit_task_begin(**data)
+        so_far = Solution.of(state, 0)
+        step.call_on_fit_task_end(
+            **data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far)
+        )
+
+    yield (report,)
+    context.call_on_fit_task_end(**data)

@@ -21,6 +21,7 @@ from .windows.window_models import (
     KeypointModel,
     Localisation,
     OffsetModel,
+    SecondNode,
     WindowModel,
 )
 
@@ -48,13 +49,21 @@ def write_parts(
             arrays, f"{name}/offsets", guide.offsets, np.asarray(guide.offsets.intercept)
         )
     if face_cascade is not None:
-        described = _write_model(arrays, "face", face_cascade.classifier)
+        node = face_cascade.second
+        name = "face" if node is None else "faces/first"
+        described = _write_model(arrays, name, face_cascade.classifier)
         expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
         header["face_cascade"] = {
             "classifier": described,
             "expected": expected,
             "coarser": face_cascade.coarser,
         }
+        if node is not None:
+            header["face_cascade"]["second"] = {
+                "classifier": _write_model(arrays, "faces/second", node.classifier),
+                "pool": node.pool.to_dict(),
+                "finer": node.finer,
+            }
     if faces is not None:
         header["faces"] = _write_faces(arrays, faces)
     return arrays, header
@@ -76,10 +85,10 @@ def read_parts(
     guides = {}
     for name, described in header.get("guides", {}).items():
         if name not in models:
-            raise ValueError(f"a guide for the unknown keypoint {name!r}")
+            raise ValueError(f"there is a guide for the unknown keypoint {name!r}")
         guides[name] = read_guide(path, arrays, name, described, pool)
     described = header.get("face_cascade")
-    cascade = None if described is None else _read_face_cascade(path, arrays, described, pool)
+    cascade = None if described is None else read_cascade(path, arrays, described, pool)
     described = header.get("faces")
     finder = None if described is None else _read_faces(path, arrays, described)
     for name in finder.anchors if finder is not None else ():
@@ -94,8 +103,8 @@ def read_guide(
     """Return the guide of one keypoint; errors are as in :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(
-            f"{name}: the file has one pruning cascade per keypoint, an older format; "
-            "expected a face cascade: retrain the model"
+            f"{name}: the file has an older format with one pruning cascade per keypoint; "
+            "retrain the model"
         )
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
@@ -104,9 +113,10 @@ def read_guide(
     return Guide(OffsetModel(features, responses, intercept), **numbers)
 
 
-def _read_face_cascade(
+def read_cascade(
     path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
 ) -> FaceCascade:
+    """Return the cascade of whole objects; errors as in :func:`read_parts`."""
     coarser = float(
         check_settings(
             {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)}
@@ -117,9 +127,14 @@ def _read_face_cascade(
         described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10))
     )
     expected = {name: (float(x), float(y)) for name, (x, y) in described["expected"].items()}
-    return FaceCascade(
-        _read_model(path, arrays, "face", described["classifier"], pool), expected, coarser
-    )
+    node, name = described.get("second"), "face"
+    if node is not None:
+        name, larger = "faces/first", FeaturePool.from_dict(node["pool"])
+        finer = check_settings({"finer": node["finer"]}, {"finer": 2.0}, {"finer": (1, 64)})
+        model = _read_model(path, arrays, "faces/second", node["classifier"], larger)
+        node = SecondNode(model, larger, float(finer["finer"]))
+    first = _read_model(path, arrays, name, described["classifier"], pool)
+    return FaceCascade(first, expected, coarser, node)
 
 
 # Names of the arrays in a file: the first knot, the distance of the knots and the values of the
@@ -156,7 +171,8 @@ def _read_responses(
     values = check_array(path, arrays, f"{name}/{_VALUES}", np.float32, (k, None, *outputs))
     if k < 1 or not (bin_width > 0).all() or values.shape[1] < 2:
         raise ValueError(
-            f"{name}: expected at least one feature, one bin, and bins of a width above 0"
+            f"{name} is not valid; expected at least one feature and one bin, and positive bin "
+            "widths"
         )
     return features, Responses(low, bin_width, values)
 
@@ -195,6 +211,7 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
         "least": float(assembler.min_log_odds),
         **({} if assembler.max_turn == MAX_ROLL else {"max_turn": float(assembler.max_turn)}),
         "stages": [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages],
+        "described": regressor.described,
     }
     arrays |= {
         "faces/shape/mean": assembler.shape.mean,
@@ -239,8 +256,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     assembly = Assembly(described["assembly"])
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
         raise ValueError(
-            f"faces: keypoints={names}, anchors={anchors}: "
-            "expected different names, with two or more anchors first"
+            f"keypoints={names}, anchors={anchors} of faces are not valid; "
+            "expected distinct names, with two or more anchors first"
         )
     example = {
         "noise": 0.0,
@@ -266,9 +283,12 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     covariance = read("faces/shape/covariance", np.float64, (2 * n_anchors, 2 * total))
     rigid = RigidModel(read("faces/shape/rigid", np.float64, (total, 3)))
     templates = read("faces/shape/templates", np.float64, (None, n_anchors, 2))
-    slope, offset = read("faces/scores", np.float64, (2, n_anchors))
-    if not len(templates):
-        raise ValueError("faces: expected at least one template")
+    slope, offset = read("faces/scores", np.float64, (2, None))
+    if not len(templates) or len(slope) not in (n_anchors, n_anchors + 1):
+        raise ValueError(
+            f"faces has {len(templates)} templates and scores of {len(slope)} keypoints; expected "
+            f"at least one template and {n_anchors} or {n_anchors + 1} scores"
+        )
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
     assembler = Assembler(
         shape,
@@ -302,8 +322,13 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         and (mirror[mirror] == np.arange(n)).all()
     )
     if len(mirror) and not pairs:
-        raise ValueError("faces/regression/mirror: expected pairs of points that are exchanged")
-    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
+        raise ValueError(
+            "faces/regression/mirror is not valid; expected pairs of points that mirror each other"
+        )
+    shown = int(described.get("described", -1))
+    if shown >= max(len(stages), 1) or shown < -1:
+        raise ValueError(f"described is {shown}; expected a stage from 0 to {len(stages) - 1}")
+    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror, shown)
 
     # the classifier and the probabilities
     classifier = probabilities = own_weight = None
@@ -339,5 +364,7 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
 def _features(path: str | Path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:
     features = check_array(path, arrays, name, np.int32, (None,))
     if not len(features) or features.min() < 0 or features.max() >= n_points * VALUES_PER_POINT:
-        raise ValueError(f"{name}: expected numbers from 0 to {n_points * VALUES_PER_POINT - 1}")
+        raise ValueError(
+            f"{name} is not valid; expected integers from 0 to {n_points * VALUES_PER_POINT - 1}"
+        )
     return features

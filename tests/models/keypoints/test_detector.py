@@ -8,12 +8,15 @@ import pytest
 from annealed.learners.common.additive import AdditiveModel
 from annealed.models import KeypointDetector, load_model, resolve_model
 from annealed.models.files import read_model, write_model
+from annealed.models.keypoints.windows.non_maximum_suppression import (
+    local_maxima,
+    suppress_non_maxima,
+)
 from annealed.models.keypoints.windows.window_models import (
     DEFAULT_REFERENCE_LENGTH,
     KeypointModel,
     Localisation,
 )
-from annealed.models.keypoints.windows.window_search import local_maxima, suppress_non_maxima
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
 from annealed.vision.windows.responses import Responses
@@ -217,7 +220,7 @@ def test_save_and_load(tmp_path):
     assert loaded.detect(image) == detector.detect(image)
     loaded.save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
-    with pytest.raises(ValueError, match="neither a file nor a model"):
+    with pytest.raises(ValueError, match="neither a file nor a shipped model"):
         resolve_model("nothing")
 
 
@@ -225,17 +228,17 @@ def test_save_and_load(tmp_path):
     "change, message",
     [
         (lambda a, h: a.pop("b/lo"), "'b/lo' is missing"),
-        (lambda a, h: a.update({"a/lo": a["a/lo"][:-1]}), "'a/lo' is float32"),
-        (lambda a, h: a.update({"a/features": a["a/features"] + 50}), "not a feature of a window"),
-        (lambda a, h: a.update({"a/step": -a["a/step"]}), "bins of a width above 0"),
+        (lambda a, h: a.update({"a/lo": a["a/lo"][:-1]}), "'a/lo' has dtype float32"),
+        (lambda a, h: a.update({"a/features": a["a/features"] + 50}), "is not in this pool"),
+        (lambda a, h: a.update({"a/step": -a["a/step"]}), "positive bin widths"),
         (
             lambda a, h: a.update({"a/coef": a["a/coef"] * np.float32(np.inf)}),
-            "has a NaN or an entry",
+            "contains NaN or a value",
         ),
-        (lambda a, h: h.pop("pool"), "damaged header"),
+        (lambda a, h: h.pop("pool"), "the file is damaged .KeyError"),
         (lambda a, h: h["pool"].pop("kinds"), "definition of the feature pool"),
         (lambda a, h: h.update(keypoints="ab"[:0]), "damaged"),
-        (lambda a, h: h["models"]["a"].pop("threshold"), "damaged header"),
+        (lambda a, h: h["models"]["a"].pop("threshold"), "the file is damaged .KeyError"),
         (lambda a, h: h["models"]["a"].update(localisation=3), "localisation"),
         (lambda a, h: h.update(scales_per_octave="x"), "damaged"),
     ],

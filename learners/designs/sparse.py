@@ -44,7 +44,7 @@ class SparseDesign(Design):
         Weights that sum to one.
     """
 
-    per_feature = ("mean", "inv", "stored")
+    per_feature: tuple[str, ...] = ("mean", "inv", "stored")
     X: Any
 
     def __init__(self, X: Matrix, sample_weight: np.ndarray):

@@ -17,6 +17,7 @@ from ..common.targets import group_codes
 from ..common.validation import check_finite, check_offset, validated
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
+from ..designs.sparse import canonical
 from ..objective.base import OffsetLoss, effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
@@ -257,8 +258,11 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     if isinstance(X, OutOfCoreMatrix) or not present.any():
         return None
     if sp.issparse(X):
-        low, high = min_max_axis(X if present.all() else X[present], axis=0)
-        columns, start = np.flatnonzero(low == high), n
+        X = canonical(X if present.all() else X[present])
+        non_zero = np.asarray((X != 0).sum(axis=0)).ravel()
+        full = np.flatnonzero(non_zero == X.shape[0])  # a zero and another value vary
+        low, high = min_max_axis(X[:, full], axis=0)
+        columns, start = np.union1d(np.flatnonzero(non_zero == 0), full[low == high]), n
     else:
         row, start = X[present.argmax()], 0
         columns = np.flatnonzero(np.isfinite(row))

@@ -156,10 +156,11 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         path, _, categories = read_coco(folder)
         named = {str(c.get("name", key)): c for key, c in categories.items()}
         if not named:
-            raise ValueError(f"{path}: no category with keypoints")
+            raise ValueError(f"{path}: none of the categories has keypoints")
         if category not in named and (category is not None or len(named) > 1):
             raise ValueError(
-                f"{path}: categories {', '.join(named)}; expected one of them, not {category!r}"
+                f"{path}: category {category!r} is not in the file; "
+                f"expected one of {', '.join(named)}"
             )
         name = category or next(iter(named))
         described = {
@@ -167,12 +168,16 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
             "skeleton": named[name].get("skeleton") or [],
         }
     else:
-        raise ValueError(f"{folder}: expected keypoints.csv or a COCO keypoint .json in it")
+        raise ValueError(
+            f"{folder}: the folder contains no annotations; "
+            "expected keypoints.csv or a COCO keypoint .json"
+        )
     try:
         names = described["keypoints"]
         if any(not 1 <= i <= len(names) for bone in described.get("skeleton", ()) for i in bone):
             raise ValueError(
-                f"skeleton={described['skeleton']}: expected numbers from 1 to {len(names)}"
+                f"skeleton={described['skeleton']} is not valid; "
+                f"expected numbers from 1 to {len(names)}"
             )
         bones = [[names[i - 1] for i in bone] for bone in described.pop("skeleton", ())]
         other = {
@@ -212,11 +217,12 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
         images = _read_coco(folder, schema)
     else:
         raise ValueError(
-            f"{folder}: expected keypoints.csv, iBUG .pts files or a COCO keypoint .json in it"
+            f"{folder}: the folder contains no annotations; "
+            "expected keypoints.csv, iBUG .pts files or a COCO keypoint .json"
         )
     for image in images:
         if not image.path.is_file():
-            raise ValueError(f"{image.path}: annotated image is missing")
+            raise ValueError(f"{image.path}: the annotated image does not exist")
         for i in np.flatnonzero(~(image.reference_length > 0)):
             unit = (
                 " and ".join(schema.length) + " at different positions"
@@ -224,11 +230,10 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
                 else "a box of positive size"
             )
             raise ValueError(
-                f"{image.path}: {schema.category} {i} needs {unit}, which define the unit of "
-                "distance"
+                f"{image.path}: {schema.category} {i} has no unit of distance; expected {unit}"
             )
     if not images:
-        raise ValueError(f"{folder}: no annotated image in this folder")
+        raise ValueError(f"{folder}: the folder contains no annotated images")
     return sorted(images, key=lambda image: str(image.path))
 
 
@@ -238,7 +243,9 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
     except (TypeError, ValueError):
         value = np.nan
     if not np.isfinite(value):
-        raise ValueError(f"{path}, line {line}: {column}={row[column]!r:.60}, expected a number")
+        raise ValueError(
+            f"{path}, line {line}: {column}={row[column]!r:.60} is not valid; expected a number"
+        )
     return value
 
 
@@ -250,18 +257,18 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         keypoint, which = row["keypoint"], row[column]
         if keypoint not in schema.keypoints:
             raise ValueError(
-                f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of "
-                f"{', '.join(schema.keypoints)}"
+                f"{path}, line {line}: keypoint={keypoint!r:.60} is unknown; "
+                f"expected one of {', '.join(schema.keypoints)}"
             )
         if row.get("visible") not in (None, "", "0", "1"):
             raise ValueError(
-                f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1"
+                f"{path}, line {line}: visible={row['visible']!r:.60} is not valid; expected 0 or 1"
             )
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
             raise ValueError(
-                f"{path}, line {line}: duplicate {keypoint} of {schema.category} {which:.60} in "
-                f"{row['image']:.60}"
+                f"{path}, line {line}: {keypoint} of {schema.category} {which:.60} in "
+                f"{row['image']:.60} is annotated twice; expected once"
             )
         instance[keypoint] = (
             _number(row, "x", path, line),
@@ -312,8 +319,8 @@ def read_boxes(
         x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
         if not (x0 < x1 and y0 < y1):
             raise ValueError(
-                f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and "
-                "y0 < y1"
+                f"{path}, line {line}: the box ({x0:g}, {y0:g}, {x1:g}, {y1:g}) is not valid; "
+                "expected x0 < x1 and y0 < y1"
             )
         boxes.setdefault(row["image"], []).append(box)
     return boxes
@@ -411,7 +418,7 @@ def _image_beside(path: Path) -> Path:
         for suffix in suffixes:
             if (image := path.with_name(stem + suffix)).is_file():
                 return image
-    raise ValueError(f"{path}: no image with the same name beside it")
+    raise ValueError(f"{path}: the folder contains no image with the same name")
 
 
 def _joined(images: list[Path]) -> list[list[Path]]:
@@ -436,7 +443,10 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
     if (folder / "annotations.json") in files:
         files = [folder / "annotations.json"]
     if len(files) != 1:
-        raise ValueError(f"{folder}: {len(files)} .json files, expected one COCO keypoint file")
+        raise ValueError(
+            f"{folder}: the folder contains {len(files)} .json files; "
+            "expected one COCO keypoint file"
+        )
     path = files[0]
     try:
         coco = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct)
@@ -444,7 +454,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
             if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum(
                 "id" in entry for entry in coco[part]
             ):
-                raise ValueError(f"two {part} with the same id")
+                raise ValueError(f"two {part} have the same id")
         categories = {
             c["id"]: {**c, "keypoints": [str(k) for k in c["keypoints"]]}
             for c in coco["categories"]
@@ -452,7 +462,9 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
         }
         for c in categories.values():
             if len(set(c["keypoints"])) < len(c["keypoints"]):
-                raise ValueError(f"keypoints={c['keypoints']}: expected distinct names")
+                raise ValueError(
+                    f"keypoints={c['keypoints']} is not valid; expected distinct names"
+                )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
@@ -482,12 +494,14 @@ def coco_objects(
                 or not np.isin(values[2::3], (0, 1, 2)).all()
             ):
                 raise ValueError(
-                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 "
-                    "for each"
+                    f"{where}: the keypoints are not valid; "
+                    f"expected {3 * len(names)} numbers (x, y, and 0, 1 or 2 for each keypoint)"
                 )
             box = a.get("bbox") and np.array(a["bbox"], float).reshape(4).tolist()
             if box and not min(box[2:]) > 0:
-                raise ValueError(f"{where}: bbox={a['bbox']}, expected a positive width and height")
+                raise ValueError(
+                    f"{where}: bbox={a['bbox']} is not valid; expected a positive width and height"
+                )
             points = dict(zip(names, values.reshape(-1, 3).tolist()))
             entry = points, box, bool(a.get("iscrowd"))
             if entry not in objects[files[a["image_id"]]]:  # the same object twice counts once
@@ -509,7 +523,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     }
     if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
         raise ValueError(
-            f"{path}: no category with the keypoints "
+            f"{path}: none of the categories has the keypoints "
             f"{' and '.join(schema.length or schema.keypoints)}"
         )
     images = []

@@ -42,9 +42,11 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
     a ValueError."""
     n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
-        raise ValueError(f"{n} annotated images; expected at least {MIN_PICTURES}, preferably 100")
+        raise ValueError(
+            f"there are {n} annotated images; expected at least {MIN_PICTURES}, preferably 100"
+        )
     few = (
-        f"{n} annotated images: the detector will only work on very similar images; "
+        f"with only {n} annotated images, the detector will only work on very similar images; "
         "at least 100 are recommended"
     )
     return few if n < 100 else None
@@ -58,8 +60,8 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
     complete = np.isfinite(instances).all(axis=(1, 2))
     if complete.sum() < MIN_COMPLETE:
         raise ValueError(
-            f"{folder}: {complete.sum()} objects with all points; expected at least {MIN_COMPLETE} "
-            "to learn their shape"
+            f"{folder}: only {complete.sum()} objects have all points; "
+            f"expected at least {MIN_COMPLETE} to learn their shape"
         )
     schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)
     return learn_shape(

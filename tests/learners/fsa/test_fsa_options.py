@@ -27,6 +27,7 @@ from annealed.learners import (
 from annealed.learners.designs.sparse import SparseDesign
 from annealed.learners.fsa import policy
 from annealed.learners.fsa.policy import Facts, decide
+from annealed.learners.fsa.problem import varying_columns
 from annealed.learners.objective.losses import HingeLoss, SquaredLoss
 from annealed.learners.objective.pairwise import graded_pairs
 from sklearn.base import BaseEstimator, clone
@@ -619,9 +620,28 @@ def test_a_word_of_one_row_is_not_louder_than_a_common_one():
     problem = FSAClassifier(20).encode(X, y)
     design = SparseDesign(problem.X, problem.sample_weight)
     before = design.inv.copy()
-    design.damp(problem.sample_weight, problem.n_copies)
+    design.damp(min(problem.n_copies, 1000))
     rows = np.bincount(X.indices, minlength=X.shape[1])
     assert problem.facts.very_sparse and np.all(design.inv <= before)
     assert np.all(design.inv[rows == 1] < 0.9 * before[rows == 1]) and np.all(
         design.inv[rows > 100] > 0.95 * before[rows > 100]
     )
+
+
+def test_rare_words_do_not_dominate_however_many_rows_there_are():
+    """From a thousand rows on, the variances of words do not depend on the number of rows."""
+    X, y, _ = words(1500)
+    once, thrice = (
+        FSAClassifier(100, refinement=None).fit(X, y, sample_weight=np.full(1500, weight))
+        for weight in (1.0, 3.0)
+    )
+    np.testing.assert_array_equal(once.support_, thrice.support_)
+
+
+@pytest.mark.parametrize("layout", [sp.csr_array, sp.csc_array])
+def test_sparse_columns_that_vary(layout):
+    X = np.zeros((6, 5))
+    X[:, 1], X[:5, 2], X[2, 3], X[:, 4] = 2.0, 2.0, 1.0, np.arange(6) + 1
+    weight = np.array([1.0, 1, 1, 1, 1, 0])
+    np.testing.assert_array_equal(varying_columns(layout(X), np.ones(6)), [2, 3, 4])
+    np.testing.assert_array_equal(varying_columns(layout(X), weight), [3, 4])

@@ -43,7 +43,7 @@ def small(image, ied):
     smaller."""
     factor = min(1.0, ied / float(image.reference_length[0]))
     moved = {
-        "faces": (image.instances + 0.5) * factor - 0.5,
+        "instances": (image.instances + 0.5) * factor - 0.5,
         "landmarks": (image.landmarks + 0.5) * factor - 0.5,
     }
     return replace(image, **moved, ignore=image.ignore * factor, view=partial(shrunk, factor))

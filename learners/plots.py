@@ -175,7 +175,7 @@ def plot_responses(
     absent = np.setdiff1d(features, selected)
     if len(absent):
         raise ValueError(
-            f"feature {absent[0]} was not selected; expected some of {selected.tolist()}"
+            f"feature {absent[0]} was not selected; expected one of {selected.tolist()}"
         )
     if axes is None:
         axes = _panels(len(features), n_columns)

@@ -32,7 +32,8 @@ LEVELS = {
     "models": [
         {"messages", "pages", "weights"},
         {"files"},
-        {"keypoints.instances", "keypoints.windows"},
+        {"keypoints.windows"},
+        {"keypoints.instances"},
         {"images", "keypoints", "motion", "sensors", "tabular"},
     ],
     "pipelines": [

@@ -158,7 +158,7 @@ def unscaled(design: Design, X: Matrix) -> Design:
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
         raise ValueError(
-            "scaling='none' needs linear responses on an array or a sparse matrix; "
+            "scaling='none' requires linear responses on an array or a sparse matrix; "
             "expected 'standardize'"
         )
     moving = design.inv > 0

@@ -201,7 +201,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):
                 raise ValueError(
-                    f"X holds values whose squares overflow {X.dtype}; "
+                    f"X contains values whose squares overflow {X.dtype}; "
                     "expected finite numbers of moderate size"
                 )
             self._row_length = square if square > 0 else 1.0
@@ -235,7 +235,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         share = float(total @ total) / n / square if square > 0 else 0.0
         if n >= _MIN_ROWS and share > _MAX_SHARE_OF_MEANS:
             warnings.warn(
-                f"columns of X are far from zero: their means make up {share:.2%} of the mean "
+                f"the columns of X are far from zero: their means make up {share:.2%} of the mean "
                 "squared length of a row, which "
                 f"sets the step size; {type(self).__name__} expects columns centred near zero, for "
                 "example by StandardScaler",

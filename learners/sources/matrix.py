@@ -83,7 +83,7 @@ def float_dtype(dtype: Any) -> np.dtype:
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "fiub":
-        raise ValueError(f"the matrix holds {dtype}; expected numbers")
+        raise ValueError(f"the matrix has dtype {dtype}; expected numbers")
     return (
         np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
     )
@@ -308,7 +308,7 @@ class TorchMatrix(OutOfCoreMatrix):
         import torch
 
         if X.ndim != 2:
-            raise ValueError(f"X has shape {tuple(X.shape)}; expected rows and columns")
+            raise ValueError(f"X has shape {tuple(X.shape)}; expected two dimensions")
         if X.layout != torch.strided or X.is_complex():
             raise ValueError(
                 f"X is a {X.layout} tensor of {X.dtype}; expected a dense tensor of real numbers"

@@ -21,6 +21,7 @@ from .windows.window_models import (
     KeypointModel,
     Localisation,
     OffsetModel,
+    SecondNode,
     WindowModel,
 )
 
@@ -48,13 +49,21 @@ def write_parts(
             arrays, f"{name}/offsets", guide.offsets, np.asarray(guide.offsets.intercept)
         )
     if face_cascade is not None:
-        described = _write_model(arrays, "face", face_cascade.classifier)
+        node = face_cascade.second
+        name = "face" if node is None else "faces/first"
+        described = _write_model(arrays, name, face_cascade.classifier)
         expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
         header["face_cascade"] = {
             "classifier": described,
             "expected": expected,
             "coarser": face_cascade.coarser,
         }
+        if node is not None:
+            header["face_cascade"]["second"] = {
+                "classifier": _write_model(arrays, "faces/second", node.classifier),
+                "pool": node.pool.to_dict(),
+                "finer": node.finer,
+            }
     if faces is not None:
         header["faces"] = _write_faces(arrays, faces)
     return arrays, header
@@ -79,7 +88,7 @@ def read_parts(
             raise ValueError(f"there is a guide for the unknown keypoint {name!r}")
         guides[name] = read_guide(path, arrays, name, described, pool)
     described = header.get("face_cascade")
-    cascade = None if described is None else _read_face_cascade(path, arrays, described, pool)
+    cascade = None if described is None else read_cascade(path, arrays, described, pool)
     described = header.get("faces")
     finder = None if described is None else _read_faces(path, arrays, described)
     for name in finder.anchors if finder is not None else ():
@@ -104,9 +113,10 @@ def read_guide(
     return Guide(OffsetModel(features, responses, intercept), **numbers)
 
 
-def _read_face_cascade(
+def read_cascade(
     path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
 ) -> FaceCascade:
+    """Return the cascade of whole objects; errors as in :func:`read_parts`."""
     coarser = float(
         check_settings(
             {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)}
@@ -117,9 +127,14 @@ def _read_face_cascade(
         described["expected"], dict.fromkeys(names, (0.0, 0.0)), dict.fromkeys(names, (-10, 10))
     )
     expected = {name: (float(x), float(y)) for name, (x, y) in described["expected"].items()}
-    return FaceCascade(
-        _read_model(path, arrays, "face", described["classifier"], pool), expected, coarser
-    )
+    node, name = described.get("second"), "face"
+    if node is not None:
+        name, larger = "faces/first", FeaturePool.from_dict(node["pool"])
+        finer = check_settings({"finer": node["finer"]}, {"finer": 2.0}, {"finer": (1, 64)})
+        model = _read_model(path, arrays, "faces/second", node["classifier"], larger)
+        node = SecondNode(model, larger, float(finer["finer"]))
+    first = _read_model(path, arrays, name, described["classifier"], pool)
+    return FaceCascade(first, expected, coarser, node)
 
 
 # Names of the arrays in a file: the first knot, the distance of the knots and the values of the
@@ -267,9 +282,12 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     covariance = read("faces/shape/covariance", np.float64, (2 * n_anchors, 2 * total))
     rigid = RigidModel(read("faces/shape/rigid", np.float64, (total, 3)))
     templates = read("faces/shape/templates", np.float64, (None, n_anchors, 2))
-    slope, offset = read("faces/scores", np.float64, (2, n_anchors))
-    if not len(templates):
-        raise ValueError("faces has no templates; expected at least one")
+    slope, offset = read("faces/scores", np.float64, (2, None))
+    if not len(templates) or len(slope) not in (n_anchors, n_anchors + 1):
+        raise ValueError(
+            f"faces has {len(templates)} templates and scores of {len(slope)} keypoints; expected "
+            f"at least one template and {n_anchors} or {n_anchors + 1} scores"
+        )
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
     assembler = Assembler(
         shape,

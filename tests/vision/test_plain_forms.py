@@ -82,6 +82,7 @@ def test_scores_of_windows(image, number, dense, share, seed):
         assert not dense or channels.hog  # computed at once, for all windows
         everywhere, chosen = scan_level(channels, model), score_windows(channels, model, xs, ys)
         np.testing.assert_array_equal(chosen, everywhere[ys, xs])
+        np.testing.assert_array_equal(scan_level(channels, model, 2)[::2], everywhere[::2])
         return everywhere, predict_windows(channels, OFFSETS, xs, ys)
 
     plain, compiled = both(scores)

@@ -66,14 +66,16 @@ def scan(
     )
 
 
-def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.float32]:
+def scan_level(
+    channels: LevelChannels, model: CompiledModel, row_step: int = 1
+) -> npt.NDArray[np.float32]:
     """Score every window of a level, or of a strip of it, with a compiled model; the result is as
-    in `scan`.
+    in `scan`. With a ``row_step``, only every such row of the level is scored; the others are -inf.
 
     If the first features reject windows and need no histograms, the sparse scan computes histograms
     for the remaining windows only.
     """
-    out = np.empty((channels.rows, channels.width), np.float32)
+    out = np.full((channels.rows, channels.width), -np.inf, np.float32)
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
     dense = channels.has_hog or bool(np.isneginf(model.limits[: model.stages[model.n_plain]]).all())
     last = len(model.stages) - 1 if dense else model.n_plain
@@ -86,6 +88,7 @@ def scan_level(channels: LevelChannels, model: CompiledModel) -> npt.NDArray[np.
         channels.corner_offsets(model.program),
         histograms,
         last,
+        (-channels.first % row_step, row_step),
         out,
         next_stage,
     )
@@ -273,10 +276,10 @@ def count_left(scores):  # type: ignore[no-untyped-def]
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
+def _scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
     (rows, width), program = out.shape, model.program
     scores = np.full((rows, tables.stride), -np.inf, np.float32)
-    scores[:, :width] = model.intercept[0]
+    scores[grid[0] :: grid[1], :width] = model.intercept[0]
     n = scores.size - tables.stride + width  # from the first window to the last
     flat, sigma = scores.ravel()[:n], tables.inverse_sigma.ravel()[:n]
     for f in range(model.stages[min(1, last_stage)]):
@@ -305,8 +308,9 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # 
 
 
 @jit(plain=_scan_rows, by_size=False)
-def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # type: ignore[no-untyped-def]
-    """Score all windows with the stages before ``last_stage``, a group of neighbours at a time.
+def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
+    """Score all windows with the stages before ``last_stage``, a group of neighbours at a time, in
+    the first row of the ``grid`` and then in every so many.
 
     If few windows of a group remain after a stage, their running sums stay in `out`, and `handed`
     holds their next stage; it is 0 for finished windows.
@@ -323,7 +327,7 @@ def scan_rows(model, tables, offsets, histograms, last_stage, out, handed):  # t
     norm = np.empty(LANES, np.float32)
     scores = np.empty(LANES, np.float32)
     never = np.float32(-np.inf)
-    for y in range(height):
+    for y in range(grid[0], height, grid[1]):
         for x in range(0, width, LANES):
             base = np.uint64(y * stride + x)
             for j in range(LANES):

@@ -19,6 +19,7 @@ from itertools import product
 import numpy as np
 
 from ....learners.compilation import jit
+from ..windows.object_search import WHOLE
 from .shape_models import Pose, RigidModel, ShapeModel, is_inside, is_same_instance, rotation_of
 
 MAX_PER_ANCHOR = 12  # number of candidates of each anchor that form pairs. A choice
@@ -120,8 +121,9 @@ class Assembler:
         shape.
     rigid : RigidModel
         Rigid model of the same points.
-    slope, offset : ndarray of shape (n_anchors,)
-        Coefficients of the log-odds of a candidate, which are slope times score plus offset.
+    slope, offset : ndarray of shape (n_anchors,) or (n_anchors + 1,)
+        Coefficients of the log-odds of a candidate, which are slope times score plus offset; the
+        last ones are those of whole objects, if they are searched.
     min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float
@@ -163,6 +165,15 @@ class Assembler:
         return Candidates(
             anchor[order], (x + 1j * y)[order], log_odds[order], reference_length / scale[order]
         )
+
+    def whole_objects(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
+        """Whole objects among the local maxima, as candidates of one more anchor, the centre."""
+        n = len(self.shape.anchors)
+        if len(self.slope) == n or WHOLE not in maxima:
+            return NO_CANDIDATES
+        x, y, score, scale = maxima[WHOLE].T
+        log_odds = self.slope[n] * score + self.offset[n]
+        return Candidates(np.full(len(x), n), x + 1j * y, log_odds, reference_length / scale)
 
     def assemble(
         self,

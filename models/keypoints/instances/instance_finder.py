@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ....vision.pyramid import Level
-from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates
+from ..windows.object_search import SAME_OCTAVES, SAME_RADIUS
+from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates, Hypothesis
 from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
@@ -37,6 +38,12 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
     """Convert probabilities to log-odds, which are finite even for 0 and 1."""
     p = np.clip(probability, 1e-12, 1 - 1e-12)
     return np.log(p / (1 - p))
+
+
+def box_around(points: np.ndarray) -> tuple[float, float, float, float]:
+    """Compute the box x0, y0, x1, y1 around points (n,), complex."""
+    x, y = points.real, points.imag
+    return float(x.min()), float(y.min()), float(x.max()), float(y.max())
 
 
 @dataclass(frozen=True)
@@ -108,8 +115,8 @@ class Instance:
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
-        Sum of the excess of the detected keypoints' log-odds over the minimum, an input to the
-        probability.
+        Sum of the excess of the log-odds of the detected keypoints and of the whole object over
+        the minimum, an input to the probability.
     person : int or None, default None
         Number of the person in a video, from 1; it stays the same from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
@@ -206,10 +213,13 @@ class FoundInstances(NamedTuple):
     instances : list of Instance
     complete : bool
         Whether there is a face and no further likely hypothesis.
+    doubtful : list of tuple of float
+        Boxes x0, y0, x1, y1 of the likely hypotheses beside a face.
     """
 
     instances: list[Instance]
     complete: bool
+    doubtful: list[tuple[float, float, float, float]]
 
 
 @dataclass(frozen=True)
@@ -358,9 +368,11 @@ class InstanceFinder:
         instances: list[tuple[float, RefinedShape]] = []
         sure: list[RefinedShape] = []
         n = len(self.anchors)
-        for hypothesis in self.assembler.assemble(
+        assembled = self.assembler.assemble(
             candidates, assembly or self.assembly, max_instances, min_support
-        ):
+        )
+        whole = self.assembler.whole_objects(maxima, reference_length)
+        for hypothesis in self.with_whole(assembled, whole, max_instances, min_support):
             if any(
                 is_same_instance(
                     hypothesis.points[:n], self._anchors_of(instance), instance.reference_length
@@ -379,17 +391,43 @@ class InstanceFinder:
         )
         probability = np.array([probability_of(instances[i][0]) for i in kept])
         reported = [instances[i] for i, p in zip(kept, probability) if p >= min_probability]
-        complete = (
-            bool((probability >= _LIKELY).any())
-            and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
-        )
+        likely = bool((probability >= _LIKELY).any())
+        doubtful = [
+            box_around(instances[i][1].points)
+            for i, p in zip(kept, probability)
+            if likely and _MAY_BE <= p < _LIKELY
+        ]
         return FoundInstances(
             [
                 self.report(self.refine_again(instance, levels), odds, candidates)
                 for odds, instance in reported
             ],
-            complete,
+            likely and not doubtful,
+            doubtful,
         )
+
+    def with_whole(
+        self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
+    ) -> list[Hypothesis]:
+        """The best n hypotheses, where whole objects add to the support of those in their place,
+        and start one each from the mean shape."""
+        if not len(whole.anchor):
+            return assembled
+        assembler, first = self.assembler, len(self.anchors)
+        strength = np.maximum(whole.log_odds - assembler.min_log_odds, 0.0)
+        mean = assembler.shape.mean_points
+        mean = mean - mean[:first].mean()
+        hypotheses = list(assembled)
+        for at, length in zip(whole.position, whole.reference_length.tolist()):
+            hypotheses.append(Hypothesis(np.empty(0, np.int64), 0.0, at + length * mean, length))
+        for i, made in enumerate(hypotheses):
+            distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
+            octaves = abs(np.log2(whole.reference_length / made.reference_length))
+            near = (distance <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
+            support = made.score + float(strength[near].max(initial=0.0))
+            hypotheses[i] = replace(made, score=support)
+        hypotheses.sort(key=lambda made: -made.score)
+        return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
         """Refine the mean shape in a box x0, y0, x1, y1, which gives a face without candidates."""
@@ -462,11 +500,10 @@ class InstanceFinder:
             for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
         }
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
-        box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
         return Instance(
             probability,
             self.pose_of(refined),
-            box,
+            box_around(refined.points),
             points,
             xy,
             refined.reference_length,

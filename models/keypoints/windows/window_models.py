@@ -293,6 +293,10 @@ class Mode(StrEnum):
     PRUNE = "prune+regress"
 
 
+STRIP_PIXELS = 1 << 20
+"""Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
+histograms."""
+
 #: Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
 #: windows within 10 pixels.
 MAX_OFFSET = 20
@@ -364,6 +368,27 @@ class Guide:
 
 
 @dataclass(frozen=True)
+class SecondNode:
+    """The second node of the cascade of whole objects: it searches the local maxima of the first
+    one again, on a finer level.
+
+    Parameters
+    ----------
+    classifier : KeypointModel
+        Classifier of windows centred on an object. Windows below its rejection thresholds, and
+        objects below its threshold, are background.
+    pool : FeaturePool
+        The pool of its features, with larger windows than the detector's.
+    finer : float
+        Scale of its level relative to that of the first node.
+    """
+
+    classifier: KeypointModel
+    pool: FeaturePool
+    finer: float
+
+
+@dataclass(frozen=True)
 class FaceCascade:
     """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints; its window
     shows the whole face.
@@ -381,6 +406,9 @@ class FaceCascade:
         length on the keypoint's level.
     coarser : float
         Scale of the face's level relative to the level of the keypoints.
+    second : SecondNode, optional
+        Decides about the local maxima of the classifier, which then scores every second row of
+        every second level.
 
     References
     ----------
@@ -392,6 +420,7 @@ class FaceCascade:
     classifier: KeypointModel
     expected: dict[str, tuple[float, float]]
     coarser: float
+    second: SecondNode | None = None
 
     def level(self, levels: Sequence[Level], number: int) -> Level:
         """Return the level on which to search faces whose keypoints lie on ``levels[number]``: one

@@ -9,8 +9,11 @@ from ....vision.pyramid import Level, gaussian_pyramid
 from ....vision.windows.feature_pool import FeaturePool
 from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
 from ....vision.windows.scan import scan_level, score_windows
+from .non_maximum_suppression import suppress_non_maxima
+from .object_search import WHOLE, ObjectSearch
 from .window_models import (
     DEFAULT_REFERENCE_LENGTH,
+    STRIP_PIXELS,
     FaceCascade,
     Guide,
     KeypointModel,
@@ -19,130 +22,9 @@ from .window_models import (
     regions,
 )
 
-STRIP_PIXELS = 1 << 20
-"""Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
-histograms."""
-
 _REQUESTS_AFTER_GRID = 4.0
 """Number of histograms requested in the mode "regress", as a multiple of the number of grid points,
 because of the windows around them (measured)."""
-
-
-def suppress_non_maxima(
-    x: np.ndarray,
-    y: np.ndarray,
-    scale: np.ndarray,
-    score: np.ndarray,
-    localisation: Localisation,
-    reference_length: float,
-    radius: float = 0.3,
-    threshold: float = -np.inf,
-    max_detections: int = 200,
-) -> np.ndarray:
-    """Find the local maxima of scored windows over position and scale.
-
-    The best window is a detection; it suppresses the windows of ALL scales within the radius; the
-    best remaining one is the next detection, and so on. Positions are weighted means of the windows
-    around a maximum (see `Localisation`).
-
-    Parameters
-    ----------
-    x, y, scale, score : ndarray of shape (n,)
-        Pixels of the windows in image coordinates, pixels of their level per image pixel, and
-        scores.
-    localisation : Localisation
-        Position of the keypoint relative to the windows.
-    reference_length : float
-        Reference length of an object for which the model was trained, in pixels of a level.
-    radius : float, default 0.3
-        Radius of suppression, in units of ``reference_length`` on the level of the maximum.
-    threshold, max_detections : float and int, default -inf and 200
-        Minimum score, and maximum number of detections, best first.
-
-    Returns
-    -------
-    ndarray of shape (n_detections, 4)
-        Columns x, y (image coordinates), score and scale, by decreasing score.
-    """
-    maxima = local_maxima(
-        x, y, scale, score, localisation, reference_length, radius, threshold, max_detections
-    )
-    return maxima.positions(localisation)
-
-
-@dataclass(frozen=True)
-class LocalMaxima:
-    """Local maxima of scored windows, best first, and the windows around each; they do not depend
-    on how positions are averaged.
-
-    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima. The m
-    windows around them have the index of their maximum, positions in image coordinates, the squared
-    distance from the maximum in these units, and the difference of their score from that of the
-    maximum.
-    """
-
-    score: np.ndarray
-    scale: np.ndarray
-    unit: np.ndarray
-    maximum: np.ndarray
-    xy: np.ndarray
-    square: np.ndarray
-    relative: np.ndarray
-
-    def positions(self, localisation: Localisation) -> np.ndarray:
-        """Return the maxima in the form of :func:`suppress_non_maxima`, for a radius of at most
-        that of the search."""
-        c, n = localisation, len(self.score)
-        weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
-        total = np.bincount(self.maximum, weight, n)
-        x, y = (np.bincount(self.maximum, weight * axis, n) / total for axis in self.xy.T)
-        x += (c.offset_x + c.annotation_x) * self.unit
-        return np.stack([x, y + c.offset_y * self.unit, self.score, self.scale], axis=1)
-
-
-def local_maxima(
-    x: np.ndarray,
-    y: np.ndarray,
-    scale: np.ndarray,
-    score: np.ndarray,
-    localisation: Localisation,
-    reference_length: float,
-    radius: float = 0.3,
-    threshold: float = -np.inf,
-    max_detections: int = 200,
-) -> LocalMaxima:
-    """Return the local maxima, with the windows around each that lie within the radius, octaves and
-    margin of a localisation; parameters as in :func:`suppress_non_maxima`."""
-    # Ties: the coarser window first, then from the top left, independent of the input order.
-    order = np.lexsort((x, y, scale, -score))
-    x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
-    c, unit, octave = localisation, reference_length / scale, np.log2(scale)
-    falling, free = -score, np.flatnonzero(score >= threshold)
-    maxima: list[int] = []
-    around, squares = [np.empty(0, np.int64)], [np.empty(0)]
-    while len(maxima) < max_detections and len(free):
-        i = int(free[0])
-        # Windows before i score higher: windows around a better maximum nearby cannot shift this
-        # one.
-        last = int(np.searchsorted(falling, falling[i] + c.margin, side="right"))
-        square = ((x[i:last] - x[i]) ** 2 + (y[i:last] - y[i]) ** 2) / unit[i] ** 2
-        near = np.flatnonzero(square <= c.radius**2)
-        near = near[abs(octave[i + near] - octave[i]) <= c.octaves]
-        maxima.append(i)
-        around.append(i + near)
-        squares.append(square[near])
-        free = free[(x[free] - x[i]) ** 2 + (y[free] - y[i]) ** 2 > (radius * unit[i]) ** 2]
-    windows, best = np.concatenate(around), np.array(maxima, np.int64)
-    of = np.repeat(np.arange(len(best)), [len(some) for some in around[1:]])
-    return LocalMaxima(
-        score[best],
-        scale[best],
-        unit[best],
-        of,
-        np.stack([x, y], axis=1)[windows],
-        np.concatenate(squares),
-        score[windows] - score[best][of],
-    )
 
 
 @dataclass(frozen=True)
@@ -252,7 +134,8 @@ class WindowSearch:
             Columns x, y (image pixels), scale and score of the windows on each level that pass all
             rejection thresholds.
         """
-        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode)]
+        objects = self.objects(levels) if mode == Mode.PRUNE else None
+        return [maxima[keypoint] for maxima in self._scored(levels, [keypoint], mode, objects)]
 
     def proposed_windows(self, levels: Sequence[Level], keypoint: str) -> list[np.ndarray]:
         """Return the windows that the classifier scores in the mode "prune+regress".
@@ -269,10 +152,10 @@ class WindowSearch:
         list of ndarray of shape (n, 2), int
             Distinct positions x, y of these windows on each level, in pixels.
         """
-        windows = []
+        windows, objects = [], self.objects(levels)
         for number in range(len(levels)):
-            places = [np.empty((0, 2), np.int64)]
-            for channels, corner, points in self._near_faces(levels, number, [keypoint], Buffers()):
+            places, near = [np.empty((0, 2), np.int64)], (levels, number, [keypoint], Buffers())
+            for channels, corner, points in self._near_faces(*near, objects):
                 x, y = self._guided(channels, keypoint, points[keypoint])
                 places.append(np.column_stack([x, y]) + corner)
             windows.append(np.unique(np.concatenate(places), axis=0))
@@ -287,7 +170,12 @@ class WindowSearch:
         )
 
     def _near_faces(
-        self, levels: Sequence[Level], number: int, names: Sequence[str], buffers: Buffers
+        self,
+        levels: Sequence[Level],
+        number: int,
+        names: Sequence[str],
+        buffers: Buffers,
+        objects: np.ndarray | None,
     ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
         """Yield the tables of the parts of a level near faces, each part's first pixel x, y, and
         the grid points of some keypoints in it."""
@@ -297,9 +185,12 @@ class WindowSearch:
                 "the detector has no face cascade; "
                 "expected a detector trained with --mode prune+regress"
             )
-        centres = level.from_image(
-            self._face_centres(cascade.level(levels, number), cascade, buffers)
-        )
+        if objects is None:
+            centres = self._face_centres(cascade.level(levels, number), cascade, buffers)
+        else:  # those of this level and of its neighbours
+            octaves = abs(np.log2(objects[:, 3] / level.scale))
+            centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
+        centres = level.from_image(centres)
         if not len(centres):
             return
         shape = level.image.shape[:2]
@@ -336,8 +227,19 @@ class WindowSearch:
             centres.append(coarse.to_image(np.column_stack([xs, ys + channels.first])))
         return np.concatenate(centres)
 
+    def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
+        """Whole objects (n, 4) x, y, score, scale of a cascade of two nodes, or None."""
+        if self.face_cascade is None or self.face_cascade.second is None:
+            return None
+        detector = self.pool, self.reference_length, self.scales_per_octave
+        return ObjectSearch(self.face_cascade, *detector).find(levels)
+
     def _scored(
-        self, levels: Sequence[Level], names: Sequence[str], mode: str
+        self,
+        levels: Sequence[Level],
+        names: Sequence[str],
+        mode: str,
+        objects: np.ndarray | None,
     ) -> Iterator[dict[str, np.ndarray]]:
         """Yield the windows (n, 4) of some keypoints on each level, as in :meth:`score_levels`."""
         buffers = Buffers()
@@ -356,7 +258,8 @@ class WindowSearch:
                 )
 
             if mode == Mode.PRUNE:
-                for channels, corner, points in self._near_faces(levels, number, names, buffers):
+                near = self._near_faces(levels, number, names, buffers, objects)
+                for channels, corner, points in near:
                     for name in names:
                         xy, score = self._score_guided(channels, name, points[name])
                         keep(name, xy + corner, score)
@@ -410,9 +313,10 @@ class WindowSearch:
         max_detections: int,
     ) -> dict[str, np.ndarray]:
         """Return the local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over
-        the pyramid."""
-        scored = list(self._scored(levels, names, mode))
-        maxima = {}
+        the pyramid, and whole objects (`WHOLE`) if the detector searches them."""
+        objects = self.objects(levels)
+        scored = list(self._scored(levels, names, mode, objects))
+        maxima = {} if objects is None else {WHOLE: objects}
         for name in names:
             x, y, scale, score = np.concatenate(
                 [np.empty((0, 4)), *(windows[name] for windows in scored)]

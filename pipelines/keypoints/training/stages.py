@@ -14,7 +14,7 @@ from typing import Any
 from ....models.files import check_writable, make_folder, replacing
 from ....models.keypoints.detector import KeypointDetector
 from ....models.keypoints.schema import Schema
-from ....models.keypoints.serialisation import read_guide, write_parts
+from ....models.keypoints.serialisation import read_cascade, read_guide, write_parts
 from ....models.keypoints.windows.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
 from ...common.checkpoints import read_part, write_part
@@ -36,6 +36,7 @@ from .windows.guided_search import (
     GuideSettings,
     train_guide,
 )
+from .windows.second_node import SecondNodeSettings, train_second_node
 from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
@@ -67,6 +68,8 @@ class DetectorSettings:
     turned_heads : float, default 45.0
         Maximum yaw, in degrees, of the rotated copies of heads with landmarks; with 0 there are
         none.
+    second_node : SecondNodeSettings
+        Settings of the second node of the face cascade, for the local maxima of the first one.
     """
 
     held_out: float = 0.1
@@ -78,6 +81,7 @@ class DetectorSettings:
     refinement: RegressionSettings = field(default_factory=RegressionSettings)
     probabilities: ProbabilitySettings = field(default_factory=ProbabilitySettings)
     turned_heads: float = 45.0
+    second_node: SecondNodeSettings = field(default_factory=SecondNodeSettings)
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
@@ -142,6 +146,22 @@ def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
     return replace(detector, face_cascade=cascade), _facts(trained)
 
 
+def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """Train the second node of the cascade, which decides about the local maxima of the first."""
+    path, made_from = job.checkpoint("second_node", FACE), job.made_from("second_node", FACE)
+    kept = read_part(path, "second node", made_from) if job.resume else None
+    if kept is not None:
+        job.say("second node: already done")
+        cascade = read_cascade(path, kept[0], kept[1]["face_cascade"], job.pool)
+        return replace(detector, face_cascade=cascade), kept[1]["scores"]
+    first, s = detector.face_cascade, job.settings
+    assert first is not None  # of the stage before
+    cascade, facts = train_second_node(first, s.scan.reference_length, s.second_node, job)
+    arrays, described = write_parts({}, {}, cascade, None)
+    write_part(path, "second node", arrays, made_from, scores=facts, **described)
+    return replace(detector, face_cascade=cascade), facts
+
+
 def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
     """Train the regressors that predict the keypoints."""
     guides: dict[str, Guide] = {}
@@ -194,10 +214,14 @@ STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
     Mode.PRUNE: {
         "face_cascade": train_face_cascade,
+        "second_node": train_second,
         "guide": train_guides,
         "classifier": train_classifiers,
     },
 }
+
+#: Further stages of objects other than faces in the first mode: they are also searched whole.
+_OF_OBJECTS: dict[str, Stage] = {"face_cascade": train_face_cascade, "second_node": train_second}
 
 _WHOLE: dict[str, Callable] = {
     "assembly": train_assembly,
@@ -211,10 +235,15 @@ def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> d
     anchors are included (for faces, only in the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
-    return STAGES[mode] | (
-        {name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()}
-        if whole
-        else {}
+    searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
+    return (
+        STAGES[mode]
+        | searched
+        | (
+            {name: partial(_whole_instances, name, train) for name, train in _WHOLE.items()}
+            if whole
+            else {}
+        )
     )
 
 

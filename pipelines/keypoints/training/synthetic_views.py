@@ -338,3 +338,10 @@ def hard_augmentations(
                 view if isinstance(view, AnnotatedImage) else replace(image, view=view)
             )
     return made
+
+
+def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
+    """Return the harder copies of the photographs of one object: rolled, unevenly lit, dim, blurred
+    and partly covered."""
+    kinds = hard_augmentations(images, seed)
+    return [image for kind in kinds if kind != "three in one" for image in kinds[kind]]

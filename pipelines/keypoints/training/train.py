@@ -28,6 +28,7 @@ from .instances.refinement import RegressionSettings
 from .stages import DetectorSettings, train_detector
 from .windows.classifier import ClassifierTraining, TrainingJob
 from .windows.fitting import TrainingSettings
+from .windows.second_node import SecondNodeSettings
 from .windows.views import held_out
 
 _SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used. A choice
@@ -40,8 +41,10 @@ _TRIAL_PICTURES = 60
 # and of their cells. The first frames are coarse because points may move freely, like the tip of a
 # needle. Chosen on rendered dials and mugs with seeds other than those of the page
 _COPIES = 2400
+_COVERED = 0.3  # share of the copies with a covered part. A choice
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
 _MAX_ANCHORS = 8
+_ROOM = 1.15  # side of the window of whole objects, in their extents. A choice
 # Minimum average precision, as a share of the best point's, for more than three points with a
 # detector; points below it are inferred from the shape. A choice
 _SHARE_OF_BEST = 0.5
@@ -69,6 +72,8 @@ class Decisions:
         Maximum number of rounds of hard-negative mining.
     precision : dict of str to float
         Average precision of each point in the trials, on held-out images.
+    extent : float
+        Side of the window of whole objects in reference lengths.
     """
 
     side: float
@@ -77,6 +82,7 @@ class Decisions:
     n_features: int
     rounds: int
     precision: dict[str, float] = field(default_factory=dict)
+    extent: float = 3.0
 
     def lines(self) -> list[str]:
         """Return one line per decision, with the option that overrides it."""
@@ -104,18 +110,39 @@ class Decisions:
             "enlarged": self.enlarged,
         }
         scan = TrainingSettings(**chosen, **sizes, **_range(self.side))
-        copies = AugmentationSettings(copies=int(np.clip(_COPIES // n_objects, 1, 20)))
+        n_copies = int(np.clip(_COPIES // n_objects, 1, 20))
+        copies = AugmentationSettings(copies=n_copies, covered=_COVERED)
         values = {"n_features": int(np.clip(8 * n_objects, 300, 1500)), "n_components": 30}
         refinement = RegressionSettings(copies, ied=_SIZES, cell=_CELLS, **values)
         probabilities = ProbabilitySettings(
             n_features=min(300, n_objects), photographs=200, by_anchors=True
         )
+        n_whole: dict[str, Any] = {
+            "n_features": min(self.n_features, 150),
+            "rounds": min(self.rounds, 2),
+        }
+        whole = TrainingSettings(**sizes, **n_whole, lost_fraction=0.01, **_range(self.extent))
+        n_second: dict[str, Any] = {"n_features": min(self.n_features, 400), "sides": (6, 12)}
         return _settings(
             scan,
             0.2 if n_objects < 600 else 0.1,
+            face_cascade=whole,
+            second_node=SecondNodeSettings(first_rows=8_000, **n_second),
             refinement=refinement,
             probabilities=probabilities,
         )
+
+
+def _extent(images: Sequence[AnnotatedImage], side: float) -> float:
+    """Side in reference lengths of a window that shows most objects whole, at least twice the side
+    of the points' windows, since its level must not be finer than theirs."""
+    extents = [
+        np.nanmax(np.nanmax(image.instances, axis=1) - np.nanmin(image.instances, axis=1), axis=1)
+        / image.reference_length
+        for image in images
+        if len(image.instances)
+    ]
+    return max(2 * side, round(_ROOM * float(np.quantile(np.concatenate(extents), 0.75)), 2))
 
 
 def _range(side: float) -> dict[str, Any]:
@@ -217,6 +244,7 @@ def decide(
         wanted,
         (3 if n < 200 else 5) if rounds is None else rounds,
         precision,
+        _extent(images, side),
     )
 
 

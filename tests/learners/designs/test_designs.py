@@ -250,7 +250,9 @@ def test_hat_basis_is_a_partition_of_one():
     for n_bins in (1, 5, 126):
         np.testing.assert_allclose(hat_basis(n_bins)[:255].sum(axis=1), 1.0)
         assert (hat_basis(n_bins, missing=True)[255] == np.eye(n_bins + 2)[-1]).all()
-    with pytest.raises(ValueError, match="n_bins=127 is out of range; expected 1 to 126"):
+    with pytest.raises(
+        ValueError, match="n_bins=127 is not valid; expected an integer from 1 to 126"
+    ):
         sublevels(127)
 
 

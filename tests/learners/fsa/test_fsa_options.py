@@ -230,10 +230,13 @@ def test_pair_weight_is_the_product_of_its_items():
     "arguments, message",
     [
         ({"pairs": [[0, 1]]}, r"pairs has shape \(1, 2\); expected \(n_pairs, 3\)"),
-        ({"pairs": [[0, 99, 1]]}, r"pairs must hold rows of X \(0 to 29\)"),
+        ({"pairs": [[0, 99, 1]]}, r"pairs is not valid; expected row numbers of X from 0 to 29"),
         ({"pairs": [[0, 1, 2]]}, r"r in \[0, 1\]"),
-        ({"y": np.zeros(30)}, "no two items of the same query differ in grade"),
-        ({"y": np.arange(30), "qid": [1, 2]}, "qid has 2 entries for 30 rows"),
+        ({"y": np.zeros(30)}, "the items of each query all have the same grade"),
+        (
+            {"y": np.arange(30), "qid": [1, 2]},
+            "qid has 2 entries; expected one for each of the 30 rows",
+        ),
         (
             {"y": np.arange(30), "sample_weight": np.zeros(30)},
             "(sample_weight is zero|at least one non-zero)",
@@ -419,7 +422,7 @@ def test_bad_parameters_in_one_line(name, value):
 def test_bad_data_in_one_line():
     X, y = problem(40)
     with pytest.raises(
-        ValueError, match=r"^y holds only one class \('a'\); a classifier needs at least two$"
+        ValueError, match=r"^y contains only one class \('a'\); a classifier needs at least two$"
     ):
         FSAClassifier(2).fit(X, ["a"] * 40)
     with pytest.raises(ValueError, match=r"sample_weight is zero|at least one non-zero"):

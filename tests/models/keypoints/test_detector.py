@@ -8,12 +8,15 @@ import pytest
 from annealed.learners.common.additive import AdditiveModel
 from annealed.models import KeypointDetector, load_model, resolve_model
 from annealed.models.files import read_model, write_model
+from annealed.models.keypoints.windows.non_maximum_suppression import (
+    local_maxima,
+    suppress_non_maxima,
+)
 from annealed.models.keypoints.windows.window_models import (
     DEFAULT_REFERENCE_LENGTH,
     KeypointModel,
     Localisation,
 )
-from annealed.models.keypoints.windows.window_search import local_maxima, suppress_non_maxima
 from annealed.vision.windows.feature_pool import FeaturePool
 from annealed.vision.windows.patches import extract_patches
 from annealed.vision.windows.responses import Responses

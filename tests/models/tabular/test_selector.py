@@ -199,7 +199,7 @@ def test_other_estimators_name_the_column_of_text():
         text = MIXED.drop(columns=["day", "flag"])
         for frame in (text, text.astype({"city": "category"}), pl.from_pandas(text)):
             with pytest.raises(
-                ValueError, match=r"column 'city' holds text \('\w+'\).*TabularSelector"
+                ValueError, match=r"column 'city' contains text \('\w+'\).*TabularSelector"
             ):
                 estimator.fit(frame, TWO)
 

@@ -138,7 +138,7 @@ def test_score_deviance(tmp_path):
         ({"years": 0.0}, (), "exposure 'years' is 0.0 in row 1; expected positive numbers"),
         ({"years": -1.0}, (), "exposure 'years' is -1.0 in row 1; expected positive numbers"),
         ({"years": np.nan}, (), "exposure 'years' is nan in row 1; expected positive numbers"),
-        ({"claims": -2}, (), "y holds -2; expected non-negative counts for loss='poisson'"),
+        ({"claims": -2}, (), "y contains -2; expected non-negative counts for loss='poisson'"),
         ({}, ("--offset", "a"), "--exposure: not available with --offset"),
         ({}, ("--intervals",), "--intervals: not available with --exposure"),
         ({}, ("--task", "classification"), "expected --task regression"),

@@ -280,7 +280,8 @@ def test_a_url_and_its_partitions(frame, tmp_path):
     result = select("nowhere://big", *options)
     assert (
         result.exit_code == 2
-        and "nowhere://big: damaged or unreadable (Protocol not known: nowhere" in result.stderr
+        and "nowhere://big: the file is damaged or unreadable (Protocol not known: nowhere"
+        in result.stderr
     )
     result = select((tmp_path / "small").as_uri(), *options)
     assert (
@@ -314,7 +315,7 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     for arguments, message in (
         (
             (tmp_path / "empty", "-k", 2),
-            "a folder, expected a table in .parquet, or a folder of such files",
+            "is a folder; expected a table in .parquet, or a folder of such files",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"),

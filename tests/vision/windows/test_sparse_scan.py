@@ -69,6 +69,9 @@ def test_strips_are_the_whole_to_the_bit(margin):
         part = level_channels(IMAGE, POOL, (top, bottom), margin)
         scores = scan_level(part, model)
         np.testing.assert_array_equal(scores, whole[part.first : part.first + part.rows])
+        held = np.arange(part.first, part.first + part.rows) % 3 == 0
+        every_third = np.where(held[:, None], scores, -np.inf)
+        np.testing.assert_array_equal(scan_level(part, model, 3), every_third)
         assert (
             part.first == max(0, top - margin)
             and part.rows == min(200, bottom + margin) - part.first

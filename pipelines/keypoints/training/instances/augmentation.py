@@ -32,6 +32,8 @@ class AugmentationSettings:
     blurred, compressed, brightened : float
         Shares of the copies that are blurred, saved as JPEG of low quality, and changed in
         brightness and contrast.
+    covered : float
+        Share of the copies in which a part of another picture hides 10 to 40 % of the object's box.
     anchor_errors : tuple of float
         Standard deviations of the simulated errors of the anchors, each used for two consecutive
         copies.
@@ -50,6 +52,7 @@ class AugmentationSettings:
     blurred: float = 0.3
     compressed: float = 0.4
     brightened: float = 0.5
+    covered: float = 0.0
     anchor_errors: tuple[float, float, float] = (0.03, 0.035, 0.05)
     outliers: float = 0.05
     outlier_error: float = 0.15
@@ -106,6 +109,9 @@ def copies(
                     )
                     factor = min(1.0, target / ied)
                     small, moved = _cut(shown, points, ied, factor)
+                    if settings.covered and rng.random() < settings.covered:
+                        other = images[int(rng.integers(len(images)))].pixels()
+                        small = _occluded(small, moved, other, rng)
                     yield InstanceCopy(
                         cv2.cvtColor(_varied(small, settings, rng), cv2.COLOR_RGB2GRAY),
                         moved,
@@ -128,6 +134,21 @@ def _cut(
     x, y = (side / full for side, full in zip(size, part.shape[1::-1]))
     moved = (points.real + 0.5) * x - 0.5 + 1j * ((points.imag + 0.5) * y - 0.5)
     return np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), np.uint8), moved
+
+
+def _occluded(
+    pixels: np.ndarray, points: np.ndarray, other: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """The pixels with a part of another picture over 10 to 40 % of the box of the points."""
+    low = np.array([points.real.min(), points.imag.min()])
+    extent = np.array([np.ptp(points.real), np.ptp(points.imag)])
+    side = np.sqrt(rng.uniform(0.1, 0.4)) * extent
+    left, top = np.maximum(low + rng.uniform(0, 1, 2) * (extent - side), 0).astype(int)
+    covered = pixels.copy()
+    part = covered[top:, left:][: int(side[1]) + 1, : int(side[0]) + 1]
+    if part.size:
+        part[:] = cv2.resize(other, part.shape[1::-1])
+    return covered
 
 
 def _varied(pixels: np.ndarray, s: AugmentationSettings, rng: np.random.Generator) -> np.ndarray:

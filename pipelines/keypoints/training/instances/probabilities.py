@@ -123,9 +123,10 @@ def judged_hypotheses(
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
         made = []
-        for hypothesis in finder.assembler.assemble(
-            candidates, finder.assembly, settings.hypotheses
-        ):
+        n = settings.hypotheses
+        assembled = finder.assembler.assemble(candidates, finder.assembly, n)
+        whole = finder.assembler.whole_objects(view.maxima, reference_length)
+        for hypothesis in finder.with_whole(assembled, whole, n):
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )

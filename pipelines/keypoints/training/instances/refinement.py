@@ -55,8 +55,8 @@ class RegressionSettings:
     augmentation: AugmentationSettings = field(default_factory=lambda: PLAIN)
     starts: int = 8
     mean_starts: int = 3
-    ied: tuple[int, ...] = (24, 28, 32, 40)
-    cell: tuple[int, ...] = (6, 6, 5, 4)
+    ied: tuple[int, ...] = (24, 32, 40, 56, 72)
+    cell: tuple[int, ...] = (6, 6, 5, 5, 5)
     n_features: int = 2500
     n_components: int = 40
     ridge: float = 9.0

@@ -15,6 +15,7 @@ from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.assembly import MAX_ROLL, Assembler
 from .....models.keypoints.instances.shape_models import RigidModel, factorise, learn_shape, pose_of
 from .....models.keypoints.schema import Schema
+from .....models.keypoints.windows.object_search import SAME_RADIUS, WHOLE
 from .....vision.pyramid import Level
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage, annotated, in_boxes
@@ -206,23 +207,26 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
 
 
 def score_log_odds(
-    searched: Iterable[SearchedImage], schema: Schema
+    searched: Iterable[SearchedImage], schema: Schema, whole: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit the slope and offset (n_anchors,) of the log-odds of candidates by score, shared by left
-    and right.
+    and right; those of whole objects are at the end (n_anchors + 1,) if these are searched.
     """
     n_anchors = len(schema.anchors)
-    scores: list[list[float]] = [[] for _ in range(n_anchors)]
-    correct: list[list[bool]] = [[] for _ in range(n_anchors)]
+    names = [*schema.anchors, *([WHOLE] if whole else [])]
+    scores: list[list[float]] = [[] for _ in names]
+    correct: list[list[bool]] = [[] for _ in names]
     for view in searched:
         faces = view.keypoints(schema.to_keypoints(view.instances.shape[1])[:n_anchors])
-        for i, name in enumerate(schema.anchors):
+        faces = np.column_stack([faces, faces.mean(axis=1)])
+        for i, name in enumerate(names):
             x, y, score, _ = view.maxima[name].T
             distance = abs((x + 1j * y)[:, None] - faces[:, i])
+            reach = SAME_RADIUS if name == WHOLE else _NEAR
             scores[i] += score.tolist()
-            correct[i] += (distance < _NEAR * view.reference_length).any(axis=1).tolist()
-    slope, offset = np.ones(n_anchors), np.zeros(n_anchors)
-    for group in schema.alike(schema.anchors):
+            correct[i] += (distance < reach * view.reference_length).any(axis=1).tolist()
+    slope, offset = np.ones(len(names)), np.zeros(len(names))
+    for group in [*schema.alike(schema.anchors), *([[n_anchors]] if whole else [])]:
         score, right = (np.concatenate([part[i] for i in group]) for part in (scores, correct))
         if right.any() and not right.all():
             model = LogisticRegression(C=100.0).fit(score[:, None], right.astype(bool))

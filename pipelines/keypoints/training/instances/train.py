@@ -37,7 +37,9 @@ def train_assembly(
     searched = search_all(
         detector, job.schema.anchors, [*calibration, *empty], (None, *settings.ied), job.n_jobs
     )
-    slope, offset = score_log_odds(searched, job.schema)
+    cascade = detector.face_cascade
+    whole = cascade is not None and cascade.second is not None
+    slope, offset = score_log_odds(searched, job.schema, whole)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(job.schema.anchors)
     finder = InstanceFinder(assembler, unrefined(assembler.shape, job.schema), job.schema.keypoints)

@@ -20,7 +20,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage
-from ..synthetic_views import yaw_augmentations
+from ..synthetic_views import hard_views, yaw_augmentations
 from .calibration import AVERAGINGS, calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import TrainingSettings, fit_rows
@@ -112,6 +112,14 @@ class TrainingJob:
         """Return the keypoints whose training serves all keypoints, including the mirrored ones."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
+    def views(self, copies: str) -> list[NamedView]:
+        """Return the views for fitting with some synthetic copies, see `TrainingSettings`."""
+        views = self.split.views
+        if copies == "none":
+            return [view for view in views if view[0].view is None]
+        harder = hard_views(self.split.fitted, 0) if copies == "all" else []
+        return [*views, *((image, flip) for image in harder for flip in self.schema.flips)]
+
     def completed(
         self, made: dict[str, Model], mirrored: Callable[[Model], Model]
     ) -> dict[str, Model]:
@@ -176,8 +184,11 @@ class ClassifierTraining:
     averagings: ClassVar[Sequence[Localisation]] = AVERAGINGS
 
     def __post_init__(self) -> None:
-        self.split, self.pool, self.say, self.n_jobs = (
-            self.job.split,
+        self.views, self.held_out_views = (
+            self.job.views(self.settings.copies),
+            self.job.split.held_out_views,
+        )
+        self.pool, self.say, self.n_jobs = (
             self.job.pool,
             self.job.say,
             self.job.n_jobs,
@@ -271,11 +282,11 @@ class ClassifierTraining:
             )
         clock = time.monotonic()
         detector = self.detector(keypoint, model)
-        views, more = self.split.held_out_views, (self.n_jobs, self.mode, self.averagings)
+        views, more = self.held_out_views, (self.n_jobs, self.mode, self.averagings)
         model, scores = calibrate(detector, keypoint, views, s.precision, *more)
         reached = ", ".join(f"{name} {value:.3f}" for name, value in scores.items())
         say(
-            f"{keypoint}: calibrated on {len(self.split.held_out_views)} held-out views in "
+            f"{keypoint}: calibrated on {len(self.held_out_views)} held-out views in "
             f"{since(clock)}: {reached}"
         )
         info = {
@@ -309,7 +320,7 @@ class ClassifierTraining:
                 image, flip, number, keypoint, s, n_random, self.pool.window, candidates
             )
 
-        views, held_out = _some(self.split.views, s.seed), _some(self.split.held_out_views, s.seed)
+        views, held_out = _some(self.views, s.seed), _some(self.held_out_views, s.seed)
         share = -(-s.n_random // len(views))
         parts = list(each(views, lambda item: sample(item, share), self.n_jobs))
         others = list(each(held_out, lambda item: sample(item, 0), self.n_jobs))
@@ -343,7 +354,7 @@ class ClassifierTraining:
         )
         detector = self.detector(keypoint, lowered)
         rng = np.random.default_rng([s.seed, 3, round_])
-        chosen = np.sort(rng.permutation(len(self.split.views))[: s.views_per_round])
+        chosen = np.sort(rng.permutation(len(self.views))[: s.views_per_round])
         known = np.sort(negatives.keys)
 
         def mine(number: int) -> tuple[Windows, int]:
@@ -371,7 +382,7 @@ class ClassifierTraining:
 
         All windows are searched, or all those that the mode scores.
         """
-        view = open_view(self.split.views[number][0], keypoint, self.split.views[number][1])
+        view = open_view(self.views[number][0], keypoint, self.views[number][1])
         levels = detector.search.pyramid(view.pixels)
         keys, scores, n_alarms = [np.empty(0, np.int64)], [np.empty(0, np.float32)], 0
         for k, (level, alarms) in enumerate(

@@ -109,6 +109,9 @@ class TrainingSettings(WindowFitSettings):
         ``reject`` instead.
     precision : float
         Precision of the default threshold on the held-out photographs.
+    copies : str
+        Synthetic copies among the training views: "none", "yaw" for rotated heads, or "all" for
+        these and copies that are rolled, unevenly lit, dim, blurred or partly covered.
     seed : int
         Seed of all random choices.
 
@@ -131,6 +134,7 @@ class TrainingSettings(WindowFitSettings):
     reject_margin: float = 0.0
     lost_fraction: float = 0.005
     precision: float = 0.9
+    copies: str = "yaw"
     seed: int = 0
 
     @property

@@ -11,11 +11,16 @@ import jsonschema
 import numpy as np
 import pytest
 from annealed.models import load_model
+from annealed.models.keypoints.windows.object_search import WHOLE
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations, schema_of
 from annealed.pipelines.keypoints.measures import errors_of, score
 from annealed.pipelines.keypoints.objects import read_objects, rotate_upright
 from annealed.pipelines.keypoints.training.instances import refinement, train
+from annealed.pipelines.keypoints.training.instances.augmentation import (
+    AugmentationSettings,
+    copies,
+)
 from annealed.pipelines.keypoints.training.train import SIDES, Decisions, decide, train_keypoints
 from annealed.pipelines.keypoints.training.windows import classifier
 from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining
@@ -64,11 +69,40 @@ def test_the_time_left_is_a_range(trained):
     assert len(said) == 2 and 0 <= float(low) <= float(high)
 
 
+def test_copies_are_partly_covered(trained):
+    plain = AugmentationSettings(copies=2, blurred=0.0, compressed=0.0, brightened=0.0)
+    both = (copies(trained[1][:5], replace(plain, covered=share), [0]) for share in (0.0, 1.0))
+    for seen, hidden in zip(*both, strict=True):
+        np.testing.assert_array_equal(seen.points, hidden.points)
+        box = np.ptp(seen.points.real) * np.ptp(seen.points.imag)
+        ys, xs = np.nonzero(seen.pixels != hidden.pixels)
+        assert len(xs) and len(xs) < 0.5 * box  # a part of the box, and nothing beside it
+        assert xs.min() >= seen.points.real.min() - 1 and xs.max() <= seen.points.real.max() + 1
+        assert ys.min() >= seen.points.imag.min() - 1 and ys.max() <= seen.points.imag.max() + 1
+
+
+def test_whole_objects_are_searched(trained):
+    _, images, made, _ = trained
+    node, scores = made.face_cascade.second, made.finder.assembler.slope
+    assert node.pool.window == 48 and len(scores) == len(NAMES) + 1 and scores[-1] > 0
+    facts = made.info["stages"]["second_node"]
+    assert facts["detected"] >= 0.9 * facts["objects"]
+    # Without its points an object is found by its whole.
+    levels = made.search.pyramid(images[0].pixels())
+    maxima = made.anchor_maxima(levels, made.finder.anchors)
+    whole = {name: maxima[name][:0] for name in NAMES} | {WHOLE: maxima[WHOLE]}
+    found = made.finder.find(whole, levels, made.reference_length, 0.0).instances
+    places = np.array([[*found[0].keypoints[name][:2]] for name in NAMES])
+    error = np.hypot(*(places - images[0].instances[0]).T).mean()
+    assert error < 0.25 * images[0].reference_length[0]
+
+
 def test_a_trial_names_its_point(trained, tmp_path, monkeypatch):
     images, said, measured = trained[1], [], {"ap_25": 0.5}
     one = SimpleNamespace(info={"held_out": measured})
     monkeypatch.setattr(ClassifierTraining, "train", lambda training, name: one)
-    job = SimpleNamespace(split=None, pool=POOL, say=None, n_jobs=1)
+    split = SimpleNamespace(held_out_views=[])
+    job = SimpleNamespace(split=split, pool=POOL, say=None, n_jobs=1, views=lambda copies: [])
     decided = decide(images, lambda *some: job, said.append, side=0.85)
     assert len(said) == len(NAMES) and set(decided.anchors) == set(NAMES)
     for number, (name, line) in enumerate(zip(NAMES, said), start=1):

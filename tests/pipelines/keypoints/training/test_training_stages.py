@@ -20,6 +20,7 @@ from annealed.pipelines.keypoints.training.stages import (
     train_detector,
     train_face_cascade,
     train_guides,
+    train_second,
 )
 from annealed.pipelines.keypoints.training.windows.cascade import (
     cascade_for_recall,
@@ -34,6 +35,7 @@ from annealed.pipelines.keypoints.training.windows.guided_search import (
     GuideSettings,
     train_guide,
 )
+from annealed.pipelines.keypoints.training.windows.second_node import SecondNodeSettings
 from annealed.pipelines.keypoints.training.windows.views import FACE, expected_positions, open_view
 from annealed.vision.pyramid import gaussian_pyramid
 from annealed.vision.windows.feature_layout import HAAR_KINDS
@@ -69,6 +71,9 @@ WHOLE = DetectorSettings(
     GUIDE,
     NEAR,
     **FACES,
+    second_node=SecondNodeSettings(
+        n_features=40, first_rows=400, n_steps=6, final_steps=12, sides=(6, 12)
+    ),
 )
 LAYOUT = np.array(
     [
@@ -172,7 +177,7 @@ def test_the_middle_of_a_face(photographs):
 
 
 def job(photographs, folder, **options):
-    stages = ("face_cascade", "guide", "classifier")
+    stages = ("face_cascade", "second_node", "guide", "classifier")
     return TrainingJob(
         photographs,
         [],
@@ -192,6 +197,20 @@ def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp
     assert facts["held_out"]["ap_10"] > 0.3 and detector.face_cascade.coarser == pytest.approx(
         2**-1.5
     )
+    detector, facts = train_second(work, detector)
+    # The dots differ from everything else: both nodes find nearly all, and little else.
+    assert facts["passed"] >= 0.9 * facts["objects"] and facts["false_per_view"] < 2
+    assert facts["detected"] >= 0.95 * facts["passed"]
+    second = detector.face_cascade.second
+    again, same = train_second(replace(work, resume=True), detector)
+    np.testing.assert_array_equal(
+        again.face_cascade.second.classifier.thresholds, second.classifier.thresholds
+    )
+    assert same == facts and second.pool.window == 48
+    view = open_view(photographs[0], FACE, False)
+    objects = detector.search.objects(detector.search.pyramid(view.pixels))
+    assert np.hypot(*(objects[0, :2] - view.points[0])) < 0.35 * view.reference_length[0]
+    assert 28.3 / objects[0, 3] == pytest.approx(view.reference_length[0], rel=0.4)
     detector, _ = train_guides(work, detector)
     assert set(detector.guides) == {"left_eye", "right_eye"}
     training = GuidedTraining(work, WHOLE.classifier, detector.face_cascade, detector.guides)
@@ -294,7 +313,7 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
         and info["settings"]["guide"]["n_offsets"] == 40
     )
     assert (
-        set(info["stages"]) == {"face_cascade", "guide", "classifier", *FACES}
+        set(info["stages"]) == {"face_cascade", "second_node", "guide", "classifier", *FACES}
         and "version" in info["package"]
     )
     assert set(info["stages"]["classifier"]) == {"left_eye", "left_nose", "left_mouth"}
@@ -316,7 +335,7 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     train_detector(photographs[:14], [], again, WHOLE, resume=True, **options)
     assert (
         again.read_bytes() == out.read_bytes()
-        and sum("already done" in line for line in said) == 10
+        and sum("already done" in line for line in said) == 11
     )
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
     with pytest.raises(

@@ -1,0 +1,130 @@
+"""Local maxima of scored windows over position and scale, and their positions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .window_models import Localisation
+
+
+def suppress_non_maxima(
+    x: np.ndarray,
+    y: np.ndarray,
+    scale: np.ndarray,
+    score: np.ndarray,
+    localisation: Localisation,
+    reference_length: float,
+    radius: float = 0.3,
+    threshold: float = -np.inf,
+    max_detections: int = 200,
+    octaves: float = np.inf,
+) -> np.ndarray:
+    """Find the local maxima of scored windows over position and scale.
+
+    The best window is a detection; it suppresses the windows within the radius, by default of ALL
+    scales; the best remaining one is the next detection, and so on. Positions are weighted means of
+    the windows around a maximum (see `Localisation`).
+
+    Parameters
+    ----------
+    x, y, scale, score : ndarray of shape (n,)
+        Pixels of the windows in image coordinates, pixels of their level per image pixel, and
+        scores.
+    localisation : Localisation
+        Position of the keypoint relative to the windows.
+    reference_length : float
+        Reference length of an object for which the model was trained, in pixels of a level.
+    radius : float, default 0.3
+        Radius of suppression, in units of ``reference_length`` on the level of the maximum.
+    threshold, max_detections : float and int, default -inf and 200
+        Minimum score, and maximum number of detections, best first.
+    octaves : float, default inf
+        Windows further away in scale are not suppressed.
+
+    Returns
+    -------
+    ndarray of shape (n_detections, 4)
+        Columns x, y (image coordinates), score and scale, by decreasing score.
+    """
+    maxima = local_maxima(
+        *(x, y, scale, score, localisation, reference_length, radius, threshold, max_detections),
+        octaves=octaves,
+    )
+    return maxima.positions(localisation)
+
+
+@dataclass(frozen=True)
+class LocalMaxima:
+    """Local maxima of scored windows, best first, and the windows around each; they do not depend
+    on how positions are averaged.
+
+    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima. The m
+    windows around them have the index of their maximum, positions in image coordinates, the squared
+    distance from the maximum in these units, and the difference of their score from that of the
+    maximum.
+    """
+
+    score: np.ndarray
+    scale: np.ndarray
+    unit: np.ndarray
+    maximum: np.ndarray
+    xy: np.ndarray
+    square: np.ndarray
+    relative: np.ndarray
+
+    def positions(self, localisation: Localisation) -> np.ndarray:
+        """Return the maxima in the form of :func:`suppress_non_maxima`, for a radius of at most
+        that of the search."""
+        c, n = localisation, len(self.score)
+        weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
+        total = np.bincount(self.maximum, weight, n)
+        x, y = (np.bincount(self.maximum, weight * axis, n) / total for axis in self.xy.T)
+        x += (c.offset_x + c.annotation_x) * self.unit
+        return np.stack([x, y + c.offset_y * self.unit, self.score, self.scale], axis=1)
+
+
+def local_maxima(
+    x: np.ndarray,
+    y: np.ndarray,
+    scale: np.ndarray,
+    score: np.ndarray,
+    localisation: Localisation,
+    reference_length: float,
+    radius: float = 0.3,
+    threshold: float = -np.inf,
+    max_detections: int = 200,
+    octaves: float = np.inf,
+) -> LocalMaxima:
+    """Return the local maxima, with the windows around each that lie within the radius, octaves and
+    margin of a localisation; parameters as in :func:`suppress_non_maxima`."""
+    # Ties: the coarser window first, then from the top left, independent of the input order.
+    order = np.lexsort((x, y, scale, -score))
+    x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
+    c, unit, octave = localisation, reference_length / scale, np.log2(scale)
+    falling, free = -score, np.flatnonzero(score >= threshold)
+    maxima: list[int] = []
+    around, squares = [np.empty(0, np.int64)], [np.empty(0)]
+    while len(maxima) < max_detections and len(free):
+        i = int(free[0])
+        # Windows before i score higher: windows around a better maximum nearby cannot shift this
+        # one.
+        last = int(np.searchsorted(falling, falling[i] + c.margin, side="right"))
+        square = ((x[i:last] - x[i]) ** 2 + (y[i:last] - y[i]) ** 2) / unit[i] ** 2
+        near = np.flatnonzero(square <= c.radius**2)
+        near = near[abs(octave[i + near] - octave[i]) <= c.octaves]
+        maxima.append(i)
+        around.append(i + near)
+        squares.append(square[near])
+        far = (x[free] - x[i]) ** 2 + (y[free] - y[i]) ** 2 > (radius * unit[i]) ** 2
+        free = free[far | (abs(octave[free] - octave[i]) > octaves)]
+    windows, best = np.concatenate(around), np.array(maxima, np.int64)
+    of = np.repeat(np.arange(len(best)), [len(some) for some in around[1:]])
+    return LocalMaxima(
+        score[best],
+        scale[best],
+        unit[best],
+        of,
+        np.stack([x, y], axis=1)[windows],
+        np.concatenate(squares),
+        score[windows] - score[best][of],
+    )

@@ -1,0 +1,109 @@
+"""Whole objects by a cascade of two nodes: against scores of single windows, in the file, and as
+starts of guides and hypotheses."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from annealed.models import load_model
+from annealed.models.files import read_model, write_model
+from annealed.models.keypoints.detector import KeypointDetector
+from annealed.models.keypoints.windows.object_search import WHOLE, ObjectSearch, level_at
+from annealed.vision.pyramid import gaussian_pyramid, nearest_pixel
+from annealed.vision.windows.patches import extract_patches
+from window_models import GUIDE, IMAGE, LARGER, POOL, random_classifier, two_nodes
+
+LEVELS = gaussian_pyramid(IMAGE)
+
+
+def detector(**more):
+    parts = {"guides": {"a": GUIDE}, "face_cascade": two_nodes("a")} | more
+    return KeypointDetector({"a": random_classifier(8)}, POOL, **parts)
+
+
+def test_the_second_node_takes_the_best_window_around_a_maximum():
+    cascade = two_nodes("a")
+    search = ObjectSearch(cascade, POOL, 28.3, 4)
+    maxima = search.first_maxima(LEVELS)
+    rows = search.second_scores(maxima, LEVELS)
+    assert 50 < len(rows) < len(maxima)
+    expected = []
+    for x, y, _, scale in maxima:
+        scores = []
+        for octaves in (0, -0.25, 0.25):
+            level = level_at(LEVELS, 2 * scale * 2**octaves)
+            shifts = [[0, 0], [-2, 0], [2, 0], [0, -2], [0, 2]][: 1 if octaves else 5]
+            last = np.array(level.image.shape[1::-1]) - 1
+            at = (nearest_pixel(level.from_image([x, y])).clip(0, last) + shifts).clip(0, last)
+            patches = extract_patches(level.image, *at.T, 48)
+            sums = cascade.second.classifier.partial_scores(patches, LARGER)
+            passed = (sums >= cascade.second.classifier.thresholds).all(axis=1)
+            scores += np.where(passed, sums[:, -1], -np.inf).tolist()
+        if scores[0] > -np.inf:  # its own window
+            expected.append(max(scores))
+    np.testing.assert_allclose(np.sort(rows[:, 2]), np.sort(expected), atol=2e-4)
+    found = search.find(LEVELS)
+    assert (found[:, 2] >= -1.0).all() and (np.diff(found[:, 2]) <= 0).all() and len(found)
+
+
+def test_levels_between_those_of_a_pyramid():
+    assert level_at(LEVELS, LEVELS[2].scale) is LEVELS[2]
+    between = level_at(LEVELS, 0.9 * LEVELS[2].scale)
+    assert between.scale == pytest.approx(0.9 * LEVELS[2].scale)
+    assert level_at(LEVELS, 1.1) is None
+
+
+def test_objects_start_the_guides_of_their_level_and_its_neighbours():
+    made = detector()
+    objects = made.search.objects(LEVELS)
+    np.testing.assert_array_equal(
+        made.anchor_maxima(LEVELS, ["a"], "prune+regress")[WHOLE], objects
+    )
+    windows = made.search.proposed_windows(LEVELS, "a")
+    for level, proposed in zip(LEVELS, windows):
+        near = abs(np.log2(objects[:, 3] / level.scale)) < 0.3
+        assert near.any() or not len(proposed)
+    assert sum(map(len, windows)) > 0
+
+
+def test_the_second_node_is_kept_in_the_file(tmp_path):
+    made, path = detector(), tmp_path / "d.safetensors"
+    made.save(path)
+    np.testing.assert_array_equal(
+        load_model(path).search.objects(LEVELS), made.search.objects(LEVELS)
+    )
+    arrays, header = read_model(path, "keypoint detector")
+    damaged = json.loads(json.dumps(header))
+    damaged["face_cascade"]["second"]["finer"] = 0.5
+    write_model(path, "keypoint detector", arrays, damaged)
+    with pytest.raises(ValueError, match=r"finer=0\.5"):
+        load_model(path)
+    del arrays["faces/second/coef"]
+    write_model(path, "keypoint detector", arrays, header)
+    with pytest.raises(ValueError, match="'faces/second/coef' is missing"):
+        load_model(path)
+
+
+def test_whole_objects_support_hypotheses_and_start_their_own():
+    finder = load_model("faces").finder
+    assembler, n = finder.assembler, len(finder.anchors)
+    maxima = {name: np.empty((0, 4)) for name in finder.anchors}
+    maxima[WHOLE] = np.array([[100.0, 80.0, 2.0, 1.0], [300.0, 80.0, 1.0, 0.5]])
+    # A model without log-odds of whole objects ignores them.
+    none = assembler.whole_objects(maxima, 28.3)
+    assert not len(none.anchor) and finder.with_whole([], none, 5) == []
+    scored = [np.append(assembler.slope, 1.5), np.append(assembler.offset, 0.5)]
+    finder = replace(finder, assembler=replace(assembler, slope=scored[0], offset=scored[1]))
+    whole = finder.assembler.whole_objects(maxima, 28.3)
+    alone = finder.with_whole([], whole, 5)
+    supports = np.array([3.5, 2.0]) - assembler.min_log_odds
+    np.testing.assert_allclose([made.score for made in alone], supports)
+    np.testing.assert_allclose(
+        [made.points[:n].mean() for made in alone], [100 + 80j, 300 + 80j], atol=1e-9
+    )
+    assert [made.reference_length for made in alone] == [28.3, 56.6]
+    both = finder.with_whole([replace(alone[1], score=4.0)], whole, 5)
+    assert both[0].score == pytest.approx(4.0 + supports[1]) and len(both) == 3
+    assert len(finder.with_whole([], whole, 1)) == 1
+    assert len(finder.with_whole([], whole, 5, supports[0])) == 1

@@ -48,7 +48,7 @@ class SparseDesign(Design):
     X: Any
 
     def __init__(self, X: Matrix, sample_weight: np.ndarray):
-        self.X = canonical(X if X.format in ("csr", "csc") else sp.csr_array(X))
+        self.X = canonical(sp.csc_array(X) if X.format == "csc" else sp.csr_array(X))
         self.n_samples, self.n_features = self.X.shape
         self.stored = np.arange(self.n_features)  # positions of the features among the columns of X
         self._first_read(sample_weight)

@@ -119,7 +119,7 @@ class ChainLoss(JointLoss):
         )[1]
 
     def best_path(self, scores: np.ndarray) -> np.ndarray:
-        """Return the most probable sequence of labels as a whole, by the Viterbi algorithm.
+        """Return the most probable sequence of labels, computed by the Viterbi algorithm.
 
         Parameters
         ----------

@@ -162,7 +162,7 @@ def write_csr(
     Raises
     ------
     ValueError
-        If the file is damaged or of unknown kind, or an index exceeds ``n_features``.
+        If the file is damaged or of an unknown type, or an index exceeds ``n_features``.
     FileExistsError
         If the folder exists.
 

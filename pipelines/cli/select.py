@@ -101,7 +101,7 @@ def select(
         ),
     ] = None,
     report: Annotated[
-        Path | None, _Output(metavar="FOLDER", help="Folder for a report, select.html.")
+        Path | None, _Output(metavar="FOLDER", help="Folder for the report (select.html).")
     ] = None,
     out: Annotated[
         Path | None,

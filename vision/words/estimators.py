@@ -43,7 +43,7 @@ def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """Return whole numbers that sum to ``total``, in proportion to ``counts`` and never exceeding
+    """Return integers that sum to ``total``, in proportion to ``counts`` and never exceeding
     them (largest remainders).
 
     Examples

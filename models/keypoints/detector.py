@@ -90,6 +90,10 @@ class KeypointDetector(ModelFile):
     schema: Schema | None = None
     enlarged: float = 1.0
 
+    def __post_init__(self) -> None:
+        if self.finder is not None and self.schema is not None:
+            self.finder = self.finder.ordered(self.schema.keypoints)
+
     @property
     def search(self) -> WindowSearch:
         """Search of windows with the classifiers of the keypoints."""
@@ -104,10 +108,10 @@ class KeypointDetector(ModelFile):
 
     @property
     def keypoints(self) -> list[str]:
-        """Names of the keypoints."""
-        return list(
-            dict.fromkeys([*self.models, *(() if self.finder is None else self.finder.keypoints)])
-        )
+        """Names of the keypoints, in the order of the annotations."""
+        finder = self.finder
+        assembled = () if finder is None else finder.order or finder.keypoints
+        return list(dict.fromkeys([*assembled, *self.models]))
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
         """Return the options with the default keypoints, mode and assembly filled in.

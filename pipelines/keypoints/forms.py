@@ -295,10 +295,10 @@ class Forms:
             return
         n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
         if self.table is not None:
-            write_table(self.table, finished, columns_of(detector.finder.keypoints, n_landmarks))
+            write_table(self.table, finished, columns_of(detector.keypoints, n_landmarks))
         if self.coco is not None:
             schema = None if detector.category is None else detector.schema
-            write_coco(self.coco, finished, detector.finder.keypoints, n_landmarks, schema)
+            write_coco(self.coco, finished, detector.keypoints, n_landmarks, schema)
 
 
 class Finished:

@@ -18,7 +18,6 @@ from .....models.keypoints.windows.window_models import FaceCascade, SecondNode
 from .....vision.pyramid import Level, gaussian_pyramid, nearest_pixel
 from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patches import extract_patches
-from ...data import AnnotatedImage
 from ..synthetic_views import hard_views, rolled, varied
 from .cascade import cheapest_order, rejection_thresholds
 from .classifier import TrainingJob

@@ -181,6 +181,8 @@ def train(
         few or f"{len(images)} images with {n} of {known.category!r}, {len(empty)} without", quiet
     )
     log = lambda line: console.log(line, quiet)  # noqa: E731
+    if turned := keypoints.check_rotation(images):
+        log(turned)
     made, decisions = train_keypoints(
         images,
         empty,
@@ -616,6 +618,10 @@ def run_evaluation(
     if report is not None:
         keypoints.write_evaluation(report, record, evaluation, measure)
     console.print_answer(record, as_json, "", keypoints.COLUMNS[measure])
+    if measure == "pck" and not as_json:
+        console.print_answer(evaluation.rows[-1:], False, "whole objects", keypoints.OF_OBJECTS)
+    if group == "keypoints" and (turned := keypoints.check_rotation(evaluation.images)):
+        console.log(turned, quiet)
     if evaluation.landmarks and not as_json:
         columns = ["source", "faces", "found", "nme"]
         console.print_table(

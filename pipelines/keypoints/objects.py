@@ -17,6 +17,9 @@ from .data import AnnotatedImage, read_annotations
 
 MIN_PICTURES = 20
 MIN_COMPLETE = 10  # complete objects, from which the shape is learnt. A choice
+# Objects whose rotation counts: minimum correlation with the mean shape, and the angle in radians
+# and the share of objects from which rotations should be free. Choices
+_ALIKE, _UPRIGHT, _TURNED_SHARE = 0.8, np.pi / 4, 0.1
 _MANY_OBJECTS = 200  # with fewer, each image is rotated twice. A choice
 
 
@@ -27,11 +30,12 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     for image in images:
         image_size(image.path)
     n_seen = np.concatenate([image.visible for image in images]).sum(axis=0)
-    for name, n in zip(schema.keypoints, n_seen):
+    for i, n in enumerate(n_seen):
         if n < MIN_COMPLETE:
+            first = next((image.name for image in images if image.visible[:, i].any()), "no image")
             raise ValueError(
-                f"{folder}: keypoint {name!r} is visible in {n} objects; expected at least "
-                f"{MIN_COMPLETE}"
+                f"{folder}: keypoint {schema.keypoints[i]!r} is visible in {n} objects (first: "
+                f"{first}); expected at least {MIN_COMPLETE}"
             )
     shape = _shape_of(images, folder)
     return [_completed(image, shape) for image in images]
@@ -48,6 +52,25 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
         "at least 100 are recommended"
     )
     return few if n < 100 else None
+
+
+def check_rotation(images: Sequence[AnnotatedImage]) -> str | None:
+    """Return a one-line warning if the schema expects upright objects and many are rotated relative
+    to the mean shape, else None."""
+    points = np.concatenate([image.instances for image in images]) @ [1, 1j]
+    points = points[np.isfinite(points).all(axis=1)]
+    if not images[0].schema.upright or len(points) < MIN_COMPLETE:
+        return None
+    shape = _shape_of(images, Path("annotations")).mean_points
+    shape, points = shape - shape.mean(), points - points.mean(axis=1, keepdims=True)
+    turns = points @ shape.conj() / np.linalg.norm(points, axis=1) / np.linalg.norm(shape)
+    alike = abs(turns) > _ALIKE  # not mirror images or other views, whose rotation is undefined
+    directions = turns / abs(turns)
+    angles = abs(np.angle(directions / directions[alike].mean()))
+    share = (alike & (angles > _UPRIGHT)).mean()
+    turned, degrees = f"{share:.0%} of the objects are rotated by more than", np.degrees(_UPRIGHT)
+    message = f"{turned} {degrees:.0f} degrees; expected --rotation free"
+    return message if share > _TURNED_SHARE else None
 
 
 def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:

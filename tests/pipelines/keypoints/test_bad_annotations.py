@@ -137,7 +137,7 @@ def test_one_line_and_nothing_written(tmp_path, change, message):
     "text",
     [
         "{",
-        "[]",
+        "[3]",
         "null",
         '{"images": [], "annotations": [], "categories": 3}',
         '{"images": [], "images": [], "annotations": [], "categories": []}',
@@ -146,6 +146,8 @@ def test_one_line_and_nothing_written(tmp_path, change, message):
 def test_files_that_are_none(tmp_path, text):
     with pytest.raises(ValueError, match="not a valid annotation file"):
         schema_of(write(tmp_path, text))
+    with pytest.raises(ValueError, match="no category with keypoints"):
+        schema_of(write(tmp_path, "[]"))  # of Label Studio
 
 
 def test_a_picture_that_is_none(tmp_path):

@@ -15,7 +15,7 @@ from annealed.models.keypoints.windows.object_search import WHOLE
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations, schema_of
 from annealed.pipelines.keypoints.measures import errors_of, score
-from annealed.pipelines.keypoints.objects import read_objects, rotate_upright
+from annealed.pipelines.keypoints.objects import check_rotation, read_objects, rotate_upright
 from annealed.pipelines.keypoints.training.instances import refinement, train
 from annealed.pipelines.keypoints.training.instances.augmentation import (
     AugmentationSettings,
@@ -157,9 +157,9 @@ def test_commands(trained):
         list(found) == ["category", "probability", "box", "keypoints"]
         and found["category"] == "fish"
     )
-    assert set(found["keypoints"]) == set(NAMES) and all(
-        len(p) == 3 for p in found["keypoints"].values()
-    )
+    # in the order of the annotations, not of the detectors
+    assert list(found["keypoints"]) == NAMES != list(GIVEN["anchors"])
+    assert all(len(p) == 3 for p in found["keypoints"].values())
     made = CliRunner().invoke(
         app,
         [
@@ -225,6 +225,51 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
         app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")]
     )
     assert made.exit_code == 2 and "only available for faces" in made.stderr
+
+
+def test_the_precision_is_that_of_pycocotools_on_the_coco_file(trained, tmp_path):
+    coco = pytest.importorskip("pycocotools.coco", reason="needs annealed[integrations]")
+    from pycocotools.cocoeval import COCOeval
+
+    model, folder = str(trained[0] / "fish.safetensors"), folder_of(tmp_path / "own", 12, first=900)
+    own = json.loads((folder / "annotations.json").read_text())
+    for one in own["annotations"]:
+        area = one["bbox"][2] * one["bbox"][3] * (0.5 if one["id"] % 2 else 1.0)
+        # pycocotools takes the id 0 for "not matched"
+        one.update(id=one["id"] + 1, area=area, iscrowd=0, num_keypoints=3)
+        one["keypoints"][1] += one["id"]  # some are less similar
+    (folder / "annotations.json").write_text(json.dumps(own))
+    words = ["--model", model, "--quiet"]
+    ran = CliRunner().invoke(
+        app, ["keypoints", "evaluate", "--data", str(folder), "--json", *words]
+    )
+    whole = json.loads(ran.stdout)["rows"][-1]
+    found = tmp_path / "found.json"
+    CliRunner().invoke(app, ["keypoints", "detect", str(folder), "--coco", str(found), *words])
+    results = json.loads(found.read_text())
+    names = {image["id"]: Path(image["file_name"]).name for image in results["images"]}
+    number = {image["file_name"]: image["id"] for image in own["images"]}
+    for one in results["annotations"]:
+        one |= {"image_id": number[names[one["image_id"]]], "category_id": 7}
+    truth = coco.COCO(str(folder / "annotations.json"))
+    judged = COCOeval(truth, truth.loadRes(results["annotations"]), "keypoints")
+    judged.params.kpt_oks_sigmas = np.full(len(NAMES), 0.05)
+    judged.evaluate()
+    judged.accumulate()
+    expected = judged.eval["precision"][:, :, 0, 0, 0].mean()
+    assert whole["oks_ap"] == pytest.approx(expected, abs=1e-6) and 0.2 < expected < 0.99
+    assert whole["objects"] == 12 and whole["detected"] >= 0.8 and whole["pck_detected"] > 0.5
+
+
+def test_objects_in_all_directions_get_a_line(trained, in_any_rotation):
+    assert check_rotation(trained[1]) is None and check_rotation(in_any_rotation) is None
+    upright = [
+        replace(image, schema=replace(image.schema, upright=True)) for image in in_any_rotation
+    ]
+    assert re.fullmatch(
+        r"\d\d% of the objects are rotated by more than 45 degrees; expected --rotation free",
+        check_rotation(upright),
+    )
 
 
 @pytest.fixture(scope="module")

@@ -340,13 +340,8 @@ def hard_augmentations(
     return made
 
 
-def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[list[AnnotatedImage]]:
-    """Return harder copies of the photographs of one object, a list for each kind."""
+def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
+    """Return the harder copies of the photographs of one object: rolled, unevenly lit, dim, blurred
+    and partly covered."""
     kinds = hard_augmentations(images, seed)
-    return [kinds[kind] for kind in kinds if kind != "three in one"]
-
-
-def varied(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
-    """Return one harder copy of each photograph of one object, of all kinds in turn."""
-    kinds = hard_views(images, seed)
-    return [image for i, kind in enumerate(kinds) for image in kind[i :: len(kinds)]]
+    return [image for kind in kinds if kind != "three in one" for image in kinds[kind]]

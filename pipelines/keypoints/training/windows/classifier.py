@@ -20,7 +20,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from ....common.checkpoints import is_finished, read_part, write_part
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage
-from ..synthetic_views import varied, yaw_augmentations
+from ..synthetic_views import hard_views, yaw_augmentations
 from .calibration import AVERAGINGS, calibrate
 from .cascade import cascade_for_recall, cheapest_order, rejection_thresholds, with_order
 from .fitting import TrainingSettings, fit_rows
@@ -117,7 +117,7 @@ class TrainingJob:
         views = self.split.views
         if copies == "none":
             return [view for view in views if view[0].view is None]
-        harder = varied(self.split.fitted, 0) if copies == "all" else []
+        harder = hard_views(self.split.fitted, 0) if copies == "all" else []
         return [*views, *((image, flip) for image in harder for flip in self.schema.flips)]
 
     def completed(

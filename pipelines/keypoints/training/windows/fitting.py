@@ -111,7 +111,7 @@ class TrainingSettings(WindowFitSettings):
         Precision of the default threshold on the held-out photographs.
     copies : str
         Synthetic copies among the training views: "none", "yaw" for rotated heads, or "all" for
-        these and one more of each photograph that is rolled, unevenly lit, dim, blurred or covered.
+        these and copies that are rolled, unevenly lit, dim, blurred or partly covered.
     seed : int
         Seed of all random choices.
 

@@ -24,7 +24,9 @@ from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive
 #: Settings of c1. Negatives lie closer to the keypoint than in a scan: the guide's windows lie
 #: around it, and the accuracy of the position depends on them (Barbu et al. (2014), section 7.2: 4
 #: pixels or more).
-GUIDED = TrainingSettings(rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0)
+GUIDED = TrainingSettings(
+    rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0, copies="none"
+)
 
 
 #: Scale of the level on which a face is searched, relative to the level of its keypoints.
@@ -38,6 +40,7 @@ FACE_CASCADE = TrainingSettings(
     ied_low=20.0 * COARSER,
     ied_high=40.0 * COARSER,
     lost_fraction=0.01,
+    copies="all",
 )
 
 

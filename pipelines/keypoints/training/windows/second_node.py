@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from .....models.keypoints.windows.window_models import FaceCascade, SecondNode
 from .....vision.pyramid import Level, gaussian_pyramid, nearest_pixel
 from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patches import extract_patches
-from ..synthetic_views import hard_views, rolled, varied
+from ..synthetic_views import hard_views, rolled
 from .cascade import cheapest_order, rejection_thresholds
 from .classifier import TrainingJob
 from .fitting import WindowFitSettings, fit_rows
@@ -120,10 +119,10 @@ def train_second_node(
     empty = [view for view in split.views if not len(view[0].instances)]
     turned = [(rolled(view[0], DEFAULT_ROLL * (-1) ** i), False) for i, view in enumerate(empty)]
     light = [(replace(image, view=evened), False) for image, mirrored in empty if not mirrored]
-    images, flips = [*split.fitted, *varied(split.fitted, s.seed)], split.fitted[0].schema.flips
+    images, flips = [*split.fitted, *hard_views(split.fitted, s.seed)], split.fitted[0].schema.flips
     views = [(image, flips[i % len(flips)]) for i, image in enumerate(images)]
-    kinds = hard_views(split.calibration, s.seed)
-    held_out = [(image, False) for image in [*split.calibration, *chain(*kinds)]]
+    further = hard_views(split.calibration, s.seed)
+    held_out = [(image, False) for image in [*split.calibration, *further]]
 
     # thresholds of the first node: quantiles over all windows that show an object
     near = replace(job.settings.face_cascade, positive_radius=_NEAR)

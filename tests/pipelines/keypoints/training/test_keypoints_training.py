@@ -101,7 +101,8 @@ def test_a_trial_names_its_point(trained, tmp_path, monkeypatch):
     images, said, measured = trained[1], [], {"ap_25": 0.5}
     one = SimpleNamespace(info={"held_out": measured})
     monkeypatch.setattr(ClassifierTraining, "train", lambda training, name: one)
-    job = SimpleNamespace(split=None, pool=POOL, say=None, n_jobs=1)
+    split = SimpleNamespace(held_out_views=[])
+    job = SimpleNamespace(split=split, pool=POOL, say=None, n_jobs=1, views=lambda copies: [])
     decided = decide(images, lambda *some: job, said.append, side=0.85)
     assert len(said) == len(NAMES) and set(decided.anchors) == set(NAMES)
     for number, (name, line) in enumerate(zip(NAMES, said), start=1):

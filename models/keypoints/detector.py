@@ -90,10 +90,6 @@ class KeypointDetector(ModelFile):
     schema: Schema | None = None
     enlarged: float = 1.0
 
-    def __post_init__(self) -> None:
-        if self.finder is not None and self.schema is not None:
-            self.finder = self.finder.ordered(self.schema.keypoints)
-
     @property
     def search(self) -> WindowSearch:
         """Search of windows with the classifiers of the keypoints."""
@@ -109,9 +105,9 @@ class KeypointDetector(ModelFile):
     @property
     def keypoints(self) -> list[str]:
         """Names of the keypoints, in the order of the annotations."""
-        finder = self.finder
-        assembled = () if finder is None else finder.order or finder.keypoints
-        return list(dict.fromkeys([*assembled, *self.models]))
+        known = [*self.models, *(() if self.finder is None else self.finder.keypoints)]
+        order = [*(() if self.schema is None else self.schema.keypoints), *known]
+        return sorted(set(known), key=order.index)
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
         """Return the options with the default keypoints, mode and assembly filled in.

@@ -46,7 +46,7 @@ Assembly = Annotated[
 Data = Annotated[
     Path,
     Option(
-        metavar="FOLDER", help="Folder with images and keypoints.csv, COCO JSON, or .pts files."
+        metavar="FOLDER", help="Folder with images and annotations: keypoints.csv, COCO, and others."
     ),
 ]
 Background = Annotated[

@@ -19,7 +19,7 @@ from ...models.keypoints.schema import Schema, read_schema
 from ...vision.images import image_size, read_image
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 from .faces import FACES, N_LANDMARKS, read_pts
-from .label_files import as_coco, read_file
+from .label_files import UNNAMED, as_coco, read_file
 
 Point = tuple[float, float, bool]  # x, y, and whether it is visible
 # Annotation files in the order in which they are searched for: COCO, labelme and Label Studio,
@@ -522,7 +522,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     wanted = {
         i: c["keypoints"]
         for i, c in categories.items()
-        if schema == FACES or c.get("name") == schema.category
+        if schema == FACES or c.get("name") in (schema.category, UNNAMED)
     }
     if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
         raise ValueError(

@@ -171,7 +171,8 @@ def write_coco(
                 }
             )
         for instance in record.get("faces", record.get("objects", ())):
-            points = [*instance["keypoints"].values(), *instance.get("landmarks", ())]
+            points = [instance["keypoints"][name] for name in keypoints]
+            points += instance.get("landmarks", ())
             x0, y0, x1, y1 = instance["box"]
             width, height = round(x1 - x0, 2), round(y1 - y0, 2)
             entry = {

@@ -9,9 +9,7 @@ import csv
 import json
 import os
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ...models.keypoints.schema import read_schema
 from ...vision.images import image_size
 from ..common.config import distinct
 from ..common.image_folders import IMAGE_SUFFIXES
 
 Part = tuple[str, Any, str, Sequence[float]]
+UNNAMED = "object"  # category of objects without one
 
 
 def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
@@ -33,7 +31,7 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
     in an object raise a ValueError."""
     files: dict[str, dict[Any, dict[str, Any]]] = {}
     for file, group, label, values in parts:
-        one = files.setdefault(file, {}).setdefault(group, {"name": "object", "points": {}})
+        one = files.setdefault(file, {}).setdefault(group, {"name": UNNAMED, "points": {}})
         if len(values) != 3:
             one.update({"name": label or one["name"]}, **({"bbox": [*values]} if values else {}))
         elif one["points"].setdefault(label, values) is not values:
@@ -45,7 +43,9 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
         if one["points"] or "bbox" in one
     ]
     names: dict[str, dict[str, Any]] = {}
-    for _, one in objects:
+    for _, one in sorted(
+        objects, key=lambda entry: -len(entry[1]["points"])
+    ):  # complete ones first
         names.setdefault(one["name"], {}).update(one["points"])
     ids = {name: i for i, name in enumerate(names)}
     annotations = [
@@ -130,19 +130,17 @@ def _deeplabcut(path: Path, folder: Path) -> Iterator[Part]:
 
 def _yolo(path: Path, folder: Path) -> Iterator[Part]:
     """Yield the parts of the training images of a ``data.yaml``, or of the images of a folder below
-    it. Names of points come from ``kpt_names`` or from ``schema.toml``; else they are numbered."""
+    it; without ``kpt_names``, the points are numbered."""
     import yaml
 
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from None
-    (n, width), given, schema = config["kpt_shape"], config.get("kpt_names"), folder / "schema.toml"
-    if given is None and not schema.is_file():
-        warnings.warn(f"{path}: no kpt_names; the points are named 1 to {n}", stacklevel=1)
+    (n, width), given = config["kpt_shape"], config.get("kpt_names")
     if given is None:
-        given = read_schema(schema).keypoints if schema.is_file() else map(str, range(1, n + 1))
-    of_class = given if isinstance(given, dict) else defaultdict(partial(list, tuple(given)))
+        warnings.warn(f"{path}: no kpt_names; the points are named 1 to {n}", stacklevel=1)
+        given = [str(i + 1) for i in range(n)]
     images = path.parent / config["train"].removeprefix("../") if path.parent == folder else folder
     for image in sorted(p for p in images.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES):
         file, size = os.path.relpath(image, folder), np.array(image_size(image))
@@ -150,11 +148,11 @@ def _yolo(path: Path, folder: Path) -> Iterator[Part]:
         label = Path("/labels/".join(image.as_posix().rsplit("/images/", 1))).with_suffix(".txt")
         lines = label.read_text().splitlines() if label.is_file() else []
         for number, line in enumerate(lines, 1):
-            i, *values = np.array(line.split(), float)
-            if len(values) != 4 + n * width:
+            values = np.array(line.split(), float)
+            if len(values) != 5 + n * width:
                 raise ValueError(f"{label}, line {number}: expected {5 + n * width} numbers")
-            middle, sides = np.array(values[:4]).reshape(2, 2) * size
-            yield file, number, config["names"][int(i)], (*(middle - sides / 2), *sides)
-            points = np.reshape(values[4:], (n, width))
-            for name, (x, y, *seen) in zip(of_class[int(i)], points, strict=True):
+            i, middle, sides = int(values[0]), values[1:3] * size, values[3:5] * size
+            yield file, number, config["names"][i], (*(middle - sides / 2), *sides)
+            points = values[5:].reshape(n, width)
+            for name, (x, y, *seen) in zip(given[i] if isinstance(given, dict) else given, points):
                 yield file, number, name, (x * size[0], y * size[1], *(seen or [2 * (x > 0)]))

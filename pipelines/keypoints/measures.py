@@ -325,27 +325,19 @@ def oks_rows(
     """
     n, rows = sum(len(image.instances) for image in images), []
     best = [np.argsort(-np.asarray(p), kind="stable")[:_MAX_OBJECTS] for p in probability]
-    similar = [
-        similarities(image, objects)[:, order]
-        for image, objects, order in zip(images, detected, best, strict=True)
-    ]
-    scores = np.concatenate([[], *(np.asarray(p)[order] for p, order in zip(probability, best))])
+    scores = [p[j] for p, order in zip(probability, best) for j in order]
     for threshold in (0.5 + 0.05 * np.arange(10)).round(2).tolist():
         outcomes = []
-        for image, similarity in zip(images, similar):
-            n_objects, remaining = len(image.instances), similarity.copy()
-            for of_one in remaining.T:
-                near = of_one >= threshold
-                if near[:n_objects].any():  # each object is detected once
-                    remaining[of_one[:n_objects].argmax()] = -1.0
-                    outcomes.append(HIT)
-                else:
-                    outcomes.append(NEITHER if near.any() else FALSE)
-        ordered = np.array(outcomes)[np.argsort(-scores, kind="stable")]
-        hits, false = np.cumsum(ordered == HIT), np.cumsum(ordered == FALSE)
-        precision = np.append(hits / np.maximum(hits + false, 1), 0.0)
-        precision = np.maximum.accumulate(precision[::-1])[::-1]
-        at_recall = precision[np.searchsorted(hits / max(n, 1), np.linspace(0, 1, 101))]
+        for image, objects, order in zip(images, detected, best, strict=True):
+            n_objects, similar = len(image.instances), similarities(image, objects)
+            for j in order:
+                near = similar[:, j] >= threshold
+                outcomes.append(HIT if near[:n_objects].any() else NEITHER if near.any() else FALSE)
+                if outcomes[-1] == HIT:  # each object is detected once
+                    similar[similar[:n_objects, j].argmax()] = -1.0
+        made = curve(scores, outcomes, n)
+        precision = np.append(np.maximum.accumulate(made.precision[::-1])[::-1], 0.0)
+        at_recall = precision[np.searchsorted(made.recall, np.linspace(0, 1, 101))]
         rows.append({"oks": threshold, "objects": n, "ap": float(at_recall.mean()) if n else None})
     mean = float(np.mean([row["ap"] for row in rows])) if n else None
     return [*rows, {"oks": "mean", "objects": n, "ap": mean}]

@@ -17,9 +17,7 @@ from .data import AnnotatedImage, read_annotations
 
 MIN_PICTURES = 20
 MIN_COMPLETE = 10  # complete objects, from which the shape is learnt. A choice
-# Objects whose rotation counts: minimum correlation with the mean shape, and the angle in radians
-# and the share of objects from which rotations should be free. Choices
-_ALIKE, _UPRIGHT, _TURNED_SHARE = 0.8, np.pi / 4, 0.1
+_MAX_SPREAD = 35.0  # of the rotation of upright objects, in degrees. A choice
 _MANY_OBJECTS = 200  # with fewer, each image is rotated twice. A choice
 
 
@@ -62,15 +60,12 @@ def check_rotation(images: Sequence[AnnotatedImage]) -> str | None:
     if not images[0].schema.upright or len(points) < MIN_COMPLETE:
         return None
     shape = _shape_of(images, Path("annotations")).mean_points
-    shape, points = shape - shape.mean(), points - points.mean(axis=1, keepdims=True)
-    turns = points @ shape.conj() / np.linalg.norm(points, axis=1) / np.linalg.norm(shape)
-    alike = abs(turns) > _ALIKE  # not mirror images or other views, whose rotation is undefined
-    directions = turns / abs(turns)
-    angles = abs(np.angle(directions / directions[alike].mean()))
-    share = (alike & (angles > _UPRIGHT)).mean()
-    turned, degrees = f"{share:.0%} of the objects are rotated by more than", np.degrees(_UPRIGHT)
-    message = f"{turned} {degrees:.0f} degrees; expected --rotation free"
-    return message if share > _TURNED_SHARE else None
+    # products with the mean shape: small for mirror images and other views, without a rotation
+    turns = (points - points.mean(axis=1, keepdims=True)) @ shape.conj()
+    concentration = abs(turns.sum()) / abs(turns).sum()
+    spread = np.degrees(np.sqrt(-2 * np.log(max(concentration, 1e-9))))
+    message = f"objects are rotated by {spread:.0f} degrees (standard deviation); expected "
+    return f"{message}--rotation free" if spread > _MAX_SPREAD else None
 
 
 def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:

@@ -270,9 +270,6 @@ class InstanceFinder:
         are requested.
     assembly : str
         Default assembly of candidates.
-    order : tuple of str
-        Names of the reported keypoints in the order of the annotations; empty if it is that of
-        ``keypoints``.
     """
 
     assembler: Assembler
@@ -284,16 +281,6 @@ class InstanceFinder:
     own_radius: float = 0.12
     min_support: float = 0.0
     assembly: str = Assembly.TWO
-    order: tuple[str, ...] = ()
-
-    def ordered(self, names: tuple[str, ...]) -> "InstanceFinder":
-        """Return the finder that reports its keypoints in another order; other names raise a
-        ValueError."""
-        if set(names) != set(self.keypoints):
-            raise ValueError(
-                f"keypoints={names}: expected {', '.join(self.keypoints)} in any order"
-            )
-        return replace(self, order=names)
 
     @property
     def anchors(self) -> list[str]:
@@ -508,7 +495,7 @@ class InstanceFinder:
             probability,
             self.pose_of(refined),
             box,
-            {name: points[name] for name in self.order or self.keypoints},
+            points,
             xy,
             refined.reference_length,
             refined.support,

@@ -8,7 +8,9 @@ import cv2
 import numpy as np
 import pytest
 import yaml
+from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints.data import read_annotations, schema_of
+from typer.testing import CliRunner
 
 NAMES = ["left_end", "right_end", "middle"]
 N, WIDTH, HEIGHT = 40, 64, 48
@@ -203,3 +205,145 @@ def test_every_point_equals_the_source(tmp_path, write, category, hidden, boxed)
             np.testing.assert_allclose(image.boxes[0], [x, y, x + w, y + h], atol=1e-9)
         else:
             assert image.boxes is None
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["keypoints", *map(str, words)])
+
+
+def json_of(folder, change):
+    """Changes the first annotation file of labelme."""
+    path = folder / "00.json"
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def text_of(name, old, new):
+    def change(folder):
+        path = folder / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+
+    return change
+
+
+def first_shape(**changes):
+    return lambda folder: json_of(folder, lambda c: c["shapes"][0].update(changes))
+
+
+BAD = {
+    "labelme without the key imagePath": (
+        write_labelme,
+        lambda folder: json_of(folder, lambda c: c.pop("imagePath")),
+        "00.json: not a valid annotation file (KeyError: 'imagePath')",
+    ),
+    "labelme with two points of a name": (
+        write_labelme,
+        first_shape(label="right_end"),
+        "two points 'right_end'; expected a group for each object",
+    ),
+    "labelme with a name in one file alone": (
+        write_labelme,
+        first_shape(label="lefft_end"),
+        "keypoint 'lefft_end' is visible in 1 objects (first: 00.png); expected at least 10",
+    ),
+    "a missing image": (
+        write_labelme,
+        lambda folder: json_of(folder, lambda c: c.update(imagePath="gone.png")),
+        "gone.png: annotated image is missing",
+    ),
+    "a point beyond the border": (
+        write_labelme,
+        first_shape(points=[[-20.0, 10.0]]),
+        "left_end at (-20, 10) lies outside its image of 64 x 48",
+    ),
+    "CVAT that is no XML": (
+        write_cvat_xml,
+        text_of("annotations.xml", 'outside="0" occluded="0"', 'outside="0" points="1"'),
+        "annotations.xml: not a valid annotation file (ParseError",
+    ),
+    "CVAT without names": (
+        write_cvat_xml,
+        text_of("annotations.xml", 'label="left_end"', 'title="left_end"'),
+        "annotations.xml: not a valid annotation file (KeyError: 'label')",
+    ),
+    "YOLO with a number too few": (
+        write_yolo,
+        lambda folder: (folder / "labels/train/03.txt").write_text("0 0.5 0.5 1 1 0.5 0.5 2\n"),
+        "03.txt, line 1: expected 14 numbers",
+    ),
+    "YOLO without kpt_shape": (
+        write_yolo,
+        text_of("data.yaml", "kpt_shape", "shape"),
+        "data.yaml: not a valid annotation file (KeyError: 'kpt_shape')",
+    ),
+    "YOLO that is no YAML": (
+        write_yolo,
+        text_of("data.yaml", "kpt_shape:", "kpt_shape: [: "),
+        "data.yaml: not a valid annotation file (ValueError: ",
+    ),
+    "DeepLabCut without the row coords": (
+        write_deeplabcut,
+        text_of("labeled-data/video/CollectedData_me.csv", "coords", "axes"),
+        "CollectedData_me.csv: not a valid annotation file (KeyError: 'coords')",
+    ),
+    "Label Studio without sizes": (
+        write_label_studio,
+        text_of("project-1-at-2026-01-01.json", "original_width", "width"),
+        "not a valid annotation file (KeyError: 'original_width')",
+    ),
+    "no annotations": (
+        lambda folder: images(folder),
+        lambda folder: None,
+        "expected keypoints.csv, a COCO keypoint file, or annotations of CVAT, labelme, YOLO-pose",
+    ),
+    "images without objects alone": (
+        write_labelme,
+        lambda folder: [
+            path.write_text(json.dumps({"shapes": [], "imagePath": f"{path.stem}.png"}))
+            for path in folder.glob("*.json")
+        ],
+        "no category with keypoints",
+    ),
+}
+
+
+@pytest.mark.parametrize("write, change, message", BAD.values(), ids=BAD)
+def test_wrong_files_get_one_line(tmp_path, write, change, message):
+    write(tmp_path)
+    change(tmp_path)
+    made = run("train", "--data", tmp_path, "--out", tmp_path / "bar.safetensors", "--quiet")
+    assert made.exit_code == 2 and message in made.stderr, made.stderr
+    assert made.stderr.count("\n") == 1
+
+
+def test_points_of_yolo_without_names_are_numbered(tmp_path):
+    write_yolo(tmp_path, kpt_names=None)
+    with pytest.warns(UserWarning, match=r"data.yaml: no kpt_names; the points are named 1 to 3"):
+        schema = schema_of(tmp_path)
+    assert schema.keypoints == ("1", "2", "3")
+
+
+def test_a_part_of_yolo_is_evaluated_by_its_folder(tmp_path):
+    write_yolo(tmp_path)
+    for kind in ("images", "labels"):
+        (tmp_path / kind / "train").rename(tmp_path / kind / "val")
+    assert (
+        len(read_annotations(tmp_path / "images" / "val", schema_of(tmp_path / "images/val"))) == N
+    )
+
+
+def test_an_object_that_the_border_cuts_has_missing_points(tmp_path):
+    write_labelme(tmp_path)
+
+    def cut(content):
+        content["shapes"][0]["points"] = [[0.0, 10.0]]
+        del content["shapes"][1]
+        content["shapes"][-1]["points"] = [[-8.0, 5.0], [30.0, 45.0]]
+
+    json_of(tmp_path, cut)
+    image = read_annotations(tmp_path, schema_of(tmp_path))[0]
+    assert image.visible[0].tolist() == [True, False, True]
+    np.testing.assert_allclose(image.boxes[0], [-8, 5, 30, 45])

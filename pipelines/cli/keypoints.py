@@ -46,7 +46,8 @@ Assembly = Annotated[
 Data = Annotated[
     Path,
     Option(
-        metavar="FOLDER", help="Folder with images and annotations: keypoints.csv, COCO, and others."
+        metavar="FOLDER",
+        help="Folder with images and annotations: keypoints.csv, COCO, and others.",
     ),
 ]
 Background = Annotated[

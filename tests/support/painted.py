@@ -66,4 +66,4 @@ def folder_of(path, number, turn=0.0, first=0):
     return path
 
 
-GIVEN = {"side": 0.85, "anchors": ("fin", "head", "tail"), "n_features": 40, "rounds": 1}
+GIVEN = {"side": 0.85, "anchors": ("head", "tail", "fin"), "n_features": 40, "rounds": 1}

@@ -196,7 +196,7 @@ def test_proposals_of_a_file_and_a_schema_of_a_model(tmp_path):
     np.testing.assert_allclose(
         labels.proposals["001.png"][0]["keypoints"]["head"][:2], paint(1)[1][0]
     )
-    (folder / "proposals.json").write_text("[]")
+    (folder / "proposals.json").write_text("[3]")
     with pytest.raises(ValueError, match="not a valid annotation file"):
         LabelFolder(folder)
 

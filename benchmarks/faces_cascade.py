@@ -9,6 +9,7 @@ Views are those of `faces_views.py`: the photographs, and copies that are rotate
 lit, blurred, partly covered. Each number is the share of the faces lost.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -29,7 +30,10 @@ def searches_of(one, two):
 
     def search(detector, **more):
         parts = detector.pool, detector.reference_length, detector.scales_per_octave
-        return ObjectSearch(detector.face_cascade, *parts, **more)
+        cascade = detector.face_cascade
+        if cascade.second is None:  # its threshold is not part of the search
+            cascade = replace(cascade, classifier=replace(cascade.classifier, threshold=-np.inf))
+        return ObjectSearch(cascade, *parts, **more)
 
     sparse, coarser = search(two), two.face_cascade.coarser
     length = two.reference_length

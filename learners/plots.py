@@ -1,7 +1,5 @@
 """Plots of schedules, paths, responses and losses; matplotlib is imported on first use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -50,8 +48,7 @@ def plot_schedule(
            Classification and Ranking", arXiv:1310.2880v2 (2014), Figure 1.
     """
     ax = _axes(ax)
-    speeds = np.atleast_1d(np.asarray(mu, dtype=float))
-    for speed in speeds:
+    for speed in np.atleast_1d(np.asarray(mu, dtype=float)):
         counts = step_counts(as_schedule(schedule, float(speed)), n_features, k, n_steps)
         ax.plot(
             np.arange(n_steps + 1),
@@ -488,8 +485,7 @@ def _signed(model: Any) -> np.ndarray:
 def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients (n_steps, n_features), NaN after a feature is dropped, and the number of
     steps that each feature remained."""
-    n_features = path.n_features_in_
-    values = np.full((len(path.trajectory_), n_features), np.nan)
+    values = np.full((len(path.trajectory_), path.n_features_in_), np.nan)
     for step, (kept, coef) in enumerate(path.trajectory_):
         values[step, kept] = coef[:, 0, 0] if coef[0].size == 1 else strengths(coef)
     return values, np.isfinite(values).sum(axis=0)

@@ -9,6 +9,7 @@ from sklearn.base import (  # noqa: F401
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     MetaEstimatorMixin,
+    MultiOutputMixin,
     RegressorMixin,
     TransformerMixin,
     clone,

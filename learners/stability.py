@@ -2,8 +2,6 @@
 eq. (3.34).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

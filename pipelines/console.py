@@ -7,7 +7,8 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -196,6 +197,15 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             raise typer.Exit(USAGE_ERROR) from None
 
     return wrapped
+
+
+@contextmanager
+def naming(source: object) -> Iterator[None]:
+    """Context manager that starts the messages of errors with the name of a file or sequence."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
 
 
 def _with_extra(error: Exception) -> str:

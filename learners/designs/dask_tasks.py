@@ -1,7 +1,5 @@
 """Tasks on the tiles of a Dask array, and the coding of a tile's values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -53,7 +51,7 @@ class Coding:
     even: bool = True
     missing: bool = False
 
-    def __getitem__(self, part: slice | np.ndarray) -> Coding:
+    def __getitem__(self, part: slice | np.ndarray) -> "Coding":
         some: Any = {
             name: None if (v := getattr(self, name)) is None else v[part]
             for name in ("mean", "inv", "knots")

@@ -1,7 +1,5 @@
 """Responses of the scores to a feature, linear or piecewise linear, and their knots."""
 
-from __future__ import annotations
-
 from numbers import Integral
 
 import numpy as np

@@ -1,7 +1,5 @@
 """FSA with the number of features chosen by cross-validation or by an information criterion."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

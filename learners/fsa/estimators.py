@@ -1,7 +1,5 @@
 """FSA for classification and regression."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -29,7 +27,13 @@ from ..designs.responses import PiecewiseLinear
 from ..objective.losses import Loss, SquaredLoss, regression_loss
 from ..objective.priors import Prior
 from ..plots import plot_coefficients, plot_responses
-from ..sklearn_bases import BaseEstimator, CallbackSupportMixin, RegressorMixin, with_callbacks
+from ..sklearn_bases import (
+    BaseEstimator,
+    CallbackSupportMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    with_callbacks,
+)
 from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
@@ -586,7 +590,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
-class FSARegressor(RegressorMixin, BatchEstimator):
+class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
     It minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k features with
@@ -777,8 +781,3 @@ class FSARegressor(RegressorMixin, BatchEstimator):
             Higher is better.
         """
         return self.loss_.quality(y, self.predict(X, offset), sample_weight)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

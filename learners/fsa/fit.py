@@ -355,9 +355,10 @@ def training_problems(
     folds = all(
         np.array_equal(np.sort(np.concatenate(split)), everything) for split in splits
     ) and (_by_moments(problem, settings) and condenses(problem.facts))
-    parts = []
-    for test in tests if folds else ():
-        parts.append(moments_of(problem.X[test], problem.y[test], problem.weight[test]))
+    parts = [
+        moments_of(problem.X[test], problem.y[test], problem.weight[test])
+        for test in (tests if folds else ())
+    ]
     regular = bool(parts) and all(part.is_regular for part in parts)
     for i, (train, _) in enumerate(splits):
         if regular:

@@ -1,7 +1,5 @@
 """Models of many sizes from one annealing run."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Problem solved by one call to ``fit``, its solution, and the fitted attributes built from
 both."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -161,7 +159,7 @@ class FitProblem:
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
-    def project(self, state: Annealed | Solution) -> None:
+    def project(self, state: "Annealed | Solution") -> None:
         """Project coefficients onto the bounds and monotone directions."""
         if self.bounds is not None:
             np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)

@@ -1,7 +1,5 @@
 """FSA for ranking: it learns scores that order the items of each query."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Self
 

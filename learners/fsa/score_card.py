@@ -1,7 +1,5 @@
 """Score cards: single-column rules with integer points whose sum gives a probability."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Self
 

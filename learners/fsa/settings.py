@@ -1,7 +1,5 @@
 """Validated parameters of an FSA estimator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self

@@ -222,11 +222,10 @@ def held_out(
     """
     scores = np.empty((len(splits), len(sizes)))
     silent = replace(settings, title=None, names_alternatives=False)
-    parts = training_problems(problem, settings, splits)
-    for fold, (part, (_, test)) in enumerate(zip(parts, splits, strict=True)):
+    for fold, part in enumerate(training_problems(problem, settings, splits)):
         runs = sizes[:, None] if settings.few_rows is False else [sizes]
         solutions = [
             solution for run in runs if len(run) for solution in solve_path(part, silent, run)
         ]
-        scores[fold] = [score(part, solution, test) for solution in solutions]
+        scores[fold] = [score(part, solution, splits[fold][1]) for solution in solutions]
     return scores

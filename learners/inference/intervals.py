@@ -1,8 +1,6 @@
 """Confidence intervals after selection, by sample splitting: selection on one half of the rows and
 estimation on the other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Self
 

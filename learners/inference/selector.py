@@ -1,7 +1,5 @@
 """Selection with a controlled false discovery rate, and p-values of an existing selection."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self

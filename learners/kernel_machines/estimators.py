@@ -1,7 +1,5 @@
 """Classifier and regressor on sparse Fourier features, sampled from the posterior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Sparse Fourier features as a transformer for any linear model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Self
 

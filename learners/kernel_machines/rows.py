@@ -2,8 +2,6 @@
 columns.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +35,7 @@ class Standardiser:
     deviation: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Standardiser:
+    def of(cls, X: np.ndarray) -> "Standardiser":
         """Fit the standardisation to the rows of X."""
         unit = np.abs(X).max(axis=0)
         unit[unit == 0] = 1.0

@@ -1,8 +1,6 @@
 """Boosting of a metric W = sum_m w_m xi_m xi_m', one sparse rank-one matrix at a time: Algorithm
 2.2 of Ma (thesis)."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -58,14 +56,14 @@ class SparseMetric:
         return L * signs[:, None]
 
     @classmethod
-    def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> SparseMetric:
+    def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> "SparseMetric":
         """Sum the terms (support, values, weight) of a path."""
         metric = cls()
         for support, values, weight in path:
             metric.add(support, values, weight)
         return metric
 
-    def trimmed(self, n_columns: int, variance: np.ndarray) -> SparseMetric:
+    def trimmed(self, n_columns: int, variance: np.ndarray) -> "SparseMetric":
         """Return the principal submatrix of the ``n_columns`` columns that contribute most to the
         mean distance, W_jj var_j; it remains positive semi-definite. ``variance`` (len(columns),)
         is computed on the training rows, so that the choice does not depend on the units of the

@@ -1,7 +1,5 @@
 """Boosting runs of sDist: stopping, trimming, and one path that covers every number of steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -166,7 +164,7 @@ class BoostingRun:
         model: Any,
         X: Matrix,
         codes: np.ndarray,
-        callback: Callable[[BoostingRun, int], Any] | None = None,
+        callback: "Callable[[BoostingRun, int], Any] | None" = None,
     ) -> None:
         self.model = model
         rng = check_random_state(model.random_state)

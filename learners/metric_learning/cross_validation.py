@@ -1,8 +1,6 @@
 """Cross-validation of the settings of sDist: one boosting run per fold and path covers every number
 of steps, columns and voting neighbours."""
 
-from __future__ import annotations
-
 import functools
 import numbers
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +39,7 @@ def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
     """Delegate to the method of the same name of ``best_estimator_``."""
 
     @functools.wraps(method)
-    def delegate(self: SDistCV, X: Matrix) -> np.ndarray:
+    def delegate(self: "SDistCV", X: Matrix) -> np.ndarray:
         check_is_fitted(self)
         return getattr(self.best_estimator_, method.__name__)(X)
 

@@ -1,8 +1,6 @@
 """Growing feature map phi(x) of sDist: columns and products of columns (Ma (thesis), eq.
 (2.20))."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -43,7 +41,7 @@ class FeatureMap:
         self.monomial_scale: list[float] = []
 
     @classmethod
-    def fit(cls, X: Matrix, standardize: bool) -> FeatureMap:
+    def fit(cls, X: Matrix, standardize: bool) -> "FeatureMap":
         """Fit the centring and scaling to unit variance if ``standardize``, and leave the columns
         unchanged otherwise; constant columns have scale 1."""
         p = X.shape[1]
@@ -162,7 +160,7 @@ class ExpandedColumns:
         out[:, ~plain] = self._extra[:, which[~plain] - self.n_base]
         return out
 
-    def restricted(self, which: np.ndarray) -> RestrictedColumns:
+    def restricted(self, which: np.ndarray) -> "RestrictedColumns":
         """Return the columns ``which`` (ascending) alone, for differences of rows."""
         plain = which[which < self.n_base]
         base = self.base if len(plain) == self.n_base else self.base[:, plain]

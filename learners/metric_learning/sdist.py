@@ -1,8 +1,6 @@
 """sDist, a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer
 and classifier."""
 
-from __future__ import annotations
-
 import copy
 import numbers
 import warnings

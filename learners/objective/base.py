@@ -1,8 +1,6 @@
 """Interface of losses: value, gradient and curvature with respect to the scores, and attributes
 for the solvers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -178,7 +176,7 @@ class Loss(BaseEstimator):
         )
 
     @property
-    def smooth(self) -> Loss:
+    def smooth(self) -> "Loss":
         """Return the loss itself, or the closest loss with a continuous gradient."""
         return self
 
@@ -308,7 +306,7 @@ class Loss(BaseEstimator):
 
     # -- fixed step lengths ------------------------------------------------------------------------
 
-    def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
+    def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> "Loss":
         """Return the loss that annealing minimises, or its approximation. See :class:`Loss`.
 
         By default, a loss with unbounded curvature is replaced by parabolas for scores far from the
@@ -373,7 +371,7 @@ class BandedLoss(JointLoss):
 def _shifted(name: str) -> Any:
     """Return a method that calls the method of the base loss at the scores plus the offset."""
 
-    def method(self: OffsetLoss, y: np.ndarray, scores: np.ndarray, *weight: np.ndarray) -> Any:
+    def method(self: "OffsetLoss", y: np.ndarray, scores: np.ndarray, *weight: np.ndarray) -> Any:
         # Compiled losses need contiguous arrays
         return getattr(self.base, name)(y.real.copy(), scores + y.imag, *weight)
 

@@ -8,8 +8,6 @@ indicators. The forward-backward algorithm runs with scaling in one compiled loo
 underflows, it runs in logarithms (the reference form in NumPy).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -18,8 +18,6 @@ for Computer Vision and Big Data Learning", IEEE TPAMI 39 (2017); those of "Ma (
 "Flexible Sparse Learning of Feature Subspaces", Columbia University.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import expit
 
@@ -262,7 +260,7 @@ class FlippedLogisticLoss(_Logistic):
         self.flip = flip
 
     @classmethod
-    def of_shares(cls, shares: np.ndarray) -> FlippedLogisticLoss:
+    def of_shares(cls, shares: np.ndarray) -> "FlippedLogisticLoss":
         """Return the loss for given class fractions: ``flip`` is 0.02, or a tenth of the smallest
         fraction if this is lower.
 

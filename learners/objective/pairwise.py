@@ -1,7 +1,5 @@
 """Ranking: pairs of items of the same query, and a loss of their score differences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ B + 1 for piecewise-linear ones, plus one if a column has a bin for missing valu
 is shrunk but not smoothed.
 """
 
-from __future__ import annotations
-
 from numbers import Real
 
 import numpy as np

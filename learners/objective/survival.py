@@ -1,7 +1,5 @@
 """Cox's partial likelihood for survival times, some of which are censored."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +76,7 @@ class _RiskSets(NamedTuple):
     sums: dict[tuple[int, int], np.ndarray]  # (n_times,) each
 
     @classmethod
-    def of(cls, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> _RiskSets:
+    def of(cls, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> "_RiskSets":
         """Compute the sums for encoded targets (n, 1) and scores (n, 1)."""
         rank, f = y[:, 0], np.asarray(scores[:, 0], dtype=np.float64)
         died, time = rank > 0, np.abs(rank).astype(np.int64) - 1

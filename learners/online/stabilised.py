@@ -2,8 +2,6 @@
 selection.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -55,7 +53,7 @@ class PathState:
     )  # (features active, gravity) of each stage
 
     @classmethod
-    def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> PathState:
+    def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> "PathState":
         """Create the initial state, in which all coefficients are zero and all features are
         active."""
         counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)

@@ -5,7 +5,6 @@ encoded targets.
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..common.mixins import SparseInputMixin, SupportMixin
@@ -15,7 +14,7 @@ from ..compilation import n_values, problem_size
 from ..designs.base import Design, warn_if_constant
 from ..designs.factory import make_design, unscaled
 from ..objective.losses import Loss, pointwise_loss
-from ..sklearn_bases import BaseEstimator, RegressorMixin
+from ..sklearn_bases import BaseEstimator, MultiOutputMixin, RegressorMixin
 from ..types import ArrayLike, Matrix
 
 
@@ -114,15 +113,10 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         return self
 
 
-class SelectingRegressor(RegressorMixin, Selector):
+class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
     """Base class of the selecting regressors; several outputs share one support."""
 
     _auto_loss = "squared"
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Select features and fit.

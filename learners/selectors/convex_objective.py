@@ -1,8 +1,6 @@
 """Forward-backward greedy selection for any smooth convex function (Liu et al. (2014), Algorithm 1
 with a custom Q)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

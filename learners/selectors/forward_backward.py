@@ -3,8 +3,6 @@ general convex smooth functions over a cardinality constraint", Algorithm 1), fo
 and for groups of columns.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

@@ -6,8 +6,6 @@ sum_i (g_i f(x_i) + h_i f(x_i)^2 / 2); the feature with the lowest minimum is ch
 logistic loss this is the weighted least squares fit of the working response.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

@@ -1,8 +1,6 @@
 """Minimax sparse logistic regression: features are added in cuts of r features, whose weights are
 fitted jointly (Tan et al., 2013)."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Self

@@ -1,8 +1,6 @@
 """RankBoost with threshold rankers, the baseline of the ranking experiments of Barbu et al. (2014),
 section 7.3.1."""
 
-from __future__ import annotations
-
 from typing import Self
 
 import numpy as np

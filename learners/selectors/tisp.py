@@ -2,8 +2,6 @@
 papers), with hard-ridge shrinkage.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

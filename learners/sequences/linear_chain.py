@@ -1,7 +1,5 @@
 """Linear-chain conditional random field, and the base class of estimators that select features."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self

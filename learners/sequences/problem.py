@@ -5,8 +5,6 @@ whereas a quasi-Newton method needs only values and gradients. Scores are comput
 whole sequences at a time, so that memory does not grow with the number of rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,7 +46,7 @@ class ChainFit:
     n_iter: int = 0
     converged: bool = False
 
-    def with_coef(self, coef: np.ndarray) -> ChainFit:
+    def with_coef(self, coef: np.ndarray) -> "ChainFit":
         """Return a copy with different coefficients, whose objective is unknown."""
         return replace(self, coef=coef, value=np.inf)
 
@@ -86,7 +84,7 @@ class ChainProblem:
     offset: np.ndarray | None = None
     free: np.ndarray | None = None
 
-    def keep(self, chosen: np.ndarray) -> tuple[np.ndarray, ChainProblem]:
+    def keep(self, chosen: np.ndarray) -> "tuple[np.ndarray, ChainProblem]":
         """Return the columns with a selected coefficient, for a mask ``chosen``, and the problem on
         these columns."""
         columns = np.flatnonzero(chosen.any(axis=1))

@@ -1,8 +1,6 @@
 """Conditional random fields on few columns or groups of columns, selected by forward-backward
 search or annealing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

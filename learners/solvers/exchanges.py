@@ -6,8 +6,6 @@ optimisation has failed; most missed features have a wrongly selected neighbour.
 this. A unit of exchange is a feature with its block of columns, or a group of features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -67,7 +65,7 @@ class Units:
     @classmethod
     def of_groups(
         cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None
-    ) -> Units:
+    ) -> "Units":
         """Return units for groups of features, or for single features if ``groups`` is None;
         ``fixed`` (n_features,) is the mask of features that must stay."""
         if groups is None:
@@ -109,7 +107,7 @@ class Pool:
     @classmethod
     def read(
         cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None
-    ) -> Pool:
+    ) -> "Pool":
         """Read the columns of the units ``numbers`` (ascending), for all rows or some."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
@@ -185,7 +183,7 @@ class Pool:
         """Return the columns of some units."""
         return self.columns[self.columns_of(units)].T
 
-    def part(self, units: np.ndarray) -> Pool:
+    def part(self, units: np.ndarray) -> "Pool":
         """Return the pool restricted to some of its units."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
         Z = np.take(self.Z, self.columns_of(units), axis=1)
@@ -193,7 +191,7 @@ class Pool:
             self.units[units], Z, offsets, None if self.fixed is None else self.fixed[units]
         )
 
-    def joined(self, other: Pool) -> Pool:
+    def joined(self, other: "Pool") -> "Pool":
         """Return the pool with the units of another pool appended."""
         fixed = (
             None

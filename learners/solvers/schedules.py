@@ -1,7 +1,5 @@
 """Schedules: the number of features after each step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Integral, Real
 

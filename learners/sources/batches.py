@@ -1,7 +1,5 @@
 """Matrices generated in batches of rows, once per pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from reprlib import repr
 from threading import Lock
@@ -73,7 +71,7 @@ class _Passes:
         self.batches, self.sizes, self._lock = batches, sizes, Lock()
         self._begin()
 
-    def __reduce__(self) -> tuple[type[_Passes], tuple[Any, ...]]:
+    def __reduce__(self) -> "tuple[type[_Passes], tuple[Any, ...]]":
         return _Passes, (self.batches, self.sizes)
 
     def _begin(self) -> None:

@@ -1,8 +1,6 @@
 """Matrices on Dask: arrays and data frames with any chunks, and files that the workers read. Dask
 is imported only for files."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from copy import copy

@@ -1,7 +1,5 @@
 """Matrices in files of any supported format, and in Zarr arrays and HDF5 data sets."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from copy import copy

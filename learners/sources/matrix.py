@@ -1,7 +1,5 @@
 """Interface of out-of-core matrices to the estimators, and reading of files in rectangles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, Self
@@ -181,7 +179,7 @@ class Source(OutOfCoreMatrix):
     ndim = 2
     target: np.ndarray | None = None
     weight: np.ndarray | None = None
-    _reopen: Callable[[], Source] | None = None  # opens the file once more, in another process
+    _reopen: "Callable[[], Source] | None" = None  # opens the file once more, in another process
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Reduce the source to a call that reopens the file, for pickling."""

@@ -7,8 +7,6 @@ References
        Feature Selection", arXiv:1803.11521 (2018).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -61,7 +59,7 @@ class Moments:
         deviations *= np.sqrt(weight)[:, None]
         return cls(len(rows), n_rows, mean, deviations.T @ deviations)
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: "Moments") -> "Moments":
         """Return the moments of the combined rows [1]_.
 
         References
@@ -90,7 +88,7 @@ class Moments:
         """Return whether all numbers are finite and no column is constant."""
         return bool(np.isfinite(self.scatter).all() and (self.scale > 0).all())
 
-    def faded(self, factor: float) -> Moments:
+    def faded(self, factor: float) -> "Moments":
         """Return the moments with all row weights multiplied by ``factor``."""
         return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
 

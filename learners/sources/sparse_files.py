@@ -1,7 +1,5 @@
 """Sparse matrices in a folder of files: the arrays of the CSR format, read in ranges of rows."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Class scores from the selected columns, the stored part of a fitted learner."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -26,6 +26,9 @@ _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
 _EXPLAINED = 0.15
 
+# part of a photograph, its first pixel x, y, and the range of the window sizes to search
+_Part = tuple[np.ndarray, tuple[int, int], tuple[float | None, float | None]]
+
 
 @dataclass
 class KeypointDetector(ModelFile):
@@ -244,12 +247,18 @@ class KeypointDetector(ModelFile):
         else:
             maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
             maxima = {name: self.search.distinct(candidates) for name, candidates in maxima.items()}
-        instances, complete = self.finder.find(
+        instances, complete, doubtful = self.finder.find(
             maxima, levels, self.reference_length, min_probability, o.assembly
         )
         # no level: too narrow for a face
         if o.roll and levels and upright and not complete:
-            instances = self._found_again(pixels, levels, o, instances, min_probability)
+            parts: list[_Part] = [self._around(pixels, box, 1.0) for box in doubtful]
+            further = [
+                instance.moved(*corner)
+                for part, corner, sizes in parts or [(pixels, (0, 0), (o.min_size, o.max_size))]
+                for instance in self._found_again(part, o, sizes, min_probability)
+            ]
+            instances = self._distinct(instances + further)
         detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
             detections += self._candidates_alone(maxima, o.keypoints, instances)
@@ -261,32 +270,49 @@ class KeypointDetector(ModelFile):
     def _found_again(
         self,
         pixels: np.ndarray,
-        levels: Sequence[Level],
         o: DetectionOptions,
-        instances: list[Instance],
+        sizes: tuple[float | None, float | None],
         min_probability: float,
     ) -> list[Instance]:
-        """Return the faces, including those in the rotated and equalised photographs; of
-        duplicates, the most probable one is retained."""
+        """Return the faces in the rotated and equalised photograph, for a range of window sizes."""
         assert self.finder is not None and o.mode is not None
-        light = self.search.pyramid(evened(pixels), o.min_size, o.max_size)
-        turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), partial(self._search_turned, o))
+        levels = self.search.pyramid(pixels, *sizes)
+        if not levels:
+            return []
+        light = self.search.pyramid(evened(pixels), *sizes)
+        sized = replace(o, min_size=sizes[0], max_size=sizes[1])
+        search = partial(self._search_turned, sized)
+        turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), search)
         light_anchors = self.anchor_maxima(light, self.finder.anchors, o.mode, o.max_detections)
-        for maxima, searched in ((turned_anchors, levels), (light_anchors, light)):
-            instances = (
-                instances
-                + self.finder.find(
-                    maxima, searched, self.reference_length, min_probability, o.assembly
-                ).instances
-            )
-        instances.sort(key=lambda instance: -instance.probability)
-        anchors = [instance.places(self.finder.anchors) for instance in instances]
         return [
-            instances[i]
-            for i in suppress_instances(
-                anchors, [instance.reference_length for instance in instances]
-            )
+            instance
+            for maxima, searched in ((turned_anchors, levels), (light_anchors, light))
+            for instance in self.finder.find(
+                maxima, searched, self.reference_length, min_probability, o.assembly
+            ).instances
         ]
+
+    def _distinct(self, instances: list[Instance]) -> list[Instance]:
+        """Return the distinct faces by decreasing probability; of duplicates, the most probable one
+        is retained."""
+        assert self.finder is not None
+        instances = sorted(instances, key=lambda instance: -instance.probability)
+        anchors = [instance.places(self.finder.anchors) for instance in instances]
+        lengths = [instance.reference_length for instance in instances]
+        return [instances[i] for i in suppress_instances(anchors, lengths)]
+
+    def _around(self, pixels: np.ndarray, box: Sequence[float], margin: float) -> _Part:
+        """Return the part of a photograph around a box, with a margin in sides of the box, its
+        first pixel x, y, and the range of window sizes of a face in the box."""
+        side = float(np.sqrt(np.prod(np.subtract(box[2:], box[:2]))))
+        last = np.array(pixels.shape[1::-1]) - 1
+        left, top = np.floor(np.subtract(box[:2], margin * side)).clip(0, last).astype(int)
+        right, bottom = np.ceil(np.add(box[2:], margin * side)).clip(1, last + 1).astype(int)
+        smallest = self.pool.window / 4
+        window = max(side / _BOX_LENGTHS * self.pool.window / self.reference_length, smallest)
+        sizes = max(window / _BOX_RANGE, smallest), window * _BOX_RANGE
+        part = np.ascontiguousarray(pixels[top:bottom, left:right])
+        return part, (int(left), int(top)), sizes
 
     def _in_box(self, pixels: np.ndarray, box: Sequence[float], o: DetectionOptions) -> Instance:
         """Return the most probable face in a box, or the refined mean shape if there is none."""
@@ -297,14 +323,7 @@ class KeypointDetector(ModelFile):
             raise ValueError(
                 f"box {tuple(box)}: expected a box inside the image of {width} x {height} pixels"
             )
-        side = float(np.sqrt(np.prod(np.subtract(box[2:], box[:2]))))
-        left, top = np.maximum(np.floor(np.subtract(box[:2], side / 2)), 0).astype(int).tolist()
-        right, bottom = np.ceil(np.add(box[2:], side / 2)).astype(int).tolist()
-        part = np.ascontiguousarray(pixels[top:bottom, left:right])
-        window = max(
-            side / _BOX_LENGTHS * self.pool.window / self.reference_length, self.pool.window / 4
-        )
-        sizes = max(window / _BOX_RANGE, self.pool.window / 4), window * _BOX_RANGE
+        part, (left, top), sizes = self._around(pixels, box, 0.5)
         inside = replace(
             o,
             boxes=None,

@@ -1,7 +1,5 @@
 """Candidate segmentations of a sequence, with their features and errors: the rows of a ranking."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -59,7 +57,7 @@ class CandidateSet:
         """Number of motions of each candidate."""
         return np.array([len(np.unique(c.labels)) for c in self.candidates])
 
-    def only(self, chosen: np.ndarray) -> CandidateSet:
+    def only(self, chosen: np.ndarray) -> "CandidateSet":
         """Return the candidates selected by the indices or the mask ``chosen``."""
         rows = np.arange(len(self))[chosen]
         return replace(
@@ -69,7 +67,7 @@ class CandidateSet:
             errors=None if self.errors is None else self.errors[rows],
         )
 
-    def without_small(self, min_motion_size: int) -> CandidateSet:
+    def without_small(self, min_motion_size: int) -> "CandidateSet":
         """Return the candidates whose motions all have at least a given number of points, or all
         candidates if none qualifies."""
         sizes = np.array(

@@ -1,7 +1,5 @@
 """Selection of the columns of a data frame, as a scikit-learn estimator."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +32,7 @@ class _Parameters(SelectionParameters):
     n_features_to_select: int | str = field(default="auto", kw_only=False)
 
 
-def _predicts_classes(selector: TabularSelector) -> bool:
+def _predicts_classes(selector: "TabularSelector") -> bool:
     return getattr(selector, "task_", selector.task) != "regression"
 
 
@@ -174,8 +172,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             table = usable(table_from_frame(frame, target, options, []))
             if sample_weight is not None:
                 table.weight = check_sample_weight(sample_weight, len(frame))[table.rows]
-            size = None if k == "auto" else int(k)
-            selection = select_table(table, size, options)
+            selection = select_table(table, None if k == "auto" else int(k), options)
         selection.settings = {"k": str(k), **options.record()}
         model = selection.to_model(None if target.name is None else str(target.name))
         self._store(replace(model, classes=_labels(target, model.classes)))

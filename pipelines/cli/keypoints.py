@@ -1,8 +1,6 @@
 """``annealed keypoints``: training, evaluation and use of keypoint detectors for any kind of
 object."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 import time

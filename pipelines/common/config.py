@@ -8,6 +8,8 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..console import naming
+
 Settings = TypeVar("Settings")
 
 _RENAMED = {
@@ -86,10 +88,8 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
             if is_dataclass(example)
             else _checked(path, whole, value, example)
         )
-    try:
+    with naming(path):
         return replace(defaults, **read)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _checked(path: Path, name: str, value: Any, example: Any) -> Any:

@@ -1,8 +1,6 @@
 """Application of a function of a model to many files: in sequence, in several processes, or on the
 workers of a Dask cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import operator
@@ -258,7 +256,7 @@ class _PickledTask:
     def __init__(self, pickled: bytes):
         self.pickled = pickled
 
-    def __reduce__(self) -> tuple[type[_PickledTask], tuple[bytes]]:
+    def __reduce__(self) -> "tuple[type[_PickledTask], tuple[bytes]]":
         return _PickledTask, (self.pickled,)
 
     def __call__(self, item: Any) -> _Answer:

@@ -12,6 +12,7 @@ from ...vision.tracks.io import TrackSequence
 from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
 from ...vision.tracks.tracks import Tracks
 from ..common.timing import timed
+from ..console import naming
 
 FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "pairs": ALL_FAMILIES}
 # The values of ``--pool``: sets of families, and features.
@@ -137,14 +138,12 @@ def prepare(
     sets: dict[str, list[CandidateSet]] = {name: [] for name in family_sets}
     n_motions, seconds = [sequence.n_motions for sequence in sequences], []
     for number, sequence in enumerate(sequences):
-        try:
+        with naming(sequence.name):
             tracks, shuffled = shuffled_tracks(sequence, number)
             families = {name: FAMILY_SETS[name] for name in family_sets}
             made, took = timed(
                 candidate_sets, tracks, n_motions[number], families, features, shuffled
             )
-        except ValueError as error:
-            raise ValueError(f"{sequence.name}: {error}") from None
         for name in family_sets:
             sets[name].append(made[name])
         seconds.append(took)

@@ -106,8 +106,7 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
     """
     settings = KINDS[kind]
     for attempt in range(100):
-        rng = np.random.default_rng([seed, attempt, *kind.encode()])
-        scene = _scene(rng, settings)
+        scene = _scene(np.random.default_rng([seed, attempt, *kind.encode()]), settings)
         if scene is not None:
             return TrackSequence(f"driving_{kind}_{seed}", *scene)
     raise AssertionError(f"no scene of kind {kind!r} in a hundred attempts")

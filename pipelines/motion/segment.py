@@ -23,6 +23,7 @@ from ...vision.tracks.tracker import Tracker
 from ...vision.tracks.tracks import REPRESENTATIONS
 from ...vision.tracks.video import open_video, read_frames
 from ..common.video import write_video
+from ..console import naming
 from .benchmark import shuffled_tracks
 from .drawing import COLOURS, draw_tracks, frames_on_black
 
@@ -292,7 +293,7 @@ def train_ranker(
     seeds = [0] * len(sequences) + [int(one.name.rsplit("_", 1)[1]) for one in made]
     sets, mixed = [], []
     for number, sequence in enumerate(progress([*sequences, *made])):
-        try:
+        with naming(sequence.name):
             tracks, shuffled = shuffled_tracks(sequence, number)
             by_number = {}
             if seeds[number] % MIXED_STEP == 0:
@@ -300,8 +301,6 @@ def train_ranker(
                 mixed.append(joined(list(by_number.values())))
             k = sequence.n_motions
             sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
-        except ValueError as error:
-            raise ValueError(f"{sequence.name}: {error}") from None
     n = len(sequences)
     ranker.fit(
         sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT_OF_NUMBERS + mixed[n:], columns

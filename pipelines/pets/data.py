@@ -11,6 +11,7 @@ from ...vision.images import read_image
 from ...vision.words.pet_features import Photograph
 from ..common.file_map import FileMap, by_processes
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
+from ..console import naming
 
 BOX_COLUMNS = ("head_xmin", "head_ymin", "head_xmax", "head_ymax")
 SPECIES = {"1": "cat", "2": "dog"}  # third column of the official lists
@@ -42,10 +43,8 @@ class PetFile:
         """Read the photograph with its longer side resized to ``side``; a ValueError names the
         file."""
         photograph = Photograph(read_image(self.path), self.head)
-        try:
+        with naming(self.path):
             return photograph if side is None else photograph.resized(side)
-        except ValueError as error:
-            raise ValueError(f"{self.path}: {error}") from None
 
 
 @dataclass

@@ -15,8 +15,8 @@ from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
 from ...models.tabular.encoding import TableEncoding
 from ...models.tabular.fitting.frames import table_from_frame, usable
 from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
+from ..console import naming
 from .request import Request
-from .tables import in_file
 
 _SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice
 _MIN_SAMPLE = 1000  # rows
@@ -97,7 +97,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     n_drawn = min(MAX_ROWS, max(_MIN_SAMPLE, limit // (_SHARE * 8 * len(names))))
     some = _frame(path, parts, names, -(-n // n_drawn))
     to_table = partial(table_from_frame, target=request.target, logarithms=False)
-    with in_file(path):
+    with naming(path):
         decided = to_table(some, request=request, notes=[])
     whole = decided
     if len(some) < n:
@@ -106,7 +106,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
             _frame(path, parts, needed, 1),
             replace(request, include=(), exclude=(), kinds=()),
         )
-        with in_file(path):
+        with naming(path):
             whole = to_table(frame, request=plain, notes=[])
         decided.notes = [
             *decided.notes,
@@ -125,7 +125,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
         left_out=decided.left_out,
         notes=decided.notes,
     )
-    with in_file(path):
+    with naming(path):
         return usable(table)
 
 

@@ -8,6 +8,7 @@ from ...models.tabular.encoding import THOUSANDS
 from ...models.tabular.explanation import explain
 from ...models.tabular.fitting.options import Note
 from ...models.tabular.model import TabularModel
+from ..console import naming
 from .tables import read_rows
 
 
@@ -43,15 +44,13 @@ def predict_table(
     X = read_rows(table, wanted, sep, encoding, lines, decimal_comma=not thousands)[0]
     if not len(X):
         raise ValueError(f"{table}: contains no rows")
-    try:
+    with naming(table):
         for column in (
             kept.encoding.columns if kept.encoding is not None and not allow_empty else ()
         ):
             if column.source in X:
                 column.check_not_empty(X[column.source])
         predicted = kept.predict(X)
-    except ValueError as error:
-        raise ValueError(f"{table}: {error}") from None
     for line in [*lines, *(kept.encoding.notes(X) if kept.encoding is not None else [])]:
         note(line)
     names = (

@@ -3,8 +3,7 @@
 import csv
 import gzip
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from ...models.tabular.fitting.frames import (
     weights,
 )
 from ...models.tabular.fitting.table import Table, encode_matrix, is_precise, read_target
+from ..console import naming
 from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
@@ -82,27 +82,18 @@ def read_table(path: str | Path, request: Request) -> Table:
             option = option.replace("_", "-")
             raise ValueError(f"{path}: contains only numbers; expected no --{option} {name}")
         matrix = read_matrix(path)
-        with in_file(path):
+        with naming(path):
             table = _from_matrix(matrix, request)
     else:
         notes: list[str] = []
         frame = read_frame(path, request.sep, request.encoding, notes)
-        with in_file(path):
+        with naming(path):
             table = table_from_frame(frame, request.target, request, notes)
         del frame
         if "pyarrow" in sys.modules:  # its pool holds as much memory as the table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
-    with in_file(path):
+    with naming(path):
         return usable(table)
-
-
-@contextmanager
-def in_file(path: Path | str) -> Iterator[None]:
-    """Context manager that adds the file name to errors."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def read_rows(
@@ -149,7 +140,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
     """
     notes: list[str] = []
     frame, y = read_rows(path, table.encoding.sources, request.sep, request.encoding, notes)
-    with in_file(path):
+    with naming(path):
         y = read_target(target_of(frame, request.target)) if y is None else y
         rows = rows_with_target(y, [])
         X = table.encoding.encode(frame.iloc[rows])

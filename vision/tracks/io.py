@@ -3,8 +3,6 @@
 Tracks are float arrays (F, P, 2) of x and y in pixels; NaN where a point is not seen.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Mapping
@@ -58,7 +56,7 @@ class TrackSequence:
             raise ValueError(f"{self.name}: has no labels")
         return len(np.unique(self.labels))
 
-    def shuffled(self, seed: int) -> TrackSequence:
+    def shuffled(self, seed: int) -> "TrackSequence":
         """Return the sequence with its points in random order.
 
         In Hopkins155, the points are sorted by motion. Without shuffling, a result that depends on

@@ -1,7 +1,5 @@
 """Complete, validated point tracks with their visibility, and the vectors that represent them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
@@ -108,7 +106,7 @@ class Tracks:
         self._cache: dict[Hashable, Any] = {}
 
     @classmethod
-    def completed(cls, coordinates: npt.ArrayLike) -> Tracks:
+    def completed(cls, coordinates: npt.ArrayLike) -> "Tracks":
         """Complete tracks with gaps, recording where they were seen.
 
         Parameters

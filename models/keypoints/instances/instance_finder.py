@@ -40,6 +40,12 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
     return np.log(p / (1 - p))
 
 
+def box_around(points: np.ndarray) -> tuple[float, float, float, float]:
+    """Compute the box x0, y0, x1, y1 around points (n,), complex."""
+    x, y = points.real, points.imag
+    return float(x.min()), float(y.min()), float(x.max()), float(y.max())
+
+
 @dataclass(frozen=True)
 class InstanceProbabilities:
     """Logistic regressions fitted to photographs held out from training.
@@ -207,10 +213,13 @@ class FoundInstances(NamedTuple):
     instances : list of Instance
     complete : bool
         Whether there is a face and no further likely hypothesis.
+    doubtful : list of tuple of float
+        Boxes x0, y0, x1, y1 of the likely hypotheses beside a face.
     """
 
     instances: list[Instance]
     complete: bool
+    doubtful: list[tuple[float, float, float, float]]
 
 
 @dataclass(frozen=True)
@@ -384,16 +393,19 @@ class InstanceFinder:
         )
         probability = np.array([probability_of(instances[i][0]) for i in kept])
         reported = [instances[i] for i, p in zip(kept, probability) if p >= min_probability]
-        complete = (
-            bool((probability >= _LIKELY).any())
-            and not ((probability >= _MAY_BE) & (probability < _LIKELY)).any()
-        )
+        likely = bool((probability >= _LIKELY).any())
+        doubtful = [
+            box_around(instances[i][1].points)
+            for i, p in zip(kept, probability)
+            if likely and _MAY_BE <= p < _LIKELY
+        ]
         return FoundInstances(
             [
                 self.report(self.refine_again(instance, levels), odds, candidates)
                 for odds, instance in reported
             ],
-            complete,
+            likely and not doubtful,
+            doubtful,
         )
 
     def with_whole(
@@ -490,11 +502,10 @@ class InstanceFinder:
             for name, place, p, q in zip(self.keypoints, places, within_10, within_5, strict=True)
         }
         xy = np.stack([refined.points.real, refined.points.imag], axis=1)
-        box = (*xy.min(axis=0).tolist(), *xy.max(axis=0).tolist())
         return Instance(
             probability,
             self.pose_of(refined),
-            box,
+            box_around(refined.points),
             points,
             xy,
             refined.reference_length,

@@ -8,6 +8,7 @@ about the local maxima of its score, with larger windows on a finer level.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from ....vision.pyramid import Level, nearest_pixel, shrink
@@ -48,7 +49,7 @@ class ObjectSearch:
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
-        """Local maxima (n, 4) x, y, score, scale of the first node."""
+        """Local maxima (n, 4) x, y, score, scale of the first node, above its threshold."""
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         model = cascade.classifier.compiled(self.pool)
         for number in range(0, len(levels), self.step):
@@ -59,7 +60,9 @@ class ObjectSearch:
                 strip = top, min(height, top + rows)
                 channels = level_channels(coarse.image, self.pool, strip, 0, buffers)
                 scores = scan_level(channels, model, self.step)
-                ys, xs = np.nonzero(scores > -np.inf)
+                beside = cv2.dilate(scores, np.ones((2 * self.step + 1,) * 2))
+                peak = (scores >= beside) & (scores > -np.inf)
+                ys, xs = np.nonzero(peak & (scores >= cascade.classifier.threshold))
                 xy = coarse.to_image(np.column_stack([xs, ys + top]))
                 passed.append(np.column_stack([xy, scores[ys, xs], np.full(len(xs), coarse.scale)]))
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
@@ -111,13 +114,20 @@ def _best_around(
     margin = pool.window // 2 + 1 + (max(_SHIFTS)[0] if shifts else 0)
     for rows, columns, members in regions(at, margin, shape, STRIP_PIXELS):
         channels = level_channels(level.image[rows, columns], pool, None, 0, buffers)
-        for shift in ((0, 0), *shifts):
-            places = (at[members] + shift).clip(0, last)
-            x, y = (places - [columns.start, rows.start]).T
-            scores = score_windows(channels, model, x, y)
-            better = scores > score[members]
-            score[members[better]], best[members[better]] = scores[better], places[better]
-            members = members[score[members] > -np.inf]
+        corner = [columns.start, rows.start]
+        score[members] = score_windows(channels, model, *(at[members] - corner).T)
+        members = members[score[members] > -np.inf]
+        if not shifts or not len(members):
+            continue
+        around = (at[members] + np.array(shifts)[:, None]).clip(0, last)
+        scores = score_windows(channels, model, *(around - corner).reshape(-1, 2).T)
+        scores = scores.reshape(len(shifts), -1)
+        chosen = scores.argmax(axis=0), np.arange(len(members))
+        better = scores[chosen] > score[members]
+        score[members[better]], best[members[better]] = (
+            scores[chosen][better],
+            around[chosen][better],
+        )
     return np.column_stack([level.to_image(best), score, np.full(len(at), level.scale)])
 
 

@@ -1,8 +1,6 @@
 """Inputs of a fitted model as functions of one table cell, through encodings and the steps of
 scikit-learn pipelines."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -74,7 +72,7 @@ class Feature:
             else self.kind
         )
 
-    def then(self, op: str, number: float) -> Feature:
+    def then(self, op: str, number: float) -> "Feature":
         """Return the feature after one more operation."""
         act = _ACTIONS[op]
         return replace(
@@ -193,9 +191,8 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
                 name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))
             }
             imputed.append(replace(feature, **empty))
-    for i in step.indicator_.features_ if step.add_indicator else ():
-        imputed.append(replace(features[i], value=0.0, missing=1.0))
-    return imputed
+    indicated = step.indicator_.features_ if step.add_indicator else ()
+    return imputed + [replace(features[i], value=0.0, missing=1.0) for i in indicated]
 
 
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:

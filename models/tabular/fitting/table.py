@@ -1,8 +1,6 @@
 """Encoding of a table as a matrix: types of columns, dropped columns, and the reasons for dropping
 them."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -170,7 +168,7 @@ class Table:
             self.encoding.groups, [i for i, name in enumerate(self.names) if name in wanted]
         )
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> "Table":
         """Return the table restricted to some rows."""
         per_row = ("X", "y", "rows", "row_groups", "weight", "offset", "times", "duplicate_of")
         parts = {
@@ -202,7 +200,7 @@ class Table:
         X = self.X[:, self.columns_of(self.skewed)].astype(np.float64)
         return list(compress(self.skewed, shares(np.log(X)) > shares(X)))
 
-    def with_logarithms(self, names: Collection[str]) -> Table:
+    def with_logarithms(self, names: Collection[str]) -> "Table":
         """Return the table with some columns replaced by their logarithms; numbers that are not
         positive are replaced by the median."""
         if not names:
@@ -221,7 +219,7 @@ class Table:
         X[:, place] = np.where(np.isnan(logs), fills, logs)
         return replace(self, X=X, encoding=TableEncoding(tuple(columns)))
 
-    def in_memory(self) -> Table:
+    def in_memory(self) -> "Table":
         """Return the table with its matrix in memory."""
         return (
             replace(self, X=self.X[:, np.arange(self.X.shape[1])])
@@ -229,7 +227,7 @@ class Table:
             else self
         )
 
-    def drop_rows(self, single: np.ndarray) -> Table:
+    def drop_rows(self, single: np.ndarray) -> "Table":
         """Return the table without the given rows, each the only one of its class, and with a note
         about each."""
         # classes are integers
@@ -242,7 +240,7 @@ class Table:
             )
         return remaining
 
-    def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> Table:
+    def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> "Table":
         """Return at most ``max_rows`` rows in memory, stratified by the target, with their
         duplicates. The notes mention both."""
         n, small = len(self.y), replace(self, notes=list(self.notes))

@@ -1,8 +1,6 @@
 """Cross-validated scores of the selected columns, of all columns, of a baseline, and of each
 size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -167,7 +165,7 @@ class HeldOut:
         return cls(table.y, predicted, table.weight, classes, p, calibrated=False)
 
     @classmethod
-    def together(cls, parts: list[HeldOut]) -> HeldOut:
+    def together(cls, parts: "list[HeldOut]") -> "HeldOut":
         """Concatenate the rows of several folds."""
 
         def joined(name: str) -> Any:
@@ -395,6 +393,7 @@ def validate(
         for name, fit in competitors.items():
             held_out[name].append(HeldOut.of(fit(rows), new_rows))
     tests = [test for _, test in splits]
+    groups = table.duplicate_of if table.row_groups is None else table.row_groups
     losses = np.array([[_loss(one, request.measure) for one in fold] for fold in by_fold])
     if task == "regression" and request.measure is None:
         scores = 1.0 - losses / _variance(np.concatenate(tests), table)
@@ -405,8 +404,15 @@ def validate(
     def best_size(without: int | None = None) -> int:
         """Choose the size by the losses on all folds, or on all but one."""
         remaining = [fold for fold in range(len(splits)) if fold != without]
+        rows = np.concatenate([tests[fold] for fold in remaining])
         return chosen_size(
-            sizes, losses[remaining], _rows_of_folds(table, tests, by_fold, remaining), request
+            sizes,
+            losses[remaining],
+            np.concatenate(
+                [[_row_losses(one) for one in by_fold[fold]] for fold in remaining], axis=1
+            ),
+            request,
+            *(None if values is None else values[rows] for values in (table.weight, groups)),
         )
 
     def calibration(place: int, without: int | None = None) -> tuple[float, float] | None:
@@ -645,46 +651,40 @@ def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
     return [path.get_estimator(int(k)) for k in np.minimum(sizes, path.sizes_[-1])]
 
 
-@dataclass(frozen=True)
-class RowLosses:
-    """Losses (n_sizes, n_rows) of held-out rows, their weights, and their groups (n_rows,), if
-    any."""
-
-    losses: np.ndarray
-    weight: np.ndarray | None = None
-    groups: np.ndarray | None = None
-
-
-def _rows_of_folds(
-    table: Table, tests: list[np.ndarray], by_fold: list[list[HeldOut]], folds: list[int]
-) -> RowLosses:
-    """Return the losses of the held-out rows of some folds."""
-    rows = np.concatenate([tests[fold] for fold in folds])
-    losses = np.concatenate([[_row_losses(one) for one in by_fold[fold]] for fold in folds], axis=1)
-    groups = table.duplicate_of if table.row_groups is None else table.row_groups
-    return RowLosses(
-        losses, *(None if values is None else values[rows] for values in (table.weight, groups))
-    )
-
-
 def chosen_size(
-    sizes: np.ndarray, losses: np.ndarray, rows: RowLosses, request: SelectionOptions
+    sizes: np.ndarray,
+    losses: np.ndarray,
+    row_losses: np.ndarray,
+    request: SelectionOptions,
+    weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> int:
     """Choose a size by the requested rule, see :func:`.choose_size`. The result is 0, the first of
     the sizes, unless the best size outperforms a constant (:func:`.beats_constant`) or columns are
     included.
 
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_sizes,)
+    losses : ndarray of shape (n_folds, n_sizes)
+    row_losses : ndarray of shape (n_sizes, n_rows)
+        Losses of the held-out rows.
+    request : SelectionOptions
+    weight, groups : ndarray of shape (n_rows,) or None, default None
+        Weights and groups of the held-out rows.
+
+    Returns
+    -------
+    int
+
     Examples
     --------
-    >>> rows = RowLosses(np.array([[3.0, 3.1], [2.9, 2.9], [1.0, 1.0]]))
-    >>> chosen_size(np.array([0, 1, 2]), rows.losses.T, rows, SelectionOptions())
+    >>> losses = np.array([[3.0, 3.1], [2.9, 2.9], [1.0, 1.0]])
+    >>> chosen_size(np.array([0, 1, 2]), losses.T, losses, SelectionOptions())
     2
     """
     best = 1 + choose_size(losses[:, 1:], "best")
-    if not (
-        request.include
-        or beats_constant(rows.losses[best], rows.losses[0], rows.weight, rows.groups)
-    ):
+    if not (request.include or beats_constant(row_losses[best], row_losses[0], weight, groups)):
         return 0
     return int(
         sizes[1 + choose_size(losses[:, 1:], request.size_rule.replace("-", "_"), losses[:, 0])]

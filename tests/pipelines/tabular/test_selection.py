@@ -78,10 +78,10 @@ def test_the_score_of_a_chosen_size_is_that_of_the_choice(monkeypatch):
     seen, n_rows = [], []
     choose = validation.chosen_size
 
-    def recorded(sizes, losses, rows, request):
+    def recorded(sizes, losses, row_losses, *others):
         seen.append(losses)
-        n_rows.append(rows.losses.shape[1])
-        return choose(sizes, losses, rows, request)
+        n_rows.append(row_losses.shape[1])
+        return choose(sizes, losses, row_losses, *others)
 
     monkeypatch.setattr(validation, "chosen_size", recorded)
     y = X[:, 4] + X[:, 1] + np.random.default_rng(0).standard_normal(len(X))

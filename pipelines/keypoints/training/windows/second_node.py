@@ -1,6 +1,6 @@
 """Trains the second node of the cascade of whole objects on the local maxima of the first one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from .....models.keypoints.windows.object_search import (
     level_at,
 )
 from .....models.keypoints.windows.turned_photographs import DEFAULT_ROLL, evened
-from .....models.keypoints.windows.window_models import FaceCascade, SecondNode
+from .....models.keypoints.windows.window_models import FaceCascade, KeypointModel, SecondNode
 from .....vision.pyramid import Level, gaussian_pyramid, nearest_pixel
 from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patches import extract_patches
@@ -47,8 +47,8 @@ class SecondNodeSettings(WindowFitSettings):
     reject : float
         Share of the held-out windows of objects below one of its own rejection thresholds.
     lost_fraction : float
-        Share of the held-out objects, among those that its rejection thresholds keep, that lie
-        below its threshold.
+        Share of the held-out objects below the threshold of each node, among those that its
+        rejection thresholds keep.
     seed : int
         Random seed.
     """
@@ -110,6 +110,39 @@ def _cut(levels: Sequence[Level], rows: np.ndarray, window: int) -> np.ndarray:
     return np.concatenate(patches)
 
 
+def _best_scores(
+    job: TrainingJob,
+    find: Callable[[Sequence[Level]], np.ndarray],
+    reference_length: float,
+    item: NamedView,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best score of each visible object in a view, -inf if it is lost, and those of false
+    detections."""
+    view = open_view(item[0], FACE, item[1])
+    rows = find(_pyramid(view, job))
+    near = is_near(view, rows, reference_length)
+    scores = np.where(near, rows[:, 2:3], -np.inf).max(axis=0, initial=-np.inf)
+    far = view.is_background(rows[:, :2], _NEVER_FAR)
+    return scores[view.visible], rows[far, 2]
+
+
+def _with_threshold(
+    model: KeypointModel, views: Iterable[tuple[np.ndarray, np.ndarray]], lost_fraction: float
+) -> tuple[KeypointModel, dict[str, float]]:
+    """Set the threshold that loses a fraction of the objects that are not rejected; facts."""
+    parts = list(views)
+    scores, false = (np.concatenate(part) for part in zip(*parts))
+    passed = scores[scores > -np.inf]
+    threshold = np.quantile(passed, lost_fraction, method="lower") if len(passed) else 0.0
+    return replace(model, threshold=float(threshold)), {
+        "objects": len(scores),
+        "passed": len(passed),
+        "detected": int((scores >= threshold).sum()),
+        "false_per_view": float((false >= threshold).sum()) / len(parts),
+        "threshold": float(threshold),
+    }
+
+
 def train_second_node(
     cascade: FaceCascade, reference_length: float, settings: SecondNodeSettings, job: TrainingJob
 ) -> tuple[FaceCascade, dict[str, float]]:
@@ -131,8 +164,14 @@ def train_second_node(
     )
     patches = np.concatenate(list(unseen))
     first = rejection_thresholds(cascade.classifier, job.pool, patches, s.share, 0.0)
-    cascade, pool = replace(cascade, classifier=first), FeaturePool(2 * window, sides=s.sides)
-    search = ObjectSearch(cascade, job.pool, reference_length, SCALES_PER_OCTAVE)
+    first, pool = replace(first, threshold=-np.inf), FeaturePool(2 * window, sides=s.sides)
+    search = ObjectSearch(
+        replace(cascade, classifier=first), job.pool, reference_length, SCALES_PER_OCTAVE
+    )
+    best = partial(_best_scores, job, search.first_maxima, reference_length * cascade.coarser)
+    first, _ = _with_threshold(first, each(held_out, best, job.n_jobs), s.lost_fraction)
+    cascade = replace(cascade, classifier=first)
+    search = replace(search, cascade=cascade)
 
     cut = partial(_windows, job, search, pool.window, s)
     parts = each(enumerate([*views, *empty, *turned, *light]), cut, job.n_jobs)
@@ -153,24 +192,7 @@ def train_second_node(
     cascade = replace(cascade, second=SecondNode(replace(model, threshold=-np.inf), pool, _FINER))
     search = replace(search, cascade=cascade)
 
-    def best(item: NamedView) -> tuple[np.ndarray, np.ndarray]:
-        view = open_view(item[0], FACE, item[1])
-        rows = search.find(_pyramid(view, job))
-        near = is_near(view, rows, reference_length)
-        scores = np.where(near, rows[:, 2:3], -np.inf).max(axis=0, initial=-np.inf)
-        far = view.is_background(rows[:, :2], _NEVER_FAR)
-        return scores[view.visible], rows[far, 2]
-
-    scores, false = (np.concatenate(part) for part in zip(*each(held_out, best, job.n_jobs)))
-    passed = scores[scores > -np.inf]
-    threshold = np.quantile(passed, s.lost_fraction, method="lower") if len(passed) else 0.0
-    facts = {
-        "objects": len(scores),
-        "passed": len(passed),
-        "detected": int((scores >= threshold).sum()),
-        "false_per_view": float((false >= threshold).sum()) / len(held_out),
-        "threshold": float(threshold),
-    }
+    best = partial(_best_scores, job, search.find, reference_length)
+    model, facts = _with_threshold(model, each(held_out, best, job.n_jobs), s.lost_fraction)
     job.say("second node: " + ", ".join(f"{name} {value:g}" for name, value in facts.items()))
-    node = SecondNode(replace(model, threshold=facts["threshold"]), pool, _FINER)
-    return replace(cascade, second=node), facts
+    return replace(cascade, second=SecondNode(model, pool, _FINER)), facts

@@ -292,7 +292,10 @@ def run_detection(
         Path | None, _OUTPUT(metavar="FILE", help="COCO keypoint file to write, .json.")
     ] = None,
     crops: Annotated[
-        Path | None, _OUTPUT(metavar="FOLDER", help="Folder for eye-aligned face crops.")
+        Path | None,
+        _OUTPUT(
+            metavar="FOLDER", help="Folder for crops: eye-aligned faces, or squares around objects."
+        ),
     ] = None,
     size: Annotated[
         int, _OUTPUT(metavar="PIXELS", help="Side length of the crops, in pixels.")
@@ -320,10 +323,6 @@ def run_detection(
         images = common.list_inputs(images, (crops, overlay))
     source = _video_source(images)
     detector = _detector(model, group, "detect")
-    if crops is not None and detector.category is not None:
-        raise ValueError(
-            f"--crops {crops}: only available for faces; the model detects {detector.category!r}"
-        )
     # many frames hold no object: they are searched once
     roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)

@@ -8,6 +8,7 @@ none for a category or an image. Coordinates in pixels are read unchanged.
 import csv
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -43,9 +44,8 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
         if one["points"] or "bbox" in one
     ]
     names: dict[str, dict[str, Any]] = {}
-    for _, one in sorted(
-        objects, key=lambda entry: -len(entry[1]["points"])
-    ):  # complete ones first
+    # in the order of an object with all points
+    for _, one in sorted(objects, key=lambda entry: -len(entry[1]["points"])):
         names.setdefault(one["name"], {}).update(one["points"])
     ids = {name: i for i, name in enumerate(names)}
     annotations = [
@@ -72,7 +72,7 @@ def read_file(path: Path, folder: Path) -> dict[str, Any] | list[Part]:
     content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct)
     if isinstance(content, dict) and "shapes" in content:
         return list(_labelme(content))
-    return list(_label_studio(content)) if isinstance(content, list) else content
+    return list(_label_studio(content, folder)) if isinstance(content, list) else content
 
 
 def _labelme(content: dict[str, Any]) -> Iterator[Part]:
@@ -85,22 +85,23 @@ def _labelme(content: dict[str, Any]) -> Iterator[Part]:
         yield file, shape.get("group_id"), shape["label"], values
 
 
-def _label_studio(content: list[dict[str, Any]]) -> Iterator[Part]:
+def _label_studio(content: list[dict[str, Any]], folder: Path) -> Iterator[Part]:
     for task in content:
         url = str(next(iter(task["data"].values())))
         file = Path(unquote(url.split("?d=")[-1].split("?")[0])).name
+        if not any((folder / place / file).is_file() for place in ("", "images")):
+            file = re.sub("^[0-9a-f]{8}-", "", file)  # added to the names of uploaded files
         yield file, None, "", ()
         results = (one["result"] for one in task["annotations"] if not one.get("was_cancelled"))
         for one in next(results, ()):
-            kind, value = one["type"], one["value"]
-            x, y, width, height = (
-                value.get(side, 0) * one[f"original_{of}"] / 100
-                for side, of in zip(("x", "y", "width", "height"), ("width", "height") * 2)
-            )
-            if kind == "keypointlabels":
-                yield file, one.get("parentID"), value[kind][0], (x, y, 2)
-            elif kind == "rectanglelabels":
-                yield file, one["id"], value[kind][0], (x, y, width, height)
+            if (kind := one["type"]) in ("keypointlabels", "rectanglelabels"):
+                value, sides = one["value"], [one["original_width"], one["original_height"]]
+                x, y = np.array([value["x"], value["y"]]) * sides / 100
+                if kind == "keypointlabels":
+                    yield file, one.get("parentID"), value[kind][0], (x, y, 2)
+                else:
+                    extent = np.array([value["width"], value["height"]]) * sides / 100
+                    yield file, one["id"], value[kind][0], (x, y, *extent)
 
 
 def _cvat(path: Path, folder: Path) -> Iterator[Part]:

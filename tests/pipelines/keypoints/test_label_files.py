@@ -167,7 +167,9 @@ def write_label_studio(folder):
             value = {"x": x, "y": y, "width": w, "height": h, "rectanglelabels": ["bar"]}
             kind = {"id": "box", "type": "rectanglelabels"}
             results.append({**kind, **sizes, "value": value})
-        url = f"/data/local-files/?d=images/{i:02}.png" if i % 2 else f"/data/upload/1/{i:02}.png"
+        results.append({"id": "c", "type": "choices", "value": {"choices": ["sharp"]}})
+        uploaded = f"/data/upload/1/0a1b2c3d-{i:02}.png"
+        url = f"/data/local-files/?d=images/{i:02}.png" if i % 2 else uploaded
         cancelled = {"was_cancelled": True, "result": []}
         labelled = {"was_cancelled": False, "result": results}
         tasks.append({"id": i, "data": {"img": url}, "annotations": [cancelled, labelled]})
@@ -317,6 +319,40 @@ def test_wrong_files_get_one_line(tmp_path, write, change, message):
     made = run("train", "--data", tmp_path, "--out", tmp_path / "bar.safetensors", "--quiet")
     assert made.exit_code == 2 and message in made.stderr, made.stderr
     assert made.stderr.count("\n") == 1
+
+
+def test_objects_of_one_image_are_apart(tmp_path):
+    """Two objects in every image, in the formats that group points."""
+    points = np.stack([truth()[0][:2], truth()[0][2:4]])  # images, objects, points, x and y
+    shapes, rows, xml = [], [], ["<annotations>"]
+    for number, of_image in enumerate(points):
+        xml.append(f'<image name="0{number}.png">')
+        for i, of_object in enumerate(of_image):
+            for name, (x, y) in zip(NAMES, of_object, strict=True):
+                xml.append(f'<points label="{name}" points="{x},{y}" group_id="{i}"/>')
+        xml.append("</image>")
+        shapes.append(
+            [
+                {"label": n, "points": [xy.tolist()], "group_id": i, "shape_type": "point"}
+                for i, of_object in enumerate(of_image)
+                for n, xy in zip(NAMES, of_object, strict=True)
+            ]
+        )
+        rows.append(",".join([f"labeled-data\\v\\0{number}.png", *map(str, of_image.ravel())]))
+    for kind in ("labelme", "deeplabcut", "cvat"):
+        images(tmp_path / kind / ("labeled-data/v" if kind == "deeplabcut" else ""))
+    for number, some in enumerate(shapes):
+        content = {"imagePath": f"..\\labelme\\0{number}.png", "shapes": some}
+        (tmp_path / "labelme" / f"0{number}.json").write_text(json.dumps(content))
+    heads = [["scorer", *["me"] * 12], ["individuals", *["a"] * 6, *["b"] * 6]]
+    heads += [["bodyparts", *[n for n in NAMES for _ in "xy"] * 2], ["coords", *"xyxyxy" * 2]]
+    table = "\n".join([*map(",".join, heads), *rows])
+    (tmp_path / "deeplabcut/labeled-data/v/CollectedData_me.csv").write_text(table)
+    (tmp_path / "cvat" / "annotations.xml").write_text("".join([*xml, "</annotations>"]))
+    for kind in ("labelme", "deeplabcut", "cvat"):
+        read = read_annotations(tmp_path / kind, schema_of(tmp_path / kind))
+        for image, expected in zip(read, points, strict=True):
+            np.testing.assert_allclose(image.instances, expected)
 
 
 def test_points_of_yolo_without_names_are_numbered(tmp_path):

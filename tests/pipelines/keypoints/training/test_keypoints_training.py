@@ -24,6 +24,7 @@ from annealed.pipelines.keypoints.training.instances.augmentation import (
 from annealed.pipelines.keypoints.training.train import SIDES, Decisions, decide, train_keypoints
 from annealed.pipelines.keypoints.training.windows import classifier
 from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining
+from annealed.vision.images import read_image
 from clusters import assert_same_on_a_cluster
 from painted import GIVEN as OF_ALL
 from painted import NAMES, POOL, folder_of, paint
@@ -225,10 +226,13 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
         schema_of(folder).keypoints == tuple(NAMES)
         and len(read_annotations(folder, schema_of(folder))) == 4
     )
-    made = CliRunner().invoke(
-        app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")]
-    )
-    assert made.exit_code == 2 and "only available for faces" in made.stderr
+    words = ["--model", model, "--crops", str(tmp_path / "crops"), "--size", "64", "--quiet"]
+    made = CliRunner().invoke(app, ["keypoints", "detect", str(folder), *words])
+    assert made.exit_code == 0 and len(list((tmp_path / "crops").iterdir())) == len(rows)
+    crop, first = read_image(tmp_path / "crops" / "000_object1.png"), records[0]["objects"][0]
+    low, high = np.reshape(first["box"], (2, 2))
+    x, y = (np.array(first["keypoints"]["tail"][:2]) - (low + high) / 2) / (1.2 * max(high - low))
+    assert crop.shape == (64, 64, 3) and crop[round(32 + 64 * y), round(32 + 64 * x)].max() < 60
 
 
 def test_the_precision_is_that_of_pycocotools_on_the_coco_file(trained, tmp_path):

@@ -102,13 +102,9 @@ def is_small(n_values: float) -> bool:
     return (n_values if size is None else size) <= SMALL
 
 
-# Number of array values that take as long as one row processed in Python, about 15 microseconds
-_VALUES_PER_ROW = 125
-
-
-def values_of_rows(n_rows: float) -> float:
-    """Return the size of a problem with ``n_rows`` rows that are processed one at a time."""
-    return _VALUES_PER_ROW * n_rows
+# Number of array values that take as long as one row processed in Python, about 15 microseconds:
+# the size of a problem whose rows are processed one at a time
+VALUES_PER_ROW = 125
 
 
 def n_values(X: Matrix) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .common.drawing import pyplot
 from .solvers.annealing import strengths
 from .solvers.schedules import as_schedule, step_counts
 
@@ -176,7 +175,7 @@ def plot_responses(
     absent = np.setdiff1d(features, selected)
     if len(absent):
         raise ValueError(
-            f"feature {absent[0]} was not selected; expected some of {selected.tolist()}"
+            f"feature {absent[0]} was not selected; expected one of {selected.tolist()}"
         )
     if axes is None:
         axes = _panels(len(features), n_columns)
@@ -505,3 +504,21 @@ def _outputs(model: Any) -> list:
         if hasattr(model, "classes_")
         else [f"output {q}" for q in range(n_outputs)]
     )
+
+
+def pyplot() -> Any:
+    """Return ``matplotlib.pyplot``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If matplotlib is not installed; the message names the extra.
+    """
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "plots require matplotlib: pip install '.[plots]' in the checkout of annealed",
+            name=error.name,
+        ) from None
+    return pyplot

@@ -93,7 +93,8 @@ class SelectionStability:
         names = self.names if names is None else names
         if names is not None and len(names) != len(self.frequency):
             raise ValueError(
-                f"{len(names)} names; expected one for each of the {len(self.frequency)} features"
+                f"there are {len(names)} names; "
+                f"expected one for each of the {len(self.frequency)} features"
             )
         order = np.argsort(-self.frequency, kind="stable")[
             : min(top, int(self.supports.any(0).sum()))

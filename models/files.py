@@ -74,10 +74,10 @@ def check_writable(path: Path) -> None:
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(
-            f"{path}: cannot be written (no such folder, or no permission to write there)"
+            f"{path}: cannot be written (the folder does not exist or is not writable)"
         )
     if path.is_dir():
-        raise ValueError(f"{path}: a folder, expected a file name")
+        raise ValueError(f"{path}: is a folder; expected a file name")
 
 
 def make_folder(path: Path | None) -> None:
@@ -86,7 +86,7 @@ def make_folder(path: Path | None) -> None:
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"{path}: cannot create this folder ({error.strerror})") from None
+        raise ValueError(f"{path}: the folder cannot be created ({error.strerror})") from None
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
@@ -135,7 +135,9 @@ def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
-        raise ValueError(f"{path}: holds a model of kind {header['kind']!r}; expected {kind!r}")
+        raise ValueError(
+            f"{path}: the file contains a model of kind {header['kind']!r}; expected {kind!r}"
+        )
     return arrays, header
 
 
@@ -147,21 +149,23 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
             text = (file.metadata() or {}).get(_KEY)
             data = {name: file.get_tensor(name) for name in file.keys()} if arrays else {}  # noqa: SIM118
     except (SafetensorError, OSError, TypeError, ValueError, AttributeError, KeyError) as error:
-        raise ValueError(short(f"{path}: damaged, or not a safetensors file ({error})")) from None
+        raise ValueError(
+            short(f"{path}: the file is damaged or not a safetensors file ({error})")
+        ) from None
     try:
         header = json.loads(text) if text and len(text) <= _MAX_HEADER else None
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"{path}: a safetensors file, but not an annealed model")
+        raise ValueError(f"{path}: the file is a safetensors file but not an annealed model")
     version = header.get("version")
     if type(version) is not int or version < 1 or not isinstance(header.get("kind"), str):
-        raise ValueError(f"{path}: damaged (the header lacks its version or kind)")
+        raise ValueError(f"{path}: the file is damaged (the header has no version or kind)")
     if version > VERSION:
         raise ValueError(
             short(
-                f"{path}: format version {version}, but this annealed reads up to {VERSION}: "
-                "install a newer version"
+                f"{path}: the file has format version {version}, but this version of annealed "
+                f"reads up to {VERSION}; install a newer version"
             )
         )
     _check_values(path, header)
@@ -169,7 +173,7 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
     if recorded is None and version == 1:
         if arrays:
             warnings.warn(
-                f"{path}: an older format without a checksum; "
+                f"{path}: the file has an older format without a checksum; "
                 "convert it with `annealed models convert`",
                 stacklevel=4,
             )
@@ -178,7 +182,7 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
         or len(recorded) != len(_NO_DIGEST)
         or _digest(path, recorded) != recorded
     ):
-        raise ValueError(f"{path}: damaged (the checksum does not match the content)")
+        raise ValueError(f"{path}: the file is damaged (the checksum does not match the content)")
     return data, header
 
 
@@ -188,7 +192,9 @@ def _check_values(path: Path, header: dict[str, Any]) -> None:
     level: list[Any] = [header]
     for _ in range(_MAX_DEPTH):
         if any(isinstance(value, float) and not np.isfinite(value) for value in level):
-            raise ValueError(f"{path}: damaged (the header holds a number that is not finite)")
+            raise ValueError(
+                f"{path}: the file is damaged (the header contains a non-finite number)"
+            )
         groups = [
             value.values() if isinstance(value, dict) else value
             for value in level
@@ -197,7 +203,9 @@ def _check_values(path: Path, header: dict[str, Any]) -> None:
         level = [value for group in groups for value in group]
         if not level:
             return
-    raise ValueError(f"{path}: damaged (the header is nested more than {_MAX_DEPTH} deep)")
+    raise ValueError(
+        f"{path}: the file is damaged (the header is nested more than {_MAX_DEPTH} levels deep)"
+    )
 
 
 def _digest(path: Path, recorded: str) -> str:
@@ -224,11 +232,15 @@ def reading(path: str | Path) -> Iterator[None]:
     except ValueError as error:
         message = str(error)
         raise ValueError(
-            short(message if message.startswith(str(path)) else f"{path}: damaged ({message})")
+            short(
+                message
+                if message.startswith(str(path))
+                else f"{path}: the file is damaged ({message})"
+            )
         ) from None
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(
-            short(f"{path}: damaged header ({type(error).__name__}: {error})")
+            short(f"{path}: the file is damaged ({type(error).__name__}: {error})")
         ) from None
 
 
@@ -298,7 +310,7 @@ def check_settings(
     maximum of some settings or of their entries; other numbers must lie between -1e6 and 1e6.
     """
     if not isinstance(record, dict) or record.keys() != defaults.keys():
-        raise ValueError(f"settings {record}: expected {', '.join(defaults)}")
+        raise ValueError(f"the settings are {record}; expected the keys {', '.join(defaults)}")
     for name, example in defaults.items():
         value, several = record[name], isinstance(example, tuple)
         low, high = (limits or {}).get(name, (-1e6, 1e6))
@@ -306,7 +318,8 @@ def check_settings(
             several and not 0 < len(value) <= 1000
         ):
             raise ValueError(
-                f"{name}={value!r}: expected {'a list' if several else type(example).__name__}"
+                f"{name}={value!r} is not valid; "
+                f"expected {'a list' if several else type(example).__name__}"
             )
         entries: list[Any] = value if several else [value]
         for entry in entries:
@@ -314,7 +327,9 @@ def check_settings(
             right = type(entry) is wanted or (wanted is float and type(entry) is int)
             if not right or (wanted in (int, float) and not low <= entry <= high):
                 bounds = f" from {low:g} to {high:g}" if wanted in (int, float) else ""
-                raise ValueError(f"{name}={value!r}: expected {wanted.__name__}{bounds}")
+                raise ValueError(
+                    f"{name}={value!r} is not valid; expected {wanted.__name__}{bounds}"
+                )
     return {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
     }
@@ -332,7 +347,7 @@ def check_array(
     """Return an array of a model file, after checking that it is present, of the given type and
     shape (None means any length), and in range."""
     if name not in arrays:
-        raise ValueError(f"{path}: damaged (array {name!r} is missing)")
+        raise ValueError(f"{path}: the file is damaged (array {name!r} is missing)")
     array = arrays[name]
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape)
@@ -340,13 +355,14 @@ def check_array(
     if array.dtype != np.dtype(dtype) or not fits:
         wanted = tuple("any" if want is None else want for want in shape)
         raise ValueError(
-            f"{path}: damaged (array {name!r} is {array.dtype} {array.shape}, expected "
-            f"{np.dtype(dtype)} {wanted})"
+            f"{path}: the file is damaged (array {name!r} has dtype {array.dtype} and shape "
+            f"{array.shape}; expected {np.dtype(dtype)} and {wanted})"
         )
     limited = array.size and (array.dtype.kind == "f" or (low, high) != (-_LARGEST, _LARGEST))
     if limited and not (float(array.min()) >= low and float(array.max()) <= high):  # NaN fails both
         raise ValueError(
-            f"{path}: damaged (array {name!r} has a NaN or an entry outside {low:g} to {high:g})"
+            f"{path}: the file is damaged (array {name!r} contains NaN or a value outside "
+            f"[{low:g}, {high:g}])"
         )
     return array
 
@@ -387,9 +403,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
     if path.is_file():
         return path
     shipped = ", ".join(list_models()) or "none"
-    raise ValueError(
-        f"model {name!r}: neither a file nor a model that ships with the package ({shipped})"
-    )
+    raise ValueError(f"model {name!r} is neither a file nor a shipped model ({shipped})")
 
 
 def load_model(name_or_path: str | Path) -> Any:
@@ -414,7 +428,7 @@ def load_model(name_or_path: str | Path) -> Any:
     kind = read_header(path)["kind"]
     if kind not in KINDS:
         raise ValueError(
-            f"{path}: holds a model of the unknown kind {kind!r}; "
+            f"{path}: the file contains a model of unknown kind {kind!r}; "
             f"expected one of {', '.join(KINDS)}"
         )
     module, name = KINDS[kind]

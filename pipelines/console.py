@@ -321,8 +321,10 @@ def temporary_file(context: typer.Context, name: str) -> Path:
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
     """Return the value of an option that was given by its former name, with a warning."""
     if new is not None:
-        raise ValueError(f"{name} {old}: the former name of {option}; expected only one of them")
-    print_error(f"{name} is now {option}; {name} will be removed in 0.4")
+        raise ValueError(
+            f"{name} {old}: this is the former name of {option}; expected only one of them"
+        )
+    print_error(f"{name} was renamed to {option}; the old name will be removed in 0.4")
     return old
 
 
@@ -334,9 +336,9 @@ def number_or_auto(option: str, text: str) -> int | None:
     try:
         number = int(text)
     except ValueError:
-        raise ValueError(f"{option} {text}: expected a number or auto") from None
+        raise ValueError(f"{option} {text}: expected a positive integer or auto") from None
     if number < 1:
-        raise ValueError(f"{option} {text}: expected at least 1")
+        raise ValueError(f"{option} {text}: expected a positive integer or auto")
     return number
 
 
@@ -346,5 +348,5 @@ def load_model_of(kind: str, name: str) -> Any:
 
     model = load_model(name)
     if kind != model.KIND:
-        raise ValueError(f"model {name!r}: not {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
+        raise ValueError(f"model {name!r} is not {'an' if kind[0] in 'aeiou' else 'a'} {kind}")
     return model

@@ -74,9 +74,7 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     """
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
-            raise _Unsupported(
-                "grey values of 32 bits, whose range is unknown: expected 8 or 16 bits"
-            )
+            raise _Unsupported("32-bit grey values have no fixed range; expected 8 or 16 bits")
         n_frames = _n_frames(image)
         image.load()
         if image.getexif().get(_ORIENTATION, 1) != 1:
@@ -122,7 +120,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     try:
         if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
             # reading a pipe would block
-            raise _Unsupported("not an ordinary file, expected an image file")
+            raise _Unsupported("not a regular file; expected an image file")
         with warnings.catch_warnings():
             # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an
             # error below.
@@ -134,17 +132,17 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     except FileNotFoundError:
         raise ValueError(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise ValueError(f"{name}: a folder, expected an image file") from None
+        raise ValueError(f"{name}: is a folder; expected an image file") from None
     except UnidentifiedImageError:
         empty = os.path.getsize(name) == 0
         hint = "; convert it to PNG or JPEG" if name.lower().endswith(_TO_CONVERT) else ""
         raise ValueError(
-            f"{name}: {'empty file' if empty else 'not an image that can be read' + hint}"
+            f"{name}: {'empty file' if empty else 'not a readable image' + hint}"
         ) from None
     # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(f"{name}: damaged or unreadable image ({reason})") from None
+        raise ValueError(f"{name}: the image is damaged or unreadable ({reason})") from None
 
 
 def _pillow_to_rgb(image: Image.Image) -> npt.NDArray[np.uint8]:
@@ -191,20 +189,23 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
     """
     pixels = np.asarray(image)
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
-        raise ValueError(f"image of shape {pixels.shape}: expected (H, W), (H, W, 3) or (H, W, 4)")
+        raise ValueError(f"image has shape {pixels.shape}; expected (H, W), (H, W, 3) or (H, W, 4)")
     if 0 in pixels.shape:
-        raise ValueError(f"image of shape {pixels.shape}: expected at least one pixel")
+        raise ValueError(f"image has shape {pixels.shape}; expected at least one pixel")
     if pixels.dtype == np.bool_:
         pixels = pixels.astype(np.uint8) * np.uint8(255)
     elif pixels.dtype == np.uint16:
         pixels = ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
     elif np.issubdtype(pixels.dtype, np.floating):
         if not np.isfinite(pixels).all() or pixels.min() < 0 or pixels.max() > 1:
-            raise ValueError(f"image of {pixels.dtype}: expected finite values from 0 to 1")
+            raise ValueError(
+                f"image has dtype {pixels.dtype} and NaN or values outside [0, 1]; "
+                "expected finite values from 0 to 1"
+            )
         pixels = np.rint(pixels * 255).astype(np.uint8)
     elif pixels.dtype != np.uint8:
         raise ValueError(
-            f"image of {pixels.dtype}: expected uint8, uint16, bool or floats from 0 to 1"
+            f"image has dtype {pixels.dtype}; expected uint8, uint16, bool, or floats from 0 to 1"
         )
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]

@@ -162,16 +162,20 @@ def gaussian_pyramid(
         or image.ndim != 3
         or image.shape[2] != 3
     ):
-        raise ValueError(f"image of shape {np.shape(image)}: expected a uint8 array (H, W, 3)")
+        raise ValueError(
+            f"image has dtype {getattr(image, 'dtype', None)} and shape {np.shape(image)}; "
+            "expected a uint8 array of shape (H, W, 3)"
+        )
     if scales_per_octave < 1 or int(scales_per_octave) != scales_per_octave:
         raise ValueError(
-            f"scales_per_octave={scales_per_octave}: expected a whole number of at least 1"
+            f"scales_per_octave={scales_per_octave} is not valid; expected a positive integer"
         )
     if not 0 < max_scale <= 16:
-        raise ValueError(f"max_scale={max_scale}: expected a number in (0, 16]")
+        raise ValueError(f"max_scale={max_scale} is not valid; expected a number in (0, 16]")
     if min_size < 1 or min_scale < 0:
         raise ValueError(
-            f"min_size={min_size}, min_scale={min_scale}: expected min_size >= 1 and min_scale >= 0"
+            f"min_size={min_size}, min_scale={min_scale} are not valid; "
+            "expected min_size >= 1 and min_scale >= 0"
         )
 
     levels: list[Level] = []

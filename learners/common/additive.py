@@ -70,9 +70,8 @@ class AdditiveModel:
         ):
             missing = None if self.missing_responses is None else self.missing_responses.shape
             raise ValueError(
-                f"{len(self.selected)} columns, knots {self.knots.shape}, responses "
-                f"{self.responses.shape}, missing {missing}: "
-                "the shapes are inconsistent"
+                f"the shapes are inconsistent: {len(self.selected)} selected columns, knots "
+                f"{self.knots.shape}, responses {self.responses.shape}, missing {missing}"
             )
 
     @classmethod

@@ -41,7 +41,7 @@ def included_and_excluded(
         name = str(both[0]) if names is None else repr(names[both[0]])
         raise ValueError(f"column {name} is in both include and exclude; expected only one")
     if excluded.all():
-        raise ValueError(f"exclude={exclude!r} leaves no column; expected at least one")
+        raise ValueError(f"exclude={exclude!r} leaves no columns; expected at least one")
     return included, excluded
 
 

@@ -48,7 +48,7 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         ) from None
     if len(classes) < 2:
         raise ValueError(
-            f"y holds only one class ({classes.tolist()[0]!r}); a classifier needs at least two"
+            f"y contains only one class ({classes.tolist()[0]!r}); a classifier needs at least two"
         )
     return classes, codes
 
@@ -75,7 +75,7 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
     unknown = np.setdiff1d(y, estimator.classes_)
     if len(unknown):
         raise ValueError(
-            f"y holds {unknown.tolist()[0]!r}; "
+            f"y contains {unknown.tolist()[0]!r}; "
             f"expected only the classes {estimator.classes_.tolist()}"
         )
     return np.searchsorted(estimator.classes_, y)
@@ -94,7 +94,7 @@ def check_two_classes(
     present = np.unique(np.asarray(y)[weight > 0]).tolist()
     if len(present) == 1:
         raise ValueError(
-            f"the {rows} hold only one class ({present[0]!r}); a classifier needs at least two"
+            f"the {rows} contain only one class ({present[0]!r}); a classifier needs at least two"
         )
 
 
@@ -266,9 +266,8 @@ def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -
     rarest = int(counts.argmin())
     if counts[rarest] < _MIN_ROWS_OF_CLASS and counts[rarest] < len(present) / _MIN_ROWS_OF_CLASS:
         warnings.warn(
-            f"class {classes.tolist()[rarest]!r} has {counts[rarest]} of {len(present)} rows; "
-            "its probabilities are unreliable: "
-            f"expected at least {_MIN_ROWS_OF_CLASS} rows",
+            f"class {classes.tolist()[rarest]!r} has only {counts[rarest]} of {len(present)} rows, "
+            f"so its probabilities are unreliable; expected at least {_MIN_ROWS_OF_CLASS} rows",
             stacklevel=4,
         )
 
@@ -291,14 +290,14 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
     if not np.isfinite(scale).all():
         most = np.abs(targets).max()
         raise ValueError(
-            f"y holds values up to {most:g}, whose squares overflow; "
+            f"y contains values up to {most:g}, whose squares overflow; "
             "expected numbers of moderate size"
         )
     small = (scale < 1e-150) & (np.ptp(targets[weight > 0], axis=0) > 0)
     if small.any():
         most = np.abs(targets[:, small]).max()
         raise ValueError(
-            f"y holds values up to {most:g}, whose squares underflow; "
+            f"y contains values up to {most:g}, whose squares underflow; "
             "expected numbers of moderate size"
         )
     scale[scale == 0] = 1.0

@@ -44,12 +44,12 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
     >>> check_container("y", np.array(["2024-03-01"], "M8[D]"))
     Traceback (most recent call last):
     ...
-    ValueError: y holds datetime64[D] values; expected numbers, as (y - ...
+    ValueError: y contains datetime64[D] values; expected numbers, such as (y - ...
     """
     if type(values).__name__ == "LazyFrame":
         raise TypeError(
-            f"{name} is a LazyFrame, which holds no values yet; "
-            "expected data; call its collect() first"
+            f"{name} is a LazyFrame, which contains no values yet; "
+            "expected data, so call its collect() first"
         )
     if np.ma.is_masked(values):
         n = np.ma.count_masked(values)
@@ -73,8 +73,8 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
         ):
             unit = 'np.timedelta64(1, "D")'
             raise ValueError(
-                f"{name} holds {dtype} values; "
-                f"expected numbers, as ({name} - {name}.min()) / {unit}"
+                f"{name} contains {dtype} values; "
+                f"expected numbers, such as ({name} - {name}.min()) / {unit}"
             )
 
 
@@ -97,8 +97,8 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
             text = next((cell for cell in X[name] if isinstance(cell, str)), None)
             if text is not None:
                 raise ValueError(
-                    f"column {name!r} holds text ({text!r}); expected numbers: "
-                    "TabularSelector encodes text, dates and missing values"
+                    f"column {name!r} contains text ({text!r}); "
+                    "expected numbers (TabularSelector encodes text, dates and missing values)"
                 ) from None
         raise
 
@@ -179,7 +179,7 @@ def check_squares(X: Matrix) -> None:
     >>> check_squares(np.array([[0.0, 1.0], [1e-200, 2.0]]))
     Traceback (most recent call last):
     ...
-    ValueError: column 0 of X holds values up to 1e-200, whose squares underflow; expected ...
+    ValueError: column 0 of X contains values up to 1e-200, whose squares underflow; expected ...
     """
     most = abs(X).max(axis=0)
     most = most.toarray().ravel() if sp.issparse(most) else most
@@ -188,7 +188,7 @@ def check_squares(X: Matrix) -> None:
         column = int(np.argmax(wrong))
         what = "overflow" if most[column] > 1 else "underflow"
         raise ValueError(
-            f"column {column} of X holds values up to {most[column]:g}, whose squares {what}; "
+            f"column {column} of X contains values up to {most[column]:g}, whose squares {what}; "
             "expected numbers of moderate size"
         )
 
@@ -292,10 +292,12 @@ def check_greedy(
             check_real(name, value, 0.0, above=True)
             if criterion != belongs:
                 raise ValueError(
-                    f"{name}={value!r} belongs to criterion={belongs!r}, not to {criterion!r}"
+                    f"{name}={value!r} applies to criterion={belongs!r}, not to {criterion!r}"
                 )
     if size is None and delta is None and epsilon is None:
-        raise ValueError("n_features_to_select=None needs a threshold; expected delta or epsilon")
+        raise ValueError(
+            "n_features_to_select=None requires a threshold; expected delta or epsilon"
+        )
 
 
 def _require(good: bool, name: str, value: Any, expected: str) -> None:
@@ -341,7 +343,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.n
             f"expected one weight for each of the {n_samples} rows"
         )
     if (weight < 0).any():
-        raise ValueError(f"sample_weight holds {weight.min():g}; expected no negative weights")
+        raise ValueError(f"sample_weight contains {weight.min():g}; expected non-negative weights")
     if not weight.any():
         raise ValueError(
             "sample_weight is zero everywhere; expected at least one row with a positive weight"

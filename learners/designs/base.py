@@ -86,7 +86,8 @@ def check_underflow(
     if small.any():
         column = int(np.argmax(small))
         raise ValueError(
-            f"column {column} of X holds values around {mean[column]:g}, whose squares underflow "
+            f"column {column} of X contains values around {mean[column]:g}, whose squares "
+            "underflow "
             f"{np.dtype(dtype)}; "
             "expected numbers of moderate size"
         )
@@ -96,8 +97,8 @@ def warn_if_constant(inv: np.ndarray) -> None:
     """Warn if the inverse scales show that all selectable features are constant."""
     if len(inv) and not np.any(inv > 0):
         warnings.warn(
-            "no column of X that may be selected varies: the selection is arbitrary, and the "
-            "model predicts a constant",
+            "all columns of X that may be selected are constant, so the selection is arbitrary and "
+            "the model predicts a constant",
             stacklevel=4,
         )
 
@@ -109,8 +110,9 @@ def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) 
     if len(ratio) and ratio.max() > _LOST_DIGITS:
         worst = int(ratio.argmax())
         warnings.warn(
-            f"column {columns[worst]} has a mean of {ratio[worst]:.0e} standard deviations: scores "
-            f"lose {np.log10(ratio[worst]):.0f} of 16 digits; subtract a constant from it",
+            f"the mean of column {columns[worst]} is {ratio[worst]:.0e} standard deviations, so "
+            f"scores lose {np.log10(ratio[worst]):.0f} of 16 digits; "
+            "subtract a constant from the column",
             stacklevel=4,
         )
 

@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from ..compilation import is_small
 from ..sources.dask_matrix import DaskMatrix
 from ..sources.files import on_disk
-from ..sources.matrix import OutOfCoreMatrix, Source
+from ..sources.matrix import OutOfCoreMatrix, Source, TorchMatrix
 from ..sources.sparse_files import SparseSource
-from ..sources.torch_matrix import TorchMatrix
 from ..types import Matrix, Seed
 from .base import Design, moments_of
 from .dense import DenseDesign
@@ -159,7 +158,7 @@ def unscaled(design: Design, X: Matrix) -> Design:
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
         raise ValueError(
-            "scaling='none' needs linear responses on an array or a sparse matrix; "
+            "scaling='none' requires linear responses on an array or a sparse matrix; "
             "expected 'standardize'"
         )
     moving = design.inv > 0

@@ -207,7 +207,7 @@ def sublevels(n_bins: int) -> int:
         If ``n_bins`` is not in 1..126.
     """
     if not 1 <= n_bins <= 126:
-        raise ValueError(f"n_bins={n_bins} is out of range; expected 1 to 126")
+        raise ValueError(f"n_bins={n_bins} is not valid; expected an integer from 1 to 126")
     return 252 // n_bins
 
 

@@ -161,7 +161,7 @@ def _check_finite(knots: np.ndarray) -> None:
     if len(wrong):
         raise ValueError(
             f"X contains infinity (in column {wrong[0]}); "
-            "response='piecewise' needs finite numbers or NaN"
+            "response='piecewise' requires finite numbers or NaN"
         )
 
 

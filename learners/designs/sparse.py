@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..objective.base import Loss
@@ -14,8 +13,10 @@ from .base import COMPACT_RATIO, Design, NotFiniteError, check_underflow, invers
 from .out_of_core import MEMORY_LIMIT
 
 _BLOCK_ENTRIES = 1 << 22  # stored values per product: their copy in float64 takes 34 MB
-_BLOCK_BYTES = 128  # bytes per stored value of a block read from a file, including copies
-_LOADED_BYTES = 128  # and of one kept in memory: its row, its column, and the sorted copy
+# Stored values of a block of the first read, at least and for each column: several copies of them
+_READ_ENTRIES, _READ_ENTRIES_PER_COLUMN = 1 << 18, 4
+_BLOCK_BYTES = 64  # bytes per stored value of a block read from a file, including copies
+_LOADED_BYTES = 16  # and of one kept in memory: value and column, twice while columns are dropped
 
 
 def canonical(X: Any) -> Any:
@@ -28,79 +29,92 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def _moments(
-    total: np.ndarray, rest: np.ndarray, square: np.ndarray, full: np.ndarray, dtype: npt.DTypeLike
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute means (m, 1) and inverse scales (m,) of columns in two passes over their stored
-    values, so that a large mean costs no precision.
-
-    Parameters
-    ----------
-    total : ndarray of shape (m,)
-        Weighted sums of the columns, with weights that sum to one.
-    rest, square : ndarray of shape (m,)
-        Weighted sums of the differences between stored values and ``total``, and of their squares.
-    full : ndarray of shape (m,), bool
-        Mask of columns with stored values in all rows of positive weight.
-    """
-    # Rounding of the mean if all values are stored; else the mean times the weight of the zeros
-    mean = total + np.where(full, rest, 0.0)
-    variance = np.maximum(square + np.where(full, -(rest**2), total * rest), 0.0)
-    if not np.isfinite(variance).all():
-        column = int(np.argmin(np.isfinite(variance)))
-        raise NotFiniteError(
-            f"X contains NaN or infinity (first in column {column}); expected finite numbers"
-        )
-    second = variance + mean**2
-    check_underflow(mean, second)
-    return mean[:, None], inverse_scale(variance, second, rounding_of(dtype))
-
-
 class SparseDesign(Design):
-    """Linear responses on a scipy sparse matrix in CSC format; centring is applied to the results,
-    so nothing is densified.
+    """Linear responses on a scipy sparse matrix in CSR or CSC format; centring is applied to the
+    results, so nothing is densified or copied.
 
     Dropped columns stay stored with coefficient zero; once few columns remain, those are copied.
 
     Parameters
     ----------
     X : sparse matrix of shape (n_samples, n_features)
-        Sparse matrix in any format; CSC is not copied.
+        Sparse matrix in any format; CSR and CSC are not copied.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     """
 
     per_feature = ("mean", "inv", "stored")
+    X: Any
 
     def __init__(self, X: Matrix, sample_weight: np.ndarray):
-        self.X = canonical(sp.csc_array(X))  # all stored columns
+        self.X = canonical(X if X.format in ("csr", "csc") else sp.csr_array(X))
         self.n_samples, self.n_features = self.X.shape
-        self.stored = np.arange(self.n_features)  # positions of the features among them
-        total, rest, square, counts = np.empty((4, self.n_features))
-        present = sample_weight > 0
-        for _, columns, part in self._blocks():
-            total[columns] = mean = part.T @ sample_weight
-            each = np.repeat(np.arange(len(mean)), np.diff(part.indptr))
-            counts[columns] = np.bincount(each, present[part.indices], len(mean))
-            part.data = part.data - mean[each]
-            rest[columns] = part.T @ sample_weight
-            part.data *= part.data
-            square[columns] = part.T @ sample_weight
-        self.mean, self.inv = _moments(
-            total, rest, square, counts == np.count_nonzero(present), self.X.dtype
-        )
+        self.stored = np.arange(self.n_features)  # positions of the features among the columns of X
+        self._first_read(sample_weight)
 
-    def _blocks(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Iterate over the rows, columns and entries of views of neighbouring columns with few
-        stored values in total, since products convert float32 to float64 one part at a time."""
-        X, start = self.X, 0
-        while start < X.shape[1]:
-            most = X.indptr[start] + _BLOCK_ENTRIES
+    def _first_read(self, sample_weight: np.ndarray) -> None:
+        """Compute the moments of the columns in one pass, and count their stored values.
+
+        Values are taken about the mean of the first block in columns without zeros there, so that
+        a large mean costs no precision. Zeros make the variance as large as the square of the mean.
+        """
+        share, total, square, shift = np.zeros((4, self.n_features))
+        present, self._counts = np.zeros(self.n_features), np.zeros(self.n_features, np.int64)
+        size = max(_READ_ENTRIES, _READ_ENTRIES_PER_COLUMN * self.n_features)
+        for rows, columns, part in self._blocks(size):
+            weight, d, ones = sample_weight[rows], part.data, np.ones(part.nnz)
+            positive = np.count_nonzero(weight)
+
+            def sums(values: np.ndarray, weight: np.ndarray = weight, part: Any = part) -> Any:
+                return part._with_data(values, copy=False).T @ weight
+
+            mass, counts = sums(ones), sums(ones, np.ones(len(weight)))
+            number = counts if positive == len(weight) else sums(ones, (weight > 0).astype(float))
+            full = (number == positive) & (mass > 0)
+            if full.any() and not share[columns].any():  # the first rows of these columns
+                shift[columns] = np.divide(sums(d), mass, np.zeros(len(mass)), where=full)
+            if shift.any():
+                d = d - shift[columns][part.tocoo(copy=False).col]
+            total[columns] += sums(d)
+            square[columns] += sums(np.square(d, dtype=float))
+            share[columns] += mass
+            present[columns] += number
+            self._counts[columns] += counts.astype(np.int64)
+        full = present == np.count_nonzero(sample_weight)
+        mean = total + shift * np.where(full, 1.0, share)
+        about = np.where(full, total, mean - shift)
+        zeros = np.where(full, 0.0, (1.0 - share) * mean**2)
+        variance = np.maximum(square - (2.0 * total - share * about) * about + zeros, 0.0)
+        if not np.isfinite(variance).all():
+            column = int(np.argmin(np.isfinite(variance)))
+            raise NotFiniteError(
+                f"X contains NaN or infinity (first in column {column}); expected finite numbers"
+            )
+        second = variance + mean**2
+        check_underflow(mean, second)
+        self._mean_square = second.sum() / max(share.sum(), 1e-300)  # of stored values
+        self.mean = mean[:, None]
+        self.inv = inverse_scale(variance, second, rounding_of(self.X.dtype))
+
+    def _blocks(self, n_values: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
+        """Iterate over the rows, columns and entries of views of neighbouring rows or columns with
+        few stored values in total, since products convert float32 to float64 one part at a time."""
+        X, start, n = self.X, 0, len(self.X.indptr) - 1
+        n_values = n_values or _BLOCK_ENTRIES
+        if X.nnz <= n_values:
+            yield slice(None), slice(None), X
+            return
+        while start < n:
+            most = X.indptr[start] + n_values
             stop = max(start + 1, int(np.searchsorted(X.indptr, most, side="right")) - 1)
-            first, last = X.indptr[start], X.indptr[stop]
+            first, last, some = X.indptr[start], X.indptr[stop], slice(start, stop)
             parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
-            part = sp.csc_array(parts, shape=(X.shape[0], stop - start), copy=False)
-            yield slice(None), slice(start, stop), part
+            if X.format == "csr":
+                shape = stop - start, X.shape[1]
+                yield some, slice(None), sp.csr_array(parts, shape=shape, copy=False)
+            else:
+                shape = X.shape[0], stop - start
+                yield slice(None), some, sp.csc_array(parts, shape=shape, copy=False)
             start = stop
 
     def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,23 +140,13 @@ class SparseDesign(Design):
     def keep(self, kept: np.ndarray) -> Self:
         new = super().keep(kept)
         if len(kept) * COMPACT_RATIO < self.X.shape[1]:
-            new.X, new.stored = self.X[:, new.stored], np.arange(len(kept))
+            new.X, new.stored = self.X[:, new.stored].tocsc(), np.arange(len(kept))
         return new
 
-    def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
-        """Add the contribution of one row to each variance, so that rare columns do not dominate
-        frequent ones.
-
-        Parameters
-        ----------
-        sample_weight : ndarray of shape (n_samples,)
-            Weights that sum to one.
-        n_rows : float
-            Sum of the row weights.
-        """
-        weight = sample_weight[self.X.indices]
-        one = weight @ self.X.data.astype(float) ** 2 / max(weight.sum(), 1e-300) / n_rows
-        self.inv = self.inv / np.sqrt(1.0 + one * self.inv**2)
+    def damp(self, n_rows: float) -> None:
+        """Add the contribution of one row in ``n_rows`` to each variance, so that rare columns do
+        not dominate frequent ones."""
+        self.inv = self.inv / np.sqrt(1.0 + self._mean_square / n_rows * self.inv**2)
 
     def uncentred(self) -> sp.csr_array:
         """Return the columns of :meth:`matrix` in sparse form, each shifted by a constant."""
@@ -155,7 +159,7 @@ class SparseDesign(Design):
 class SparseBlockDesign(SparseDesign):
     """Linear responses on a sparse matrix in files, which a step reads once.
 
-    The first two reads compute the moments. Columns are loaded into a :class:`SparseDesign` once
+    The first read computes the moments. Columns are loaded into a :class:`SparseDesign` once
     the memory limit allows.
 
     Parameters
@@ -173,38 +177,16 @@ class SparseBlockDesign(SparseDesign):
     """
 
     def __init__(self, source: SparseSource, sample_weight: np.ndarray):
-        self.X, self.limit = (
-            source,
-            MEMORY_LIMIT if source.memory_limit is None else source.memory_limit,
-        )
+        self.X = source
+        self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
         self.n_samples, self.n_features = source.shape
         self.stored, self._weight = np.arange(self.n_features), sample_weight
-        self._pieces: list[
-            tuple[np.ndarray, SparseDesign]
-        ] = []  # shared: columns in memory, ascending
-        m = self.n_features
-        total, rest, square, present = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
-        self._counts, energy, mass = np.zeros(m, np.int64), 0.0, 0.0
-        for rows, _, part in self._blocks():
-            weight = np.repeat(sample_weight[rows], np.diff(part.indptr))
-            total += part.T @ sample_weight[rows]
-            self._counts += np.bincount(part.indices, minlength=m)
-            present += np.bincount(part.indices, weight > 0, m)
-            energy, mass = (
-                energy + float(weight @ part.data.astype(float) ** 2),
-                mass + float(weight.sum()),
-            )
-        self._one = energy / max(mass, 1e-300)
-        for rows, _, part in self._blocks():  # about the mean: a large mean costs no precision
-            part.data = part.data - total[part.indices]
-            rest += part.T @ sample_weight[rows]
-            part.data *= part.data
-            square += part.T @ sample_weight[rows]
-        full = present == np.count_nonzero(sample_weight)
-        self.mean, self.inv = _moments(total, rest, square, full, source.dtype)
+        # Shared by all designs of the source: columns in memory, ascending
+        self._pieces: list[tuple[np.ndarray, SparseDesign]] = []
+        self._first_read(sample_weight)
 
-    def _blocks(self) -> Iterator[tuple[Any, Any, Any]]:
-        for rows, part in self.X.blocks(max(1, self.limit // (4 * _BLOCK_BYTES))):
+    def _blocks(self, n_values: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
+        for rows, part in self.X.blocks(max(1, self.limit // (2 * _BLOCK_BYTES))):
             yield rows, slice(None), part
 
     def scores_and_gradient(
@@ -234,11 +216,8 @@ class SparseBlockDesign(SparseDesign):
 
     def keep(self, kept: np.ndarray) -> SparseDesign:  # type: ignore[override]
         new = Design.keep(self, kept)
-        return (
-            new.in_memory()
-            if int(self._counts[new.stored].sum()) * _LOADED_BYTES <= self.limit
-            else new
-        )
+        n_bytes = int(self._counts[new.stored].sum()) * _LOADED_BYTES
+        return new.in_memory() if n_bytes <= self.limit else new
 
     def in_memory(self) -> SparseDesign:
         """Return the design in memory, without reading columns a second time."""
@@ -246,22 +225,25 @@ class SparseBlockDesign(SparseDesign):
             ((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None)
         )
         if design is None:
-            parts = [(rows, part[:, self.stored].tocoo()) for rows, _, part in self._blocks()]
-            row = np.concatenate([rows[part.row] for rows, part in parts])
-            column, data = (
-                np.concatenate([getattr(part, name) for _, part in parts])
-                for name in ("col", "data")
-            )
-            design = SparseDesign(
-                sp.csc_array((data, (row, column)), (self.n_samples, self.n_features)), self._weight
-            )
+            n_values = int(self._counts[self.stored].sum())
+            data, indices = np.empty(n_values, self.X.dtype), np.empty(n_values, np.int32)
+            order, lengths, start = [], [], 0
+            for rows, _, part in self._blocks():
+                part = part[:, self.stored]
+                stop = start + part.nnz
+                data[start:stop], indices[start:stop], start = part.data, part.indices, stop
+                order.append(rows)
+                lengths.append(np.diff(part.indptr))
+            indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+            X = sp.csr_array((data, indices, indptr), (self.n_samples, self.n_features))
+            positions = np.concatenate(order)
+            if np.any(np.diff(positions) < 0):  # blocks follow the file
+                X = X[np.argsort(positions)]
+            design = SparseDesign(X, self._weight)
             self._pieces[1:] = [(have, design)]  # the first, the most columns, and the last
         reduced = design.keep(np.searchsorted(have, self.stored))
         reduced.mean, reduced.inv = self.mean, self.inv
         return reduced
-
-    def damp(self, sample_weight: np.ndarray, n_rows: float) -> None:
-        self.inv = self.inv / np.sqrt(1.0 + self._one / n_rows * self.inv**2)
 
     def uncentred(self) -> sp.csr_array:
         return self.in_memory().uncentred()

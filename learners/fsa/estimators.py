@@ -38,9 +38,8 @@ from ..solvers.schedules import Counts, Schedule
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
 from ..types import ClassWeight, Seed
-from .callbacks import reported_steps
 from .fit import Start, condensed, solve, with_class_counts
-from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes
+from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes, reported_steps
 from .settings import Constraints, FitSettings, Refinement
 from .size_search import resolve_size
 
@@ -268,7 +267,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         check_is_fitted(self)
         X = check_data(self, X, piecewise=self._is_piecewise, reset=False)
         if offset is None and self._has_offset:
-            raise ValueError("the model was fitted with an offset; expected an offset here too")
+            raise ValueError("the model was fitted with an offset; expected offset here too")
         model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
         shift = 0.0 if offset is None else check_offset(local(offset), X.shape[0], n_outputs)
         if isinstance(X, OutOfCoreMatrix):
@@ -298,13 +297,15 @@ class BatchEstimator(FSAEstimator):
         """Check that the parameters allow ``partial_fit``; otherwise, the attribute does not
         exist."""
         loss = "squared" if isinstance(self, RegressorMixin) and self.loss == "auto" else self.loss
-        needs = f"partial_fit of {type(self).__name__} needs "
+        needs = f"partial_fit is not available for {type(self).__name__}"
         if not self._learns_from_batches:
-            raise AttributeError(f"{needs}all rows; expected FSAClassifier or FSARegressor")
+            raise AttributeError(f"{needs}; expected FSAClassifier or FSARegressor")
         if not (loss == "squared" or isinstance(loss, SquaredLoss)):
-            raise AttributeError(f"{needs}the squared loss; expected loss='squared', not {loss!r}")
+            raise AttributeError(f"{needs} with loss={loss!r}; expected loss='squared'")
         if self._is_piecewise:
-            raise AttributeError(f"{needs}linear responses; expected response='linear'")
+            raise AttributeError(
+                f"{needs} with piecewise-linear responses; expected response='linear'"
+            )
         return True
 
     def _first_batch(self) -> bool:
@@ -531,7 +532,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             if self.class_weight is not None:
                 if not isinstance(self.class_weight, dict):
                     raise ValueError(
-                        f"class_weight={self.class_weight!r} needs all rows; "
+                        f"class_weight={self.class_weight!r} requires all rows; "
                         "expected a dict or None for partial_fit"
                     )
                 weight = weight * compute_sample_weight(self.class_weight, y)
@@ -728,7 +729,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
             if not first and targets.shape[1:] != self._target_shape:
                 raise ValueError(
                     f"y has shape {targets.shape}; "
-                    f"expected {(len(targets), *self._target_shape)} as in the first batch"
+                    f"expected {(len(targets), *self._target_shape)}, as in the first batch"
                 )
             self.loss_, self._target_shape = regression_loss("squared"), targets.shape[1:]
             weight = check_sample_weight(sample_weight, len(targets))

@@ -23,7 +23,7 @@ from ..solvers.schedules import step_counts
 from ..solvers.step_size import annealing_step, limited_step
 from ..sources.matrix import OutOfCoreMatrix
 from ..sources.moments import Moments, moments_of
-from .policy import Plan, condenses, decide, keeps_swaps
+from .policy import MAX_DAMPING_ROWS, Plan, condenses, decide, keeps_swaps
 from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
@@ -102,7 +102,7 @@ def solve_path(
         if not settings.standardize:
             design = unscaled(design, problem.X)
         elif isinstance(design, SparseDesign) and problem.facts.very_sparse:
-            design.damp(problem.sample_weight, problem.n_copies)
+            design.damp(min(problem.n_copies, MAX_DAMPING_ROWS))
         if problem.allowed is not None:
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]

@@ -48,6 +48,12 @@ SLOW_MU, SLOW_STEPS, SLOW_STEPS_BOUNDED, MIN_ROWS_SLOW = 20.0, 200, 500, 400
 # Factor of the loss's default step with very sparse columns: tens of thousands of nearly
 # uncorrelated columns overshoot together; the data sets "choose" of benchmarks/sparse_words.py
 SPARSE_STEP = 1.0 / 30.0
+# One further row in this many counts as non-zero in each very sparse column, so that rare columns
+# do not dominate frequent ones: the same data sets; 500 to 2,000 differ little
+MAX_DAMPING_ROWS = 1000.0
+# Ridge at which the search begins for very sparse columns: the most frequent choice on the same
+# data sets, on which a search of all ridges chooses no other
+SPARSE_RIDGE = 3e-3
 # Multiplications per round of exchanges (about a second), for each size of a path (about ten
 # milliseconds), and per step of Newton's method: choices
 MAX_SWAP_COST, MAX_PATH_SWAP_COST, MAX_NEWTON_COST = 2e9, 2e7, 2e8

@@ -1,6 +1,8 @@
 """Problem solved by one call to ``fit``, its solution, and the fitted attributes built from
 both."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -15,6 +17,7 @@ from ..common.targets import group_codes
 from ..common.validation import check_finite, check_offset, validated
 from ..designs.base import Design
 from ..designs.factory import as_out_of_core, local
+from ..designs.sparse import canonical
 from ..objective.base import OffsetLoss, effective_rows
 from ..objective.losses import Loss
 from ..solvers.annealing import Annealed, nearest_rising, strengths
@@ -255,8 +258,11 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     if isinstance(X, OutOfCoreMatrix) or not present.any():
         return None
     if sp.issparse(X):
-        low, high = min_max_axis(X if present.all() else X[present], axis=0)
-        columns, start = np.flatnonzero(low == high), n
+        X = canonical(X if present.all() else X[present])
+        non_zero = np.asarray((X != 0).sum(axis=0)).ravel()
+        full = np.flatnonzero(non_zero == X.shape[0])  # a zero and another value vary
+        low, high = min_max_axis(X[:, full], axis=0)
+        columns, start = np.union1d(np.flatnonzero(non_zero == 0), full[low == high]), n
     else:
         row, start = X[present.argmax()], 0
         columns = np.flatnonzero(np.isfinite(row))
@@ -477,3 +483,25 @@ def _check_out_of_core(
     if X.names is not None:
         estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
     return (X, checked[1]) if isinstance(checked, tuple) else X
+
+
+@contextmanager
+def reported_steps(
+    reporter: Any, problem: FitProblem
+) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
+    """Return functions to call after each annealing step, one per callback of the estimator
+    ``reporter`` (scikit-learn 1.9 and later)."""
+    data = {"estimator": reporter, "X": problem.X, "y": problem.y}
+    context = reporter._init_callback_context(max_subtasks=None)
+    context.call_on_fit_task_begin(**data)
+
+    def report(_: int, state: Annealed) -> None:
+        step = context.subcontext(task_name="step")
+        step.call_on_fit_task_begin(**data)
+        so_far = Solution.of(state, 0)
+        step.call_on_fit_task_end(
+            **data, reconstruction_attributes=lambda: fitted_attributes(problem, so_far)
+        )
+
+    yield (report,)
+    context.call_on_fit_task_end(**data)

@@ -139,8 +139,8 @@ class FSARanker(FSAEstimator):
             ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
             raise ValueError(
-                f"no two items of the same query differ in grade (n_samples={X.shape[0]}); "
-                "expected at least one such pair"
+                f"the items of each query all have the same grade (n_samples={X.shape[0]}); "
+                "expected at least one query with different grades"
             )
         weight = check_sample_weight(sample_weight, X.shape[0])
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]

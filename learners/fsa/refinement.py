@@ -16,7 +16,7 @@ from ..solvers.discriminant import shrunken_discriminant
 from ..solvers.exchanges import alternatives, exchange
 from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
 from ..solvers.restarts import search
-from .policy import Plan, decide, searches
+from .policy import SPARSE_RIDGE, Plan, decide, searches
 from .problem import FitProblem, Solution
 from .settings import FitSettings
 
@@ -199,6 +199,8 @@ def _refined_by_newton(
             and previous.plan.few_rows == plan.few_rows
         )
         near = previous.ridge if previous is not None and similar else None
+        if near is None and plan.raw_ridge and not plan.few_rows:
+            near = SPARSE_RIDGE
         fit, ridge, chosen = choose_ridge(
             support,
             scaled,

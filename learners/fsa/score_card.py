@@ -123,7 +123,8 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
             targets, _, weight = self._encode_labels(y, "logistic", sample_weight, len(X))
             if len(self.classes_) > 2:
                 raise ValueError(
-                    f"Only binary classification is supported; y holds {len(self.classes_)} classes"
+                    "Only binary classification is supported; "
+                    f"y contains {len(self.classes_)} classes"
                 )
             columns, thresholds = candidate_rules(X, weight, self.n_thresholds)
             if not len(columns):

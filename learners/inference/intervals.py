@@ -138,7 +138,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         k, size = len(selected), len(np.unique(units_of(problem)[selected]))
         if len(problem.X) < 4 * _ROWS_PER_COLUMN * k:
             raise ValueError(
-                f"{len(problem.X)} rows for {k} columns; "
+                f"there are {len(problem.X)} rows for {k} columns; "
                 f"expected at least {4 * _ROWS_PER_COLUMN} rows per column"
             )
         loss = LogisticLoss() if isinstance(loss, FlippedLogisticLoss) else loss

@@ -165,9 +165,9 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             if bent is not None:
                 name = columns[bent] if problem.names is None else problem.names[columns[bent]]
                 warnings.warn(
-                    f"the target and another column are curved functions of column {name}: the "
-                    "tests assume linear ones, and more than the requested share may be false; "
-                    "expected response='piecewise'",
+                    f"the target and another column depend nonlinearly on column {name}, but the "
+                    "tests assume linear dependence, so the false discovery rate may exceed the "
+                    "requested one; expected response='piecewise'",
                     stacklevel=3,
                 )
         self.n_features_in_ = model.n_features_in_
@@ -385,7 +385,7 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     if constant.any():
         raise ValueError(
             f"column {names[int(constant.argmax())]} is constant; "
-            "expected columns that vary; exclude it"
+            "expected columns that vary, so exclude it"
         )
     Z = np.round(standardised(X), 9)
     Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
@@ -394,8 +394,8 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     if len(copies):
         original = names[first[which.ravel()[copies[0]]]]
         raise ValueError(
-            f"column {names[copies[0]]} is a copy of column {original}; "
-            "no test can distinguish them; exclude one"
+            f"column {names[copies[0]]} is a copy of column {original}, so no test can distinguish "
+            "them; exclude one"
         )
 
 

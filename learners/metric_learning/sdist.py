@@ -215,14 +215,14 @@ class SDist(
             overflow = not np.isfinite(X.shape[1] * most**2)
         if overflow:
             raise ValueError(
-                f"X holds values up to {most:g}, whose squares overflow {X.dtype}; "
+                f"X contains values up to {most:g}, whose squares overflow {X.dtype}; "
                 "expected numbers of moderate size"
             )
         with problem_size(n_values(X)):
             run = BoostingRun(self, X, codes)
         if not run.booster.path:
             warnings.warn(
-                "no direction lowers the loss: the learnt metric is zero everywhere",
+                "no direction lowers the loss, so the learnt metric is zero everywhere",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -259,12 +259,13 @@ class SDist(
             self.kappa == 1.0 and not isinstance(self.kappa, numbers.Integral)
         ):
             raise ValueError(
-                f"kappa={self.kappa!r}; expected a positive integer or a fraction in (0, 1)"
+                f"kappa={self.kappa!r} is not valid; "
+                "expected a positive integer or a fraction in (0, 1)"
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(
-                f"stopping='oob' needs out-of-bag rows, but bagging={self.bagging!r}; "
-                "expected less than 1"
+                f"stopping='oob' requires out-of-bag rows, but bagging={self.bagging!r}; "
+                "expected bagging < 1"
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
@@ -397,7 +398,7 @@ class SDist(
         def metric(u: ArrayLike, v: ArrayLike, squared: bool = False) -> float:
             if not np.shape(u) == np.shape(v) == shape:
                 raise ValueError(
-                    f"vectors of shapes {np.shape(u)} and {np.shape(v)}; expected {shape}"
+                    f"u and v have shapes {np.shape(u)} and {np.shape(v)}; expected {shape}"
                 )
             a, b = (
                 subspace(np.asarray(x, dtype=float)[None], features, columns, L, identity)

@@ -6,9 +6,10 @@ not shrunk.
 """
 
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..objective.base import DiagonalProduct
 from ..objective.pairwise import PairwiseLogisticLoss
@@ -28,7 +29,7 @@ _MAX_OPTIMISM = 0.02
 _TOLERANCE = 1e-3
 # Multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
 _COST = 2e8
-_BLOCK = 4_000_000  # values of a product at a time: 32 MB
+_BLOCK = 1_000_000  # values of a product at a time: 8 MB
 # Optimism if columns were selected from rare words, many of which fit by chance: chosen by
 # cross-validation on synthetic and real text; values from 2 to 5 differ little
 CHOSEN_OPTIMISM = 3.0
@@ -310,14 +311,18 @@ def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows
     H.flat[:: len(H) + 1] += 1e-10 * np.trace(H) / len(H)
     inverse, step = np.linalg.inv(H), max(1, _BLOCK // len(H))
     blocks = [A1[i : i + step] for i in range(0, len(y), step)]
-    spread = (
-        np.concatenate([np.asarray((rows * (rows @ inverse)).sum(axis=1)) for rows in blocks])[
-            :, None
-        ]
-        / n_rows
-    )
+    spread = np.concatenate([_quadratic_forms(rows, inverse) for rows in blocks])[:, None] / n_rows
     moved = spread * gradient / np.maximum(1.0 - curvature * spread, 1e-3)
     return loss.value_and_gradient(y, scores + moved, weight)[0]
+
+
+def _quadratic_forms(A: Any, inverse: np.ndarray) -> np.ndarray:
+    """Compute x_i' H^-1 x_i (n,) for each row of an array or a CSR matrix."""
+    product = A @ inverse
+    if not sp.issparse(A):
+        return (A * product).sum(axis=1)
+    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    return np.bincount(row, A.data * product[row, A.indices], A.shape[0])
 
 
 def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:

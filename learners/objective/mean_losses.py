@@ -57,7 +57,9 @@ class MeanLoss(RowLoss):
         numbers = values.dtype.kind in "iuf" and values.size
         lowest = np.fmin.reduce(values, axis=None) if numbers else np.nan
         if lowest < 0 or (lowest == 0 and self.power >= 2.0):
-            raise ValueError(f"y holds {lowest:g}; expected {self.targets} for loss={self.name!r}")
+            raise ValueError(
+                f"y contains {lowest:g}; expected {self.targets} for loss={self.name!r}"
+            )
         if lowest == 0 and not values.any():
             raise ValueError(
                 f"y is 0 everywhere; expected at least one positive number for loss={self.name!r}"

@@ -183,7 +183,7 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
     y = np.asarray(y)
     qid = np.zeros(len(y), int) if qid is None else np.asarray(qid)
     if len(qid) != len(y):
-        raise ValueError(f"qid has {len(qid)} entries for {len(y)} rows")
+        raise ValueError(f"qid has {len(qid)} entries; expected one for each of the {len(y)} rows")
     pairs = []
     for rows in _positions(qid):
         above, below = np.nonzero(y[rows][:, None] > y[rows][None, :])
@@ -220,8 +220,13 @@ def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarra
     """
     pairs = np.asarray(pairs, dtype=np.float64)
     if pairs.ndim != 2 or pairs.shape[1] != 3 or not len(pairs):
-        raise ValueError(f"pairs has shape {pairs.shape}; expected (n_pairs, 3): i, j, r")
+        raise ValueError(
+            f"pairs has shape {pairs.shape}; expected (n_pairs, 3) with columns i, j and r"
+        )
     ij, r = pairs[:, :2].astype(np.int64), pairs[:, 2]
     if ij.min() < 0 or ij.max() >= n_samples or not ((r >= 0) & (r <= 1)).all():
-        raise ValueError(f"pairs must hold rows of X (0 to {n_samples - 1}) and r in [0, 1]")
+        raise ValueError(
+            f"pairs is not valid; expected row numbers of X from 0 to {n_samples - 1}, and r in "
+            "[0, 1]"
+        )
     return ij, r

@@ -161,14 +161,17 @@ def survival_targets(y: Any) -> np.ndarray:
     time, event = _times_and_events(y)
     if not np.isfinite(time).all() or (time < 0).any():
         bad = time[~(np.isfinite(time) & (time >= 0))][0]
-        raise ValueError(f"y holds the time {bad:g}; expected finite, non-negative times")
+        raise ValueError(f"y contains the time {bad:g}; expected finite, non-negative times")
     if not np.isin(event, (0, 1)).all():
         bad = event[~np.isin(event, (0, 1))][0]
         raise ValueError(
-            f"y holds the event {bad:g}; expected 1 (observed) or 0 (censored) in its second column"
+            f"y contains the event {bad:g}; "
+            "expected 1 (observed) or 0 (censored) in its second column"
         )
     if not event.any():
-        raise ValueError("y holds no events: every time is censored; expected at least one event")
+        raise ValueError(
+            "y contains no events, because all times are censored; expected at least one event"
+        )
     rank = np.unique(time, return_inverse=True)[1] + 1.0
     return np.where(event > 0, rank, -rank)
 
@@ -195,7 +198,9 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         values = values.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError("y holds text; expected numbers, time and event, for loss='cox'") from None
+        raise ValueError(
+            "y contains text; expected numbers (time and event) for loss='cox'"
+        ) from None
     return values[:, 0], values[:, 1]
 
 

@@ -21,7 +21,7 @@ from ..common.targets import (
     weighted_classes,
 )
 from ..common.validation import check_integer, check_sample_weight, validated
-from ..compilation import problem_size, values_of_rows
+from ..compilation import VALUES_PER_ROW, problem_size
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..sklearn_bases import BaseEstimator, SelectorMixin
@@ -201,7 +201,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):
                 raise ValueError(
-                    f"X holds values whose squares overflow {X.dtype}; "
+                    f"X contains values whose squares overflow {X.dtype}; "
                     "expected finite numbers of moderate size"
                 )
             self._row_length = square if square > 0 else 1.0
@@ -216,7 +216,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 with problem_size(
                     np.inf
                     if streaming
-                    else values_of_rows(X.shape[0] * n_passes * len(self._states))
+                    else VALUES_PER_ROW * X.shape[0] * n_passes * len(self._states)
                 ):
                     self._learn(state, X, signs, weight, n_passes, streaming, bar)
         pairs = [self._weights(state) for state in self._states]
@@ -235,7 +235,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         share = float(total @ total) / n / square if square > 0 else 0.0
         if n >= _MIN_ROWS and share > _MAX_SHARE_OF_MEANS:
             warnings.warn(
-                f"columns of X are far from zero: their means make up {share:.2%} of the mean "
+                f"the columns of X are far from zero: their means make up {share:.2%} of the mean "
                 "squared length of a row, which "
                 f"sets the step size; {type(self).__name__} expects columns centred near zero, for "
                 "example by StandardScaler",

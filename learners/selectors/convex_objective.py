@@ -122,7 +122,9 @@ def forward_backward_minimise(
         raise ValueError(f"start has shape {coef.shape}; expected a vector")
     always = np.unique(np.asarray(free, dtype=np.intp))
     if len(always) and not 0 <= always[0] <= always[-1] < len(coef):
-        raise ValueError(f"free={free!r}; expected coordinates from 0 to {len(coef) - 1}")
+        raise ValueError(
+            f"free={free!r} is not valid; expected coordinates from 0 to {len(coef) - 1}"
+        )
     if np.delete(coef, always).any():
         raise ValueError("start has non-zero entries outside the free coordinates; expected 0")
     check_greedy(criterion, delta, epsilon, n_features_to_select)

@@ -146,8 +146,8 @@ class RankBoost(BaseEstimator):
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(
-                f"no two items of the same query differ in grade (n_samples={len(X)}); "
-                "expected at least one such pair"
+                f"the items of each query all have the same grade (n_samples={len(X)}); "
+                "expected at least one query with different grades"
             )
         self._boost(X, above, below, strength / strength.sum())
         importance = np.bincount(self.features_, np.abs(self.alphas_), X.shape[1])
@@ -181,7 +181,9 @@ class RankBoost(BaseEstimator):
             if abs(r) >= 1.0 - 1e-9:
                 break
         if not rounds:
-            raise ValueError("no feature orders any pair; expected at least one such feature")
+            raise ValueError(
+                "none of the features orders any pair; expected at least one that does"
+            )
         self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:

@@ -85,7 +85,9 @@ def find_sequences(
             "expected positive integers, one for each sequence"
         )
     if given.sum() != n_rows:
-        raise ValueError(f"lengths add up to {given.sum()}; expected the {n_rows} rows of X")
+        raise ValueError(
+            f"lengths add up to {given.sum()}; expected {n_rows}, the number of rows of X"
+        )
     return Sequences(np.concatenate([[0], np.cumsum(given)]).astype(np.int64), None)
 
 
@@ -95,7 +97,7 @@ def _from_ids(n_rows: int, ids: np.ndarray) -> Sequences:
             f"sequence has shape {ids.shape}; expected one id for each of the {n_rows} rows"
         )
     if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError("sequence holds NaN; expected one id for each row")
+        raise ValueError("sequence contains NaN; expected one id for each row")
     _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     codes = np.argsort(np.argsort(first))[codes]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
@@ -326,7 +328,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         if unseen.any():
             first = labels[unseen].tolist()[0]
             raise ValueError(
-                f"y holds the label {first!r}, which was not seen in fit; "
+                f"y contains the label {first!r}, which was not seen in fit; "
                 f"expected one of {self.classes_.tolist()}"
             )
         ones = np.ones(len(sequences.offsets) - 1)

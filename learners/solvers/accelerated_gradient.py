@@ -19,7 +19,7 @@ def accelerated_gradient(
     coef: np.ndarray,
     intercept: np.ndarray,
     *,
-    prior: Prior | None = None,
+    prior: Prior,
     n_steps: int = 100,
     fit_intercept: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ def accelerated_gradient(
         Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
         Initial intercept.
-    prior : Prior or None
+    prior : Prior
     n_steps : int, default 100
     fit_intercept : bool, default True
 
@@ -54,11 +54,7 @@ def accelerated_gradient(
     Soviet Math. Dokl. 27 (1983). B. O'Donoghue, E. Candes, "Adaptive restart for accelerated
     gradient schemes", Found. Comput. Math. 15 (2015): the restart.
     """
-    penalty = (
-        0.0
-        if prior is None
-        else float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
-    )
+    penalty = float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
     direction = start_direction(design, y, loss, sample_weight, intercept)
     rate = safe_step(design, loss, sample_weight, direction, slack=_SLACK, penalty=penalty)
     ahead, ahead_intercept, t = coef, intercept, 1.0
@@ -67,9 +63,8 @@ def accelerated_gradient(
         gradient, residual_sum, value = design.scores_and_gradient(
             ahead, ahead_intercept, loss, y, sample_weight
         )
-        if prior is not None:
-            gradient += prior.gradient(ahead, design.n_knots)
-            value += prior.value(ahead, design.n_knots)
+        gradient += prior.gradient(ahead, design.n_knots)
+        value += prior.value(ahead, design.n_knots)
         # A plain step increased the objective: the bound, estimated from below, was too small
         if value > last and t == 1.0:
             rate *= 0.5

@@ -42,18 +42,18 @@ class BatchSource(Source):
             if batch_columns != columns[0]:
                 raise ValueError(
                     f"batch {i} of batches has columns {repr(batch_columns)}; "
-                    f"expected {repr(columns[0])} as in the first"
+                    f"expected {repr(columns[0])}, as in the first"
                 )
             if len(rest) != len(rests[0]):
                 raise ValueError(
                     f"batch {i} of batches has {1 + len(rest)} parts; "
-                    f"expected {1 + len(rests[0])} as in the first"
+                    f"expected {1 + len(rests[0])}, as in the first"
                 )
         self.names = columns[0] if isinstance(columns[0], list) else None
         self.shape = sum(sizes), columns[0] if self.names is None else len(self.names)
         if 0 in self.shape:
             raise ValueError(
-                f"batches of {self.shape[0]} rows and {self.shape[1]} columns; "
+                f"batches have {self.shape[0]} rows and {self.shape[1]} columns; "
                 "expected at least one of each"
             )
         self.dtype = self.stored = np.result_type(*kinds)
@@ -90,7 +90,7 @@ class _Passes:
         if size != expected:
             raise ValueError(
                 f"batch {self._number} of batches has {size} rows; "
-                f"expected {expected} as in the first pass"
+                f"expected {expected}, as in the first pass"
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
@@ -123,14 +123,14 @@ def _checked(
         X, *rest = map(np.asarray, batch)
         if X.ndim != 2:
             raise ValueError(
-                f"batch {i} of batches: X is a {type(batch[0]).__name__}; "
-                "expected rows and columns of dense numbers"
+                f"X of batch {i} of batches is a {type(batch[0]).__name__}; "
+                "expected a dense two-dimensional array of numbers"
             )
         if any(values.shape[:1] != X.shape[:1] for values in rest):
             shapes = " and ".join(str(values.shape) for values in rest)
             raise ValueError(
-                f"batch {i} of batches: {shapes} beside X of shape {X.shape}; "
-                "expected a target, and weight, for each row"
+                f"batch {i} of batches has X of shape {X.shape} and other arrays of shape "
+                f"{shapes}; expected a target (and weight) for each row"
             )
         yield (
             X,

@@ -45,14 +45,16 @@ class DaskMatrix(OutOfCoreMatrix):
             self.names = [str(name) for name in X.columns]
             for name, dtype in X.dtypes.items():
                 if getattr(dtype, "kind", "O") not in "fiub":
-                    raise ValueError(f"column {str(name)!r} holds {dtype}; expected numbers")
+                    raise ValueError(f"column {str(name)!r} has dtype {dtype}; expected numbers")
             X = X.to_dask_array(lengths=True)
         if X.ndim != 2:
-            raise ValueError(f"a Dask array of shape {X.shape}; expected rows and columns")
+            raise ValueError(f"the Dask array has shape {X.shape}; expected two dimensions")
         if any(np.isnan(size) for size in X.shape):
             X = X.compute_chunk_sizes()
         if not isinstance(X._meta, np.ndarray):
-            raise ValueError(f"chunks of {type(X._meta).__name__}; expected numpy arrays")
+            raise ValueError(
+                f"the chunks are of type {type(X._meta).__name__}; expected NumPy arrays"
+            )
         X = X.astype(float_dtype(X.dtype))
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
 

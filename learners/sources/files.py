@@ -211,9 +211,9 @@ def _of_array(
         ("filters", filters),
     ):
         if given is not None:
-            raise ValueError(f"{option}={given!r} needs named columns; expected a Parquet table")
+            raise ValueError(f"{option}={given!r} requires named columns; expected a Parquet table")
     if data.ndim != 2 or 0 in data.shape:
-        raise ValueError(f"an array of shape {data.shape}; expected rows and columns")
+        raise ValueError(f"the array has shape {data.shape}; expected two dimensions")
     if isinstance(data, SparseSource):
         return data
     if isinstance(data, np.memmap):
@@ -236,7 +236,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(
-            f"name={name!r} of a {kind} file; "
+            f"name={name!r} is not available for a {kind} file; "
             "expected an HDF5 file or a Zarr group, whose arrays have names"
         )
     if (path / "index.npz").exists():
@@ -246,7 +246,9 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     if kind == ".npy":
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
-                raise ValueError("not written by numpy.save; expected an array in NumPy's format")
+                raise ValueError(
+                    "the file was not written by numpy.save; expected an array in NumPy's format"
+                )
         return np.load(path, mmap_mode="r")
     try:
         if kind in (".h5", ".hdf5"):
@@ -260,7 +262,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     except ModuleNotFoundError as error:
         raise without_package(error, path) from None
     raise ValueError(
-        f"unknown kind of file {kind!r}; "
+        f"unknown file type {kind!r}; "
         "expected .npy, .h5, .hdf5, .zarr, .parquet or a folder of .parquet files"
     )
 
@@ -273,6 +275,8 @@ def _only(group: Any, name: str | None) -> Any:
     if name is None and len(names) == 1:
         name = names[0]
     if name is None or name not in group or not hasattr(group[name], "chunks"):
-        expected = " or ".join(names) or "a path inside it: there is no array at the top level"
-        raise ValueError(f"name={name!r} is not one of its arrays; expected {expected}")
+        expected = (
+            " or ".join(names) or "a path inside it, because there is no array at the top level"
+        )
+        raise ValueError(f"name={name!r} is not an array of the file; expected {expected}")
     return group[name]

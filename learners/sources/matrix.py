@@ -1,10 +1,12 @@
-"""Interface of out-of-core matrices to the estimators, and reading of files in rectangles."""
+"""Out-of-core matrices: their interface, files read in rectangles, and torch tensors."""
 
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+
+from ..types import Matrix
 
 # Rows summed at once, in the precision of the data; blocks are cut only between these
 CHUNK = 512
@@ -81,7 +83,7 @@ def float_dtype(dtype: Any) -> np.dtype:
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "fiub":
-        raise ValueError(f"the matrix holds {dtype}; expected numbers")
+        raise ValueError(f"the matrix has dtype {dtype}; expected numbers")
     return (
         np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype(np.float64)
     )
@@ -286,3 +288,38 @@ class RowSubset(Source):
 def _as_slice(index: np.ndarray) -> slice | np.ndarray:
     """Convert consecutive positions to a slice, with which copying is several times as fast."""
     return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index
+
+
+class TorchMatrix(OutOfCoreMatrix):
+    """Float32 tensor on its device, as an out-of-core matrix.
+
+    Parameters
+    ----------
+    X : torch.Tensor of shape (n_samples, n_features)
+        Tensor of dense real numbers; copied unless it is float32.
+
+    Raises
+    ------
+    ValueError
+        If the tensor is not two-dimensional, or is sparse or complex.
+    """
+
+    def __init__(self, X: Matrix) -> None:
+        import torch
+
+        if X.ndim != 2:
+            raise ValueError(f"X has shape {tuple(X.shape)}; expected two dimensions")
+        if X.layout != torch.strided or X.is_complex():
+            raise ValueError(
+                f"X is a {X.layout} tensor of {X.dtype}; expected a dense tensor of real numbers"
+            )
+        self.tensor = X.detach().to(dtype=torch.float32)
+        self.shape, self.dtype = (int(X.shape[0]), int(X.shape[1])), np.dtype(np.float32)
+
+    def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
+        return function(self.chosen(columns))
+
+    def chosen(self, columns: np.ndarray) -> Any:
+        import torch
+
+        return self.tensor[:, torch.from_numpy(columns).to(self.tensor.device)].cpu().numpy()

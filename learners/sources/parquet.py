@@ -20,13 +20,13 @@ def damage_named(name: str) -> Iterator[None]:
     >>> with damage_named("a.parquet"):
     ...     raise OSError("unexpected end")
     Traceback (most recent call last):
-    ValueError: a.parquet: damaged or unreadable (unexpected end)
+    ValueError: a.parquet: the file is damaged or unreadable (unexpected end)
     """
     try:
         yield
     except (RuntimeError, OSError, ValueError, KeyError) as error:
         raise ValueError(
-            f"{name}: damaged or unreadable ({' '.join(str(error).split())[:200]})"
+            f"{name}: the file is damaged or unreadable ({' '.join(str(error).split())[:200]})"
         ) from None
 
 
@@ -62,7 +62,7 @@ class ParquetPart:
         if name not in self.kinds:
             raise ValueError(
                 f"{self.name}: the table has no column {name!r}; "
-                f"it has {', '.join([*self.kinds][:20])}"
+                f"its columns are {', '.join([*self.kinds][:20])}"
             )
         return self.kinds[name]
 
@@ -115,12 +115,13 @@ class ParquetSource(Source):
         )
         if both := set(reserved) & set(self.names):
             raise ValueError(
-                f"columns={columns!r} hold {both.pop()!r}; "
+                f"columns={columns!r} contain {both.pop()!r}; "
                 "expected neither the target nor the weight"
             )
         if not self.names:
             raise ValueError(
-                f"columns={columns!r} selects none of {len(every)}; expected at least one"
+                f"columns={columns!r} selects none of the {len(every)} columns; "
+                "expected at least one"
             )
         self._groups = [(part, g) for part in parts for g in part.groups]
         self.target, self.weight = (
@@ -154,7 +155,9 @@ class ParquetSource(Source):
             parts.append(table.filter(expression).column(len(names)).to_numpy())
         rows = np.concatenate(parts)
         if not len(rows):
-            raise ValueError(f"filters={filters!r} leave no row of the table")
+            raise ValueError(
+                f"filters={filters!r} match no rows of the table; expected at least one"
+            )
         return self if len(rows) == self.shape[0] else RowSubset(self, rows)
 
     def _whole(self, name: str) -> np.ndarray:
@@ -169,7 +172,7 @@ class ParquetSource(Source):
                 yield float_dtype(kind.to_pandas_dtype())
             except (ValueError, TypeError, NotImplementedError):
                 raise ValueError(
-                    f"{part.name}: column {name!r} holds {kind}; expected numbers"
+                    f"{part.name}: column {name!r} has type {kind}; expected numbers"
                 ) from None
 
     def cuts(self, height: int) -> list[slice]:
@@ -200,8 +203,8 @@ def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotF
     """Return the error for a missing package, with the command that installs it."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
-        f"{where}: reading it needs {error.name} (pip install '.[{extra}]' in the checkout of "
-        "annealed)",
+        f"{where}: reading this file requires {error.name}: pip install '.[{extra}]' in the "
+        "checkout of annealed",
         name=error.name,
     )
 
@@ -255,7 +258,9 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     except ModuleNotFoundError as error:
         raise without_package(error, where) from None
     if not files:
-        what = "does not exist; " if place.type == fs.FileType.NotFound else "a folder, " * folder
+        what = (
+            "does not exist; " if place.type == fs.FileType.NotFound else "is a folder; " * folder
+        )
         raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
     folder_fields = [
         field
@@ -272,7 +277,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
             f"on the columns {columns}"
         ) from None
     if not fragments:
-        raise ValueError(f"filters={filters!r} leave no row of the table")
+        raise ValueError(f"filters={filters!r} match no rows of the table; expected at least one")
     parts = []
     for fragment in fragments:
         name = (

@@ -52,13 +52,14 @@ class RawSource(Source):
             self.order = "F"
         else:
             raise ValueError(
-                f"{path}: strides {strides} of a view; "
-                "expected whole rows or whole columns of neighbouring values"
+                f"{path}: the view has strides {strides}; "
+                "expected contiguous rows or contiguous columns"
             )
         end = self.offset + sum((n - 1) * s for n, s in zip(shape, strides)) + size
         if os.path.getsize(self.path) < end:
             raise ValueError(
-                f"{path}: {os.path.getsize(self.path)} bytes; {shape} {self.stored} need {end}"
+                f"{path}: the file has {os.path.getsize(self.path)} bytes; "
+                f"expected {end} for shape {shape} and dtype {self.stored}"
             )
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
@@ -141,7 +142,7 @@ def mapped(X: np.memmap) -> RawSource:
     while isinstance(base.base, np.ndarray):
         base = base.base
     if X.filename is None or base._mmap is None:
-        raise ValueError("a memmap without a file; expected one that was opened from a path")
+        raise ValueError("the memmap has no file; expected one opened from a path")
     start = np.frombuffer(base._mmap, np.uint8).__array_interface__["data"][0]
     page = base.offset - base.offset % mmap.ALLOCATIONGRANULARITY
     at = page + X.__array_interface__["data"][0] - start

@@ -157,7 +157,7 @@ def write_csr(
     kind = path.suffix.lower()
     if kind != ".npz" and kind not in _SUFFIXES:
         raise ValueError(
-            f"{path}: unknown kind of file {kind!r}; expected .npz, {', '.join(_SUFFIXES)}"
+            f"{path}: unknown file type {kind!r}; expected .npz, {', '.join(_SUFFIXES)}"
         )
     folder.mkdir()
     try:
@@ -175,7 +175,8 @@ def write_csr(
     except Exception as error:  # zipfile, zlib, numpy and scikit-learn raise different exceptions
         shutil.rmtree(folder)
         raise ValueError(
-            f"{path}: damaged or not a matrix in this format ({' '.join(str(error).split())})"
+            f"{path}: the file is damaged or not a matrix in this format "
+            f"({' '.join(str(error).split())})"
         ) from None
 
 
@@ -204,7 +205,9 @@ def _of_text(
     base = int(low > 0) if zero_based == "auto" else int(not zero_based)
     width = int(high) - base if n_features is None else n_features
     if low < base or high - base > width or width < 1:
-        raise ValueError(f"indices {low:g} to {high - 1}; expected {base} to {width + base - 1}")
+        raise ValueError(
+            f"the indices range from {low:g} to {high - 1}; expected {base} to {width + base - 1}"
+        )
     indptr = np.cumsum(np.concatenate(counts))
     return {
         "indptr": indptr,
@@ -218,7 +221,7 @@ def _of_text(
 def _of_npz(path: Path, data: IO[bytes], indices: IO[bytes]) -> dict[str, Any]:
     with np.load(path) as file:
         if file["format"].item() != b"csr":
-            raise ValueError(f"format {file['format'].item()!r}; expected b'csr'")
+            raise ValueError(f"the format is {file['format'].item()!r}; expected b'csr'")
         indptr, width = file["indptr"].astype(np.int64), int(file["shape"][1])
     with zipfile.ZipFile(path) as archive:
         dtype = None

@@ -94,7 +94,7 @@ class ImageClassifier(ModelFile):
         if X is None:
             if not hasattr(self.features, "fit"):
                 raise ValueError(
-                    "a loaded model cannot be fitted; expected features of type PetFeatures"
+                    "a loaded model cannot be fitted; create an ImageClassifier with PetFeatures"
                 )
             X = self.features.fit(photographs).transform(photographs)
         X = X.tocsc()  # the learner's format: neither it nor the folds are copied again
@@ -212,7 +212,7 @@ class ImageClassifier(ModelFile):
 
     def _check_trained(self) -> None:
         if not self.scorers:
-            raise ValueError("this classifier is not trained; call fit or load a model")
+            raise ValueError("this classifier is not fitted yet; call fit or load a model")
 
     def predict_proba(self, photographs: Sequence[Photograph]) -> np.ndarray:
         """Predict the probabilities of the classes.
@@ -285,7 +285,7 @@ class ImageClassifier(ModelFile):
         additive = self.scorers[part][0]
         if not isinstance(additive, AdditiveScorer):
             raise ValueError(
-                "a model of method 'sdist' has no evidence per column; "
+                "a model with method='sdist' has no evidence per column; "
                 "expected 'fsa', 'piecewise' or 'both'"
             )
         resized = photograph.resized(self.features.side)
@@ -374,7 +374,7 @@ class ImageClassifier(ModelFile):
             or not set(kinds) <= {WHOLE, HEADS}
             or not all(kinds.values())
         ):
-            raise ValueError("classes or scorers")
+            raise ValueError("the classes or the scorers are not valid")
         n = features.n_words
         features.words_ = _vocabulary(path, arrays, WHOLE, WordCounts(n))
         features.head_words_ = (
@@ -397,12 +397,12 @@ class ImageClassifier(ModelFile):
 def _codes(labels: Sequence[str]) -> tuple[list[str], np.ndarray]:
     names, y = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     if len(names) < 2:
-        raise ValueError(f"only one class ({', '.join(names)}); expected at least two")
+        raise ValueError(f"there is only one class ({', '.join(names)}); expected at least two")
     counts = np.bincount(y)
     if counts.min() < 2:
         raise ValueError(
-            f"class {names[counts.argmin()]!r} has one photograph; "
-            "expected at least two of each class"
+            f"class {names[counts.argmin()]!r} has only one photograph; "
+            "expected at least two per class"
         )
     return [str(name) for name in names], y
 
@@ -419,7 +419,8 @@ def _vocabulary(
         or (np.diff(starts) < 1).any()
     ):
         raise ValueError(
-            f"{path}: damaged (array '{part}.cell_starts' does not divide {len(centres)} words "
+            f"{path}: the file is damaged (array '{part}.cell_starts' does not divide "
+            f"{len(centres)} words "
             "into cells)"
         )
     return words.set_vocabulary(centres, starts)

@@ -59,13 +59,18 @@ class ClassifierSettings:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ValueError(f"method={self.method!r}; expected one of {', '.join(METHODS)}")
+            raise ValueError(
+                f"method={self.method!r} is unknown; expected one of {', '.join(METHODS)}"
+            )
         if self.n_features_to_select < 1:
             raise ValueError(
-                f"n_features_to_select={self.n_features_to_select}; expected at least 1"
+                f"n_features_to_select={self.n_features_to_select} is not valid; "
+                "expected a positive integer"
             )
         if self.max_order < 1:
-            raise ValueError(f"max_order={self.max_order}; expected at least 1")
+            raise ValueError(
+                f"max_order={self.max_order} is not valid; expected a positive integer"
+            )
 
     def learn(self, X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray) -> list[Scorer]:
         """Fit the learner to a matrix of columns.

@@ -72,37 +72,41 @@ class DetectionOptions:
 
     def __post_init__(self) -> None:
         alone, p = self.assembly == Assembly.NONE, self.min_probability
-        of_faces = "expected an assembly of faces"
         checks = (
             (
                 self.assembly not in (None, *Assembly),
-                f"assembly={self.assembly!r}: expected one of {', '.join(Assembly)}",
+                f"assembly={self.assembly!r} is unknown; expected one of {', '.join(Assembly)}",
             ),
             (
                 self.mode not in (None, *Mode),
-                f"mode={self.mode!r}: expected one of {', '.join(Mode)}",
+                f"mode={self.mode!r} is unknown; expected one of {', '.join(Mode)}",
             ),
             (
                 self.threshold is not None and np.isnan(self.threshold),
-                f"threshold={self.threshold}: expected a number",
+                f"threshold={self.threshold} is not valid; expected a number",
             ),
             (
                 p is not None and not 0 <= p <= 1,
-                f"min_probability={p}: expected a number from 0 to 1",
+                f"min_probability={p} is not valid; expected a number from 0 to 1",
             ),
             (
                 None not in (p, self.threshold),
-                f"threshold={self.threshold} and min_probability={p}: expected one of them",
+                f"threshold={self.threshold} and min_probability={p} are both given; "
+                "expected only one of them",
             ),
             (
                 p is not None and alone,
-                f"min_probability={p}: {of_faces}, or a threshold of the score",
+                f"min_probability={p} requires assembled faces; "
+                "expected another assembly, or threshold",
             ),
             (
                 not 0 <= self.roll <= MAX_ROLL,
-                f"roll={self.roll}: expected degrees from 0 to {MAX_ROLL:g}",
+                f"roll={self.roll} is not valid; expected an angle from 0 to {MAX_ROLL:g} degrees",
             ),
-            (self.boxes is not None and alone, f"boxes: {of_faces}, not 'none'"),
+            (
+                self.boxes is not None and alone,
+                "boxes require assembled faces; expected an assembly other than 'none'",
+            ),
         )
         for wrong, message in checks:
             if wrong:
@@ -114,7 +118,8 @@ class DetectionOptions:
                 or not (box[0] < box[2] and box[1] < box[3])
             ):
                 raise ValueError(
-                    f"box {tuple(box)}: expected x0, y0, x1, y1 with x0 < x1 and y0 < y1"
+                    f"box {tuple(box)} is not valid; "
+                    "expected x0, y0, x1, y1 with x0 < x1 and y0 < y1"
                 )
 
 

@@ -137,7 +137,7 @@ class KeypointDetector(ModelFile):
         )
         if options.assembly != Assembly.NONE and self.finder is None:
             raise ValueError(
-                f"assembly={str(options.assembly)!r}: the model cannot assemble faces; "
+                f"assembly={str(options.assembly)!r} is not available for this model; "
                 "expected 'none'"
             )
         available = self.keypoints if options.assembly != Assembly.NONE else list(self.models)
@@ -149,8 +149,8 @@ class KeypointDetector(ModelFile):
                 )
             if name not in available:
                 raise ValueError(
-                    f"keypoint {name!r} has no window detector; "
-                    "expected an assembly of faces, not 'none'"
+                    f"keypoint {name!r} has no detector of its own; "
+                    "expected an assembly other than 'none'"
                 )
         searched = (
             names
@@ -172,9 +172,11 @@ class KeypointDetector(ModelFile):
             return Mode.PRUNE if prunes else Mode.SCAN
         for name in names:
             if mode != Mode.SCAN and name not in self.guides:
-                raise ValueError(f"mode={str(mode)!r}: the model supports only 'scan' for {name}")
+                raise ValueError(f"mode={str(mode)!r} is not available for {name}; expected 'scan'")
         if mode == Mode.PRUNE and not prunes:
-            raise ValueError(f"mode={str(mode)!r}: the model supports only 'scan' and 'regress'")
+            raise ValueError(
+                f"mode={str(mode)!r} is not available for this model; expected 'scan' or 'regress'"
+            )
         return Mode(mode)
 
     def detect(
@@ -321,7 +323,8 @@ class KeypointDetector(ModelFile):
         low, high = np.maximum(box[:2], 0.0), np.minimum(box[2:], [width - 1.0, height - 1.0])
         if (low >= high).any():
             raise ValueError(
-                f"box {tuple(box)}: expected a box inside the image of {width} x {height} pixels"
+                f"box {tuple(box)} is not valid; "
+                f"expected a box inside the image of {width} x {height} pixels"
             )
         part, (left, top), sizes = self._around(pixels, box, 0.5)
         inside = replace(
@@ -474,7 +477,7 @@ class KeypointDetector(ModelFile):
             {name: header.get(name, value) for name, value in example.items()}, example, limits
         )
         if not models:
-            raise ValueError("the model has no keypoint")
+            raise ValueError("the model has no keypoints")
         numbers["reference_length"] = numbers.pop("reference_ied")
         return cls(
             models,

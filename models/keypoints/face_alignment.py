@@ -15,7 +15,7 @@ EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 def check_size(size: int) -> None:
     """Raise a ValueError unless the side of the crops is from 8 to 4096 pixels."""
     if not 8 <= size <= 4096:
-        raise ValueError(f"size={size}: expected a whole number from 8 to 4096")
+        raise ValueError(f"size={size} is not valid; expected an integer from 8 to 4096")
 
 
 def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray:
@@ -60,7 +60,8 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
     )
     if len(eyes) < len(EYES) or eyes[0] == eyes[1]:
         raise ValueError(
-            f"a face with the keypoints {', '.join(face.keypoints)}: expected two different eyes"
+            f"the face has the keypoints {', '.join(face.keypoints)}; "
+            "expected two eyes at different positions"
         )
     template = np.array([complex(*share) for share in EYES.values()]) * size - (0.5 + 0.5j)
     to_image = SimilarityTransform.least_squares(template, eyes)

@@ -72,7 +72,8 @@ class Schema:
     def __post_init__(self) -> None:
         if len(self.keypoints) < 2 or len(set(self.keypoints)) < len(self.keypoints):
             raise ValueError(
-                f"keypoints={list(self.keypoints)}: expected at least two different names"
+                f"keypoints={list(self.keypoints)} is not valid; "
+                "expected two or more distinct names"
             )
         pairs = [*self.mirror, *self.skeleton, *([self.length] if self.length else [])]
         for names in (*pairs, self.anchors, self.landmarks):
@@ -83,15 +84,19 @@ class Schema:
                     )
         for pair in pairs:
             if len(pair) != 2 or pair[0] == pair[1]:
-                raise ValueError(f"{list(pair)}: expected two different keypoints")
+                raise ValueError(
+                    f"{list(pair)} is not a pair of keypoints; expected two different names"
+                )
         paired = [name for pair in self.mirror for name in pair]
         if len(set(paired)) < len(paired):
             raise ValueError(
-                f"mirror={[list(pair) for pair in self.mirror]}: "
+                f"mirror={[list(pair) for pair in self.mirror]} is not valid; "
                 "expected each keypoint in at most one pair"
             )
         if sorted(self.landmark_mirror) != list(range(len(self.landmark_mirror))):
-            raise ValueError("landmark_mirror: expected every landmark once")
+            raise ValueError(
+                "landmark_mirror is not a permutation; expected each landmark exactly once"
+            )
 
     @cached_property
     def opposite(self) -> dict[str, str]:
@@ -181,7 +186,8 @@ class Schema:
             or not {"category", "keypoints"} <= set(data)
         ):
             raise ValueError(
-                "schema: expected category and keypoints, and optionally "
+                "the schema has missing or unknown keys; "
+                "expected category and keypoints, and optionally "
                 f"{', '.join(sorted(known - {'category', 'keypoints'}))}"
             )
         values = {name: value if name in flags else _frozen(value) for name, value in data.items()}
@@ -189,14 +195,18 @@ class Schema:
             not isinstance(values.get(name, True), bool) for name in flags
         ):
             raise ValueError(
-                "schema: expected a text for category, true or false for mirrored and upright"
+                "the schema has values of the wrong type; "
+                "expected text for category, and true or false for mirrored and upright"
             )
         for name in known - {"category", "landmarks", "landmark_mirror", *flags}:
             kind = tuple if name in ("mirror", "skeleton") else str
             if not isinstance(values.get(name, ()), tuple) or not all(
                 isinstance(v, kind) for v in values.get(name, ())
             ):
-                raise ValueError(f"schema: {name}={data[name]!r:.60}, expected names of keypoints")
+                raise ValueError(
+                    f"{name}={data[name]!r:.60} is not valid in the schema; "
+                    "expected names of keypoints"
+                )
         return cls(**{"mirrored": bool(values.get("mirror")), **values})
 
 

@@ -85,7 +85,7 @@ def read_parts(
     guides = {}
     for name, described in header.get("guides", {}).items():
         if name not in models:
-            raise ValueError(f"a guide for the unknown keypoint {name!r}")
+            raise ValueError(f"there is a guide for the unknown keypoint {name!r}")
         guides[name] = read_guide(path, arrays, name, described, pool)
     described = header.get("face_cascade")
     cascade = None if described is None else read_cascade(path, arrays, described, pool)
@@ -103,8 +103,8 @@ def read_guide(
     """Return the guide of one keypoint; errors are as in :func:`read_parts`."""
     if described.get("prune"):
         raise ValueError(
-            f"{name}: the file has one pruning cascade per keypoint, an older format; "
-            "expected a face cascade: retrain the model"
+            f"{name}: the file has an older format with one pruning cascade per keypoint; "
+            "retrain the model"
         )
     numbers = {part: described[part] for part in ("grid", "reach")}
     check_settings(numbers, {"grid": 10, "reach": 2}, {"grid": (1, 1000), "reach": (0, 100)})
@@ -171,7 +171,8 @@ def _read_responses(
     values = check_array(path, arrays, f"{name}/{_VALUES}", np.float32, (k, None, *outputs))
     if k < 1 or not (bin_width > 0).all() or values.shape[1] < 2:
         raise ValueError(
-            f"{name}: expected at least one feature, one bin, and bins of a width above 0"
+            f"{name} is not valid; expected at least one feature and one bin, and positive bin "
+            "widths"
         )
     return features, Responses(low, bin_width, values)
 
@@ -254,8 +255,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     assembly = Assembly(described["assembly"])
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
         raise ValueError(
-            f"faces: keypoints={names}, anchors={anchors}: "
-            "expected different names, with two or more anchors first"
+            f"keypoints={names}, anchors={anchors} of faces are not valid; "
+            "expected distinct names, with two or more anchors first"
         )
     example = {
         "noise": 0.0,
@@ -284,8 +285,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     slope, offset = read("faces/scores", np.float64, (2, None))
     if not len(templates) or len(slope) not in (n_anchors, n_anchors + 1):
         raise ValueError(
-            f"faces: {len(templates)} templates, scores of {len(slope)} keypoints; expected at "
-            f"least one template, {n_anchors} anchors and perhaps the whole object"
+            f"faces has {len(templates)} templates and scores of {len(slope)} keypoints; expected "
+            f"at least one template and {n_anchors} or {n_anchors + 1} scores"
         )
     shape = ShapeModel(points, np.arange(n_anchors), mean, covariance, noise)
     assembler = Assembler(
@@ -320,7 +321,9 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         and (mirror[mirror] == np.arange(n)).all()
     )
     if len(mirror) and not pairs:
-        raise ValueError("faces/regression/mirror: expected pairs of points that are exchanged")
+        raise ValueError(
+            "faces/regression/mirror is not valid; expected pairs of points that mirror each other"
+        )
     regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
 
     # the classifier and the probabilities
@@ -357,5 +360,7 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
 def _features(path: str | Path, arrays: Arrays, name: str, n_points: int) -> np.ndarray:
     features = check_array(path, arrays, name, np.int32, (None,))
     if not len(features) or features.min() < 0 or features.max() >= n_points * VALUES_PER_POINT:
-        raise ValueError(f"{name}: expected numbers from 0 to {n_points * VALUES_PER_POINT - 1}")
+        raise ValueError(
+            f"{name} is not valid; expected integers from 0 to {n_points * VALUES_PER_POINT - 1}"
+        )
     return features

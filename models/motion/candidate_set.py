@@ -47,8 +47,8 @@ class CandidateSet:
         """
         if self.errors is None:
             raise ValueError(
-                f"{self.name or 'candidates'}: the errors are unknown; "
-                "expected a sequence with labels"
+                f"{self.name or 'candidates'}: the errors are unknown without labels; "
+                "expected a labelled sequence"
             )
         return self.errors
 

@@ -270,13 +270,13 @@ class SegmentationRanker(ModelFile):
             frames or four usable points per motion.
         """
         if self.function is None:
-            raise ValueError("this ranker is not trained; call fit or load a model")
+            raise ValueError("this ranker is not fitted yet; call fit or load a model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
         if seen.n_points > _MANY:
             warnings.warn(
-                f"{seen.n_points} tracks need about {_GB_PER_PAIR * seen.n_points**2:.0f} GB of "
-                f"memory for the affinities of all pairs; {_MANY} tracks need "
-                f"{_GB_PER_PAIR * _MANY**2:.0f} GB",
+                f"the affinities of all pairs of {seen.n_points} tracks need about "
+                f"{_GB_PER_PAIR * seen.n_points**2:.0f} GB of memory; "
+                f"those of {_MANY} tracks need {_GB_PER_PAIR * _MANY**2:.0f} GB",
                 stacklevel=2,
             )
         if n_motions is None:
@@ -306,7 +306,7 @@ class SegmentationRanker(ModelFile):
         probable number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
-                "this model was not trained to choose the number of motions; expected a number"
+                "this model was not trained to choose the number of motions; expected n_motions"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
         mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
@@ -329,7 +329,7 @@ class SegmentationRanker(ModelFile):
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if self.function is None:
-            raise ValueError("this ranker is not trained; call fit before save")
+            raise ValueError("this ranker is not fitted yet; call fit before save")
         arrays: dict[str, np.ndarray] = {}
         chooser = None if self.chooser is None else self.chooser.function
         for name, function in (("ranking", self.function), ("chooser", chooser)):
@@ -383,16 +383,16 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
     """Warn if any segmentation of the tracks is arbitrary."""
     n_distinct = np.unique(tracks.coordinates, axis=1).shape[1]
     if np.ptp(tracks.coordinates, axis=0).max() < _MIN_MOTION:
-        message = f"no track moves by at least {_MIN_MOTION} pixels: the labels are meaningless"
+        message = f"no track moves by {_MIN_MOTION} pixels or more, so the labels are meaningless"
     elif n_distinct < 2 * n_motions:
         message = (
-            f"only {n_distinct} of {tracks.n_points} tracks are distinct: "
-            "the labels are meaningless"
+            f"only {n_distinct} of {tracks.n_points} tracks are distinct, so the labels are "
+            "meaningless"
         )
     elif dominant_motion(tracks).outlying["homography"].mean() < _ALIKE:
         message = (
-            "the motion of one plane explains all tracks within a pixel: "
-            "there may be no other motion"
+            "the motion of a single plane explains all tracks to within a pixel, so there may be "
+            "no other motion"
         )
     else:
         return
@@ -422,8 +422,8 @@ def check_version(header: Mapping[str, Any]) -> None:
     version = header.get("feature_set", 1)
     if version not in range(1, FEATURE_SET + 1):
         raise ValueError(
-            f"feature set {version!r}, this version supports 1 to {FEATURE_SET}: "
-            "update annealed or retrain the model"
+            f"feature set {version!r} is not supported by this version, which reads 1 to "
+            f"{FEATURE_SET}; update annealed or retrain the model"
         )
 
 
@@ -436,7 +436,7 @@ def read_families(listed: Any) -> tuple[Family, ...]:
     """Read families of candidates; a ValueError describes an invalid header."""
     families = tuple(_read_family(record) for record in listed)
     if not families:
-        raise ValueError("0 families, expected at least one")
+        raise ValueError("there are no families of candidates; expected at least one")
     return families
 
 
@@ -444,10 +444,12 @@ def _read_family(record: Any) -> Family:
     family = _FAMILIES[record["kind"]]
     settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
     if settings.get("lowest", 0) > settings.get("highest", 0):
-        raise ValueError(f"family {record}: expected lowest <= highest")
+        raise ValueError(f"family {record} is not valid; expected lowest <= highest")
     for name, known in _NAMES.items():
         if settings.get(name, known[0]) not in known:
-            raise ValueError(f"family {record}: expected {name} of {', '.join(known)}")
+            raise ValueError(
+                f"family {record} is not valid; expected {name} to be one of {', '.join(known)}"
+            )
     return family(**settings)
 
 
@@ -465,10 +467,13 @@ def read_features(pool: Any) -> Features:
             name for name in getattr(part, "representations", ()) if name not in REPRESENTATIONS
         ]
         if unknown:
-            raise ValueError(f"representations {unknown}: expected {', '.join(REPRESENTATIONS)}")
+            raise ValueError(
+                f"representations {unknown} are unknown; "
+                f"expected some of {', '.join(REPRESENTATIONS)}"
+            )
         parts.append(part)
     if not parts:
-        raise ValueError("no features")
+        raise ValueError("there are no features; expected at least one")
     return parts[0] if len(parts) == 1 else JoinedFeatures(tuple(parts))
 
 

@@ -83,7 +83,9 @@ class RankerSettings:
             )
         )
         if settings.response not in ("linear", "piecewise"):
-            raise ValueError(f"response {settings.response!r}: expected linear or piecewise")
+            raise ValueError(
+                f"response={settings.response!r} is unknown; expected 'linear' or 'piecewise'"
+            )
         return settings
 
 
@@ -141,8 +143,8 @@ class RankingFunction:
         pairs = ranked_pairs(sets)
         if not (pairs[:, 2] != 0.5).any():
             raise ValueError(
-                "no sequence has two candidates with different errors; "
-                "expected at least one such sequence"
+                "none of the sequences has two candidates with different errors; "
+                "expected at least one"
             )
         columns = np.arange(sets[0].features.shape[1]) if columns is None else columns
         k, rate = min(settings.n_features_to_select, len(columns)), settings.learning_rate

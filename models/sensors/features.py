@@ -67,8 +67,7 @@ class SensorMinutes:
         for name in sensors:
             if name not in self.sensors:
                 raise ValueError(
-                    f"sensor {name!r} is not in these data; "
-                    f"expected one of {', '.join(self.sensors)}"
+                    f"sensor {name!r} is not in the data; expected one of {', '.join(self.sensors)}"
                 )
         columns = [self.sensors.index(name) for name in sensors]
         return replace(
@@ -87,7 +86,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown or not kinds:
         raise ValueError(
-            f"features {', '.join(unknown) or '(none)'}: unknown; "
+            f"features {', '.join(unknown) or '(none)'} are not valid; "
             f"expected some of {', '.join(KINDS)}"
         )
 

@@ -107,7 +107,7 @@ class ColumnEncoding:
             words := [word for word in as_words(values) if word is not None]
         ):
             raise ValueError(
-                f"column {self.name!r} holds cells such as {words[0]!r}; expected {self.kind}s"
+                f"column {self.name!r} contains cells such as {words[0]!r}; expected {self.kind}s"
             )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
@@ -123,8 +123,8 @@ class ColumnEncoding:
         """
         if len(values) > 1 and all(word is None for word in as_words(values)):
             raise ValueError(
-                f"column {self.name!r} is empty in all {len(values)} rows (--allow-empty predicts "
-                "from the others)"
+                f"column {self.name!r} is empty in all {len(values)} rows; "
+                "use --allow-empty to predict from the other columns"
             )
 
     def note(self, values: pd.Series) -> str | None:
@@ -152,10 +152,10 @@ class ColumnEncoding:
         notes = []
         if strange.any():
             notes.append(
-                f"{strange.sum()} {what}, such as {words[strange][0]!r} (taken {fills[0]})"
+                f"{strange.sum()} {what}, such as {words[strange][0]!r} (treated {fills[0]})"
             )
         if empty.any():
-            notes.append(f"{empty.sum()} empty (taken {fills[1]})")
+            notes.append(f"{empty.sum()} empty (treated {fills[1]})")
         return f"column {self.name!r}, {len(values)} cells: {'; '.join(notes)}" if notes else None
 
     def words(self, values: pd.Series) -> np.ndarray:
@@ -242,8 +242,8 @@ class TableEncoding:
         missing = [name for name in self.sources if name not in frame.columns]
         if missing:
             raise ValueError(
-                f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the "
-                "model needs"
+                f"the table has no column {first_of(list(map(repr, missing)), 5)}, which the model "
+                "requires"
             )
         shape = (len(frame), sum(column.width for column in self.columns))
         X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
@@ -305,7 +305,7 @@ class TableEncoding:
                 and len(column.shares) in (0, len(column.levels))
             )
             if not fits:
-                raise ValueError(f"{entry}: expected the encoding of a column")
+                raise ValueError(f"{entry} is not the encoding of a column")
             columns.append(column)
         return cls(tuple(columns))
 
@@ -404,7 +404,7 @@ def offsets(values: pd.Series, link: str) -> np.ndarray:
     if len(bad):
         what, expected = ("exposure", "positive") if link == "log" else ("offset", "finite")
         raise ValueError(
-            f"{what} {values.name!r}: {values.iloc[bad[0]]!s} in row {bad[0] + 1}; "
+            f"the {what} {values.name!r} is {values.iloc[bad[0]]!s} in row {bad[0] + 1}; "
             f"expected {expected} numbers"
         )
     return np.log(numbers) if link == "log" else numbers

@@ -127,7 +127,7 @@ class TabularModel(ModelFile):
             estimator, "get_support"
         ):
             raise ValueError(
-                f"{estimator!r} is not a fitted linear or piecewise-linear selector: "
+                f"{estimator!r} is not a fitted linear or piecewise-linear selector; "
                 "expected coef_ or responses_"
             )
         if getattr(estimator, "_has_offset", False) and offset is None:
@@ -174,7 +174,9 @@ class TabularModel(ModelFile):
         if hasattr(X, "columns"):
             missing = [name for name in self.selected if name not in X.columns]
             if missing:
-                raise ValueError(f"the table has no column {missing[0]!r}, which the model needs")
+                raise ValueError(
+                    f"the table has no column {missing[0]!r}, which the model requires"
+                )
             matrix = np.zeros((len(X), len(self.columns)))
             matrix[:, self.additive.selected] = X[self.selected].to_numpy(
                 dtype=np.float64, na_value=np.nan
@@ -202,7 +204,7 @@ class TabularModel(ModelFile):
         if self.offset is not None:
             name, link = self.offset
             if name not in getattr(X, "columns", ()):
-                raise ValueError(f"the table has no column {name!r}, which the model needs")
+                raise ValueError(f"the table has no column {name!r}, which the model requires")
             scores = scores + offsets(X[name], link)[:, None]
         if self.classes is not None and len(self.classes) == 2 and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
@@ -309,10 +311,10 @@ class TabularModel(ModelFile):
         if "missing_responses" in arrays:
             missing = check_array(path, arrays, "missing_responses", np.float64, (k, outputs))
         if not all(isinstance(name, str) for name in columns):
-            raise ValueError(f"{len(columns)} columns, expected a name for each")
+            raise ValueError(f"the columns are {columns}; expected a name for each")
         for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
             if header[name] not in allowed:
-                raise ValueError(f"{name} {header[name]!r}: expected one of {allowed}")
+                raise ValueError(f"{name}={header[name]!r} is unknown; expected one of {allowed}")
         encoding = (
             None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
         )
@@ -323,13 +325,13 @@ class TabularModel(ModelFile):
         if labels is not None and (
             labels.ndim != 1 or n < 2 or outputs not in (n, 1 if n == 2 else n)
         ):
-            raise ValueError(f"classes {classes} for {outputs} outputs")
+            raise ValueError(f"the classes {classes} do not match the {outputs} outputs")
         additive = AdditiveModel(selected, knots, responses, missing, intercept)
         kinds = header["link"], header["probabilities"]
         flip, slope = float(header.get("flip", 0.0)), float(header.get("slope", 1.0))
         if not (0.0 <= flip < 0.5 and 0.0 < slope < np.inf):
             raise ValueError(
-                f"flip {flip}, slope {slope}: expected a flip below 0.5 and a finite slope"
+                f"flip={flip}, slope={slope} are not valid; expected 0 <= flip < 0.5 and slope > 0"
             )
         return cls(
             additive,

@@ -167,7 +167,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
             if len(frame) != len(target):
                 raise ValueError(
-                    f"X has {len(frame)} rows and y {len(target)}; expected equal numbers"
+                    f"X has {len(frame)} rows and y has {len(target)}; expected equal numbers"
                 )
             table = usable(table_from_frame(frame, target, options, []))
             if sample_weight is not None:
@@ -374,7 +374,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         """
         model = TabularModel.load(path)
         if model.encoding is None:
-            raise ValueError(f"{path}: a model of a matrix; expected load_model to read it")
+            raise ValueError(f"{path}: the model was fitted to a matrix; use load_model to read it")
         names = np.array(model.encoding.sources, object)
         task: Any = model.task
         selector = cls(max(len(names), 1), task=task)
@@ -385,7 +385,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     def _selection(self) -> Selection:
         check_is_fitted(self, "model_")
         if not hasattr(self, "selection_"):
-            raise ValueError("no training rows: loaded from a file; expected a selector after fit")
+            raise ValueError("a selector loaded from a file has no training rows; call fit first")
         return self.selection_
 
     def _rows(self, X: Any) -> pd.DataFrame:

@@ -1,6 +1,8 @@
 """``annealed keypoints``: training, evaluation and use of keypoint detectors for any kind of
 object."""
 
+from __future__ import annotations
+
 import re
 import tempfile
 import time
@@ -85,8 +87,8 @@ def _detector(model: str, group: str, command: str) -> models.KeypointDetector:
     detector: models.KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
-            f"{model}: a face detector; expected another detector, or the command: "
-            f"annealed faces {command}"
+            f"{model}: the model is a face detector; "
+            f"expected another model, or the command annealed faces {command}"
         )
     return detector
 
@@ -158,7 +160,7 @@ def train(
     anchors = tuple(dict.fromkeys(anchor or known.anchors))
     common.check_names("anchor", anchors, known.keypoints)
     if len(anchors) == 1:
-        raise ValueError(f"--anchor {anchors[0]}: expected two or more, or none")
+        raise ValueError(f"--anchor {anchors[0]}: expected two or more keypoints, or none")
     for name, value, minimum in (
         ("window", window, 0.1),
         ("features", features, 1),
@@ -207,17 +209,17 @@ def _video_source(images: Sequence[str]) -> str | int | None:
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(
-                f"camera {' '.join(images[1:])}: expected the number of a camera, as in: camera 0"
+                f"camera {' '.join(images[1:])}: expected the number of a camera, such as camera 0"
             )
         return int(images[1])
     for name in images:
         if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
-            raise ValueError(f"{name}: no such file; expected a camera as in: camera 0")
+            raise ValueError(f"{name}: no such file; expected camera 0 for a camera")
     videos = [name for name in images if Path(name).suffix.lower() in common.VIDEO_SUFFIXES]
     if not videos:
         return None
     if len(images) > 1:
-        raise ValueError(f"{videos[0]}: expected a single video instead of {len(images)} files")
+        raise ValueError(f"{videos[0]}: expected a single video, not {len(images)} files")
     return videos[0]
 
 
@@ -318,7 +320,9 @@ def run_detection(
 
     images = list(images or ())
     if not images and group == "keypoints":
-        raise ValueError("no INPUT: expected images, folders, patterns, a video, or: camera 0")
+        raise ValueError(
+            "there is no INPUT; expected images, folders, patterns, a video, or camera 0"
+        )
     if images and images[0] != "camera":
         images = common.list_inputs(images, (crops, overlay))
     source = _video_source(images)
@@ -343,11 +347,11 @@ def run_detection(
         )
     )
     if every < 1:
-        raise ValueError(f"--every {every}: expected a whole number of at least 1")
+        raise ValueError(f"--every {every}: expected a positive integer")
     if table is not None:
         out = console.renamed(table, "--table", out, "--out")
     if resume and (source is not None or not (out or coco)):
-        raise ValueError("--resume: expected photographs, and --out or --coco")
+        raise ValueError("--resume: only available for photographs with --out or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms, finished = keypoints.Forms(out, coco, crops, size, landmarks), None
     if out or coco or crops:

@@ -79,12 +79,12 @@ def segment(
         write_sample(files[0])
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(
-            f"{' '.join(map(str, files))}: a camera is not supported; expected files of "
-            "tracks or videos"
+            f"{' '.join(map(str, files))}: cameras are not supported; "
+            "expected files of tracks or videos"
         )
     for option, path in (("overlay", overlay), ("out", out), ("masks", masks)):
         if path is not None and len(files) > 1:
-            raise ValueError(f"--{option}: expected one FILE instead of {len(files)}")
+            raise ValueError(f"--{option}: expected a single FILE, not {len(files)}")
         if path is not None and dask is not None:
             raise ValueError(
                 f"--{option} {path}: not available with --dask; expected only one of them"
@@ -159,11 +159,13 @@ def train(
     from ..motion.synthetic import TRAINING_SEEDS
 
     if min_motion_size < 0:
-        raise ValueError(f"--min-motion-size {min_motion_size}: expected 0 or more")
+        raise ValueError(f"--min-motion-size {min_motion_size}: expected a non-negative integer")
     if not 0 <= synthetic <= len(TRAINING_SEEDS):
-        raise ValueError(f"--synthetic {synthetic}: expected 0 to {len(TRAINING_SEEDS)}")
+        raise ValueError(
+            f"--synthetic {synthetic}: expected an integer from 0 to {len(TRAINING_SEEDS)}"
+        )
     if driving < 0:
-        raise ValueError(f"--driving {driving}: expected 0 or more")
+        raise ValueError(f"--driving {driving}: expected a non-negative integer")
     common.check_outputs([data], model=out)
     sequences = read_sequences(data)
     n = len(sequences) + synthetic + driving * len(TRAINING_KINDS)
@@ -239,11 +241,13 @@ def evaluate(
     from ..motion.segment import shipped_columns, shipped_settings
 
     if partitions < 1:
-        raise ValueError(f"--partitions {partitions}: expected at least 1")
+        raise ValueError(f"--partitions {partitions}: expected a positive integer")
     if pool not in POOLS:
         raise ValueError(f"--pool {pool}: expected one of {', '.join(POOLS)}")
     if resume and report is None:
-        raise ValueError("--resume: requires --report, whose folder holds the finished partitions")
+        raise ValueError(
+            "--resume: requires --report, whose folder contains the finished partitions"
+        )
     common.check_outputs([data], report=report, report_files=REPORT_FILES)
     methods = method or [m for m in METHODS if m != "lambdarank" or has_lightgbm()]
     check_methods(methods)

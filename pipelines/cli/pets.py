@@ -60,7 +60,7 @@ def train(
         method=method, n_features_to_select=select, max_order=max_order
     )
     if words < 1:
-        raise ValueError(f"--words {words}: expected at least 1")
+        raise ValueError(f"--words {words}: expected a positive integer")
     common.check_outputs([data], model=out)
     files = [f for f in pets.read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
@@ -73,17 +73,17 @@ def train(
         console.print_error(error)
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
-        present = f"a single class ({classes[0]!r})" if classes else "no photograph"
-        raise ValueError(f"{data}: {present}; expected at least two classes")
+        present = f"only one class ({classes[0]!r})" if classes else "no readable photographs"
+        raise ValueError(f"{data}: the folder has {present}; expected at least two classes")
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
     console.log(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)
     if not n_heads:
-        console.log("no head boxes: head words are not used", quiet)
+        console.log("there are no head boxes, so head words are not used", quiet)
     photographs = pets.Photographs(files, features.side)
     model = models.ImageClassifier(features, settings).fit(photographs, [f.label for f in files])
     if n_heads and HEADS not in model.scorers:
-        console.log("too few head boxes of a class: head words are not used", quiet)
+        console.log("a class has too few head boxes, so head words are not used", quiet)
     model.save(out)
     for part in model.scorers:
         facts = model.info[part]
@@ -179,7 +179,7 @@ def evaluate(
     for error in errors:
         console.print_error(error)
     if not any(f.head is not None for f in files):
-        console.log("no head boxes: head words are not used", quiet)
+        console.log("there are no head boxes, so head words are not used", quiet)
     common.make_folder(report)
     result = pets.evaluate_classifier(
         classifier, files, lambda items, n: console.progress(items, quiet, "columns", n)

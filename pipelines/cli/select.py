@@ -53,7 +53,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
             )
         several = getattr(option, "multiple", False)
         if (isinstance(value, list) and not several) or isinstance(value, dict):
-            raise ValueError(f"{path}: {name}={value!r}, expected one value")
+            raise ValueError(f"{path}: {name}={value!r} is not valid; expected a single value")
         known[option.name or ""] = (
             [*map(str, value if isinstance(value, list) else [value])] if several else value
         )

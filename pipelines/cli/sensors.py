@@ -112,7 +112,10 @@ def predict(
     probability = trained.predict_proba(minutes)
     codes, days = probability.argmax(axis=1), minutes.days
     if day is not None and day not in days:
-        raise ValueError(f"--day {day}: not in these data; expected {days[0]} to {days[-1]}")
+        raise ValueError(
+            f"--day {day}: the data contain no such day; "
+            f"expected a day from {days[0]} to {days[-1]}"
+        )
     rows = np.flatnonzero(days == day) if day is not None else np.arange(len(days))
     changes = (codes[rows][1:] != codes[rows][:-1]) | (days[rows][1:] != days[rows][:-1])
     spans = []
@@ -187,7 +190,7 @@ def evaluate(
     from joblib import hash as content_hash
 
     if resume and report is None:
-        raise ValueError("--resume: requires --report, whose folder holds the finished folds")
+        raise ValueError("--resume: requires --report, whose folder contains the finished folds")
     common.check_names("method", method, homes.METHODS)
     kinds = _kinds(features) or (homes.FULL_KINDS if sensors is None else homes.SELECTION_KINDS)
     if sensors is not None:
@@ -198,7 +201,8 @@ def evaluate(
     minutes = data_of_home.minutes
     if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
         raise ValueError(
-            f"--sensors {sensors}: expected 1 to the {len(minutes.sensors)} of {data_of_home.name}"
+            f"--sensors {sensors}: expected an integer from 1 to {len(minutes.sensors)}, the "
+            f"number of sensors of {data_of_home.name}"
         )
     common.make_folder(report)
     made_from = {

@@ -49,14 +49,16 @@ def serve(
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
             raise ValueError(
-                f"annealed serve needs {name} (pip install '.[serve]' in the checkout of annealed)"
+                f"annealed serve requires {name}: pip install '.[serve]' in the checkout of "
+                "annealed"
             )
 
     def announce(url: str) -> None:
         typer.echo(f"annealed: {url} (stop with Ctrl-C)")
         if host not in ("localhost", "::1") and not host.startswith("127."):
             print_error(
-                f"--host {host}: open to everyone who can reach this computer; there is no password"
+                f"--host {host}: the page is open to everyone who can reach this computer, without "
+                "a password"
             )
 
     run(host, port, workers, open_page, announce, label, model)

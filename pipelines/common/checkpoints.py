@@ -69,13 +69,14 @@ class Checkpoint:
         if self.path.is_dir() or not os.access(
             self.path if self.path.exists() else self.path.parent, os.W_OK
         ):
-            raise ValueError(f"{self.path}: expected a file that can be written")
+            raise ValueError(f"{self.path}: cannot be written; expected a writable file")
         self._header = header_line(made_from or {})
         with open_locked(self.path) as file:
             lines = list(whole_lines(self.path, file))
             if not resume and len(lines) > 1:
                 raise ValueError(
-                    f"{self.path}: holds finished results; expected --resume, or another folder"
+                    f"{self.path}: the file contains finished results; "
+                    "expected --resume or another folder"
                 )
             if lines and resume:
                 self._read(lines, made_from or {})
@@ -140,7 +141,8 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
     for number, line in enumerate(file):
         if number == 0 and not line.startswith(_BEGINNING[: len(line)]):
             raise ValueError(
-                f"{path}: expected a checkpoint of this program, or no file of this name"
+                f"{path}: the file exists and is not a checkpoint of annealed; "
+                "expected another name"
             )
         if not line.endswith(b"\n"):
             file.truncate(file.tell() - len(line))
@@ -166,10 +168,10 @@ def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> N
     try:
         header = json.loads(line)
     except ValueError:
-        raise ValueError(f"{path}: damaged (the first line is not a header)") from None
+        raise ValueError(f"{path}: the file is damaged (the first line is not a header)") from None
     if header.get("version") != VERSION:
         raise ValueError(
-            f"{path}: checkpoint of version {header.get('version')}, expected {VERSION}"
+            f"{path}: the checkpoint has version {header.get('version')}; expected {VERSION}"
         )
     check_made_from(path, header.get("made_from"), made_from)
 
@@ -191,7 +193,8 @@ def open_locked(path: Path, wait: bool = True) -> Any:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ValueError(
-            f"{path}: in use by another run; expected another output, or wait until it ends"
+            f"{path}: the file is in use by another run; "
+            "expected another output, or wait until that run ends"
         ) from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror or error})") from None
@@ -203,8 +206,8 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
     tuples equal lists."""
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
-            f"{path}: created with different settings or data; expected the same ones, or another "
-            "output"
+            f"{path}: the file was created with different settings or data; "
+            "expected the same ones, or another output"
         )
 
 

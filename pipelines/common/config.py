@@ -56,7 +56,9 @@ def read_tables(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: expected a table of settings")
+        raise ValueError(
+            f"{path}: the file does not contain settings; expected a table of settings"
+        )
     return entries
 
 
@@ -70,7 +72,9 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
     if not isinstance(entries, dict):
-        raise ValueError(f"{path}: {table or 'top level'}: expected a table of settings")
+        raise ValueError(
+            f"{path}: {table or 'the top level'} is not a table; expected a table of settings"
+        )
     known = {field.name: getattr(defaults, field.name) for field in fields(defaults)}
     read = {}
     for name, value in entries.items():
@@ -98,7 +102,7 @@ def _checked(path: Path, name: str, value: Any, example: Any) -> Any:
     wanted, entries = type(example[0] if several else example), value if several else [value]
     if not isinstance(entries, list) or not entries or not all(_fits(v, wanted) for v in entries):
         expected = f"{'list of ' if several else ''}{wanted.__name__}"
-        raise ValueError(f"{path}: {name}={value!r}, expected a {expected}")
+        raise ValueError(f"{path}: {name}={value!r} is not valid; expected {expected}")
     return tuple(map(wanted, entries)) if several else wanted(value)
 
 

@@ -56,7 +56,7 @@ def by_processes(n_jobs: int = 1) -> FileMap:
     [2, 32, 8]
     """
     if int(n_jobs) != n_jobs or n_jobs < 1:
-        raise ValueError(f"n_jobs={n_jobs}: expected a whole number of at least 1")
+        raise ValueError(f"n_jobs={n_jobs} is not valid; expected a positive integer")
     return partial(_in_processes, min(int(n_jobs), all_threads()))
 
 
@@ -96,14 +96,12 @@ def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
     """Return the number of parallel jobs: the requested number (0 means one per core), limited by
     the number of items and of cores."""
     if requested < 0:
-        raise ValueError(
-            f"--jobs {requested}: expected a whole number of at least 1, or 0: one per core"
-        )
+        raise ValueError(f"--jobs {requested}: expected a positive integer, or 0 for one per core")
     jobs = max(1, min(requested or n_items, n_items, all_threads()))
     if jobs < requested:
         log(
             (
-                f"--jobs {requested}: limited to {jobs} (photographs: {n_items}, cores: "
+                f"--jobs {requested}: reduced to {jobs} (photographs: {n_items}, cores: "
                 f"{all_threads()})"
             ),
             quiet,
@@ -322,7 +320,8 @@ def check_scheduler(address: str) -> None:
     except Exception as error:  # depends on the address: OSError, ValueError, ImportError, ...
         why = " ".join(str(error).split())[:200] or f"no response for {TIMEOUT:g} seconds"
         raise ValueError(
-            f"--dask {address}: no scheduler answers ({why}); expected one such as tcp://host:8786"
+            f"--dask {address}: no scheduler responds ({why}); "
+            "expected an address such as tcp://host:8786"
         ) from None
 
 
@@ -374,7 +373,8 @@ def _scheduler_errors(address: str) -> Iterator[None]:
         raise
     except (CancelledError, OSError):
         raise ValueError(
-            f"--dask {address}: connection to the scheduler lost; unfinished work was not processed"
+            f"--dask {address}: the connection to the scheduler was lost before all work was "
+            "finished"
         ) from None
     except Exception as error:  # a worker lacks the package, or an item crashed several workers
         cause = error.__cause__ or error

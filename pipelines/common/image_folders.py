@@ -24,7 +24,7 @@ def list_images(folder: str | Path) -> list[Path]:
         raise ValueError(f"{folder}: no such folder")
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES)
     if not paths:
-        raise ValueError(f"{folder}: no image in this folder")
+        raise ValueError(f"{folder}: the folder contains no images")
     return paths
 
 
@@ -47,8 +47,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
             missing = [name for name in columns if name not in (reader.fieldnames or [])]
             if missing:
                 raise ValueError(
-                    f"{path}: expected the columns {', '.join(columns)}; missing: "
-                    f"{', '.join(missing)}"
+                    f"{path}: missing columns {', '.join(missing)}; expected {', '.join(columns)}"
                 )
             yield from ((reader.line_num, row) for row in reader)
     except (UnicodeDecodeError, csv.Error) as error:
@@ -85,7 +84,7 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
 def _names_on_stdin() -> list[str]:
     lines = [line for line in (line.rstrip("\r\n") for line in sys.stdin) if line]
     if not lines:
-        raise ValueError("-: expected a list of paths on stdin, one per line")
+        raise ValueError("-: stdin is empty; expected a list of paths, one per line")
     return lines
 
 
@@ -96,11 +95,11 @@ def _files_of(name: str, written: Sequence[Path]) -> list[str]:
         hidden = [
             p for p in paths if any(part.startswith(".") for part in p.relative_to(path).parts)
         ]
-        paths, expected = sorted(set(paths).difference(hidden)), "no image in this folder"
+        paths, expected = sorted(set(paths).difference(hidden)), "the folder contains no images"
     elif glob.has_magic(name) and not path.exists():
         paths, expected = (
             sorted(map(Path, glob.glob(name, recursive=True))),
-            "no file matches this pattern",
+            "no files match this pattern",
         )
     else:
         return [name]

@@ -53,7 +53,7 @@ def check_outputs(
             read_header(model)
         except ValueError:
             raise ValueError(
-                f"{model}: exists and is not an annealed model; expected another name"
+                f"{model}: the file exists and is not an annealed model; expected another name"
             ) from None
     if report is not None:
         _check_report(report, read, report_files)
@@ -81,12 +81,12 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
         except (OSError, ValueError):  # one of the two does not exist, so they differ
             continue
         if same:
-            raise ValueError(f"{path}: is an input of this command; expected another name")
+            raise ValueError(f"{path}: the file is an input of this command; expected another name")
 
 
 def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str]) -> None:
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: a file, expected a folder")
+        raise ValueError(f"{folder}: is a file; expected a folder")
     parent = folder.absolute()
     while not parent.exists():
         parent = parent.parent
@@ -101,8 +101,8 @@ def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str])
         _check_no_input(path, inputs)
     if present and not _is_report(folder / patterns[0]):
         raise ValueError(
-            f"{folder}: holds {present[0].name}, which is not part of a report of this "
-            "command; expected another folder"
+            f"{folder}: the folder contains {present[0].name}, which is not part of a report of "
+            "this command; expected another folder"
         )
 
 
@@ -137,8 +137,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
         return [overlay]
     if overlay.exists() and not overlay.is_dir():
         raise ValueError(
-            f"--overlay {overlay}: a file, expected a folder for the overlays of "
-            f"{len(images)} images"
+            f"--overlay {overlay}: is a file; "
+            f"expected a folder for the overlays of {len(images)} images"
         )
     return [overlay / f"{stem}_{ending}.png" for stem in distinct_stems(images)]
 

@@ -165,10 +165,11 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         path, _, categories = read_coco(folder)
         named = {str(c.get("name", key)): c for key, c in categories.items()}
         if not named:
-            raise ValueError(f"{path}: no category with keypoints")
+            raise ValueError(f"{path}: none of the categories has keypoints")
         if category not in named and (category is not None or len(named) > 1):
             raise ValueError(
-                f"{path}: categories {', '.join(named)}; expected one of them, not {category!r}"
+                f"{path}: category {category!r} is not in the file; "
+                f"expected one of {', '.join(named)}"
             )
         name = category or next(iter(named))
         described = {
@@ -179,7 +180,8 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         names = described["keypoints"]
         if any(not 1 <= i <= len(names) for bone in described.get("skeleton", ()) for i in bone):
             raise ValueError(
-                f"skeleton={described['skeleton']}: expected numbers from 1 to {len(names)}"
+                f"skeleton={described['skeleton']} is not valid; "
+                f"expected numbers from 1 to {len(names)}"
             )
         bones = [[names[i - 1] for i in bone] for bone in described.pop("skeleton", ())]
         other = {
@@ -219,7 +221,7 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
         images = _read_coco(folder, schema)
     for image in images:
         if not image.path.is_file():
-            raise ValueError(f"{image.path}: annotated image is missing")
+            raise ValueError(f"{image.path}: the annotated image does not exist")
         for i in np.flatnonzero(~(image.reference_length > 0)):
             unit = (
                 " and ".join(schema.length) + " at different positions"
@@ -227,11 +229,10 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
                 else "a box of positive size"
             )
             raise ValueError(
-                f"{image.path}: {schema.category} {i} needs {unit}, which define the unit of "
-                "distance"
+                f"{image.path}: {schema.category} {i} has no unit of distance; expected {unit}"
             )
     if not images:
-        raise ValueError(f"{folder}: no annotated image in this folder")
+        raise ValueError(f"{folder}: the folder contains no annotated images")
     return sorted(images, key=lambda image: str(image.path))
 
 
@@ -241,7 +242,9 @@ def _number(row: dict, column: str, path: Path, line: int) -> float:
     except (TypeError, ValueError):
         value = np.nan
     if not np.isfinite(value):
-        raise ValueError(f"{path}, line {line}: {column}={row[column]!r:.60}, expected a number")
+        raise ValueError(
+            f"{path}, line {line}: {column}={row[column]!r:.60} is not valid; expected a number"
+        )
     return value
 
 
@@ -253,18 +256,18 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
         keypoint, which = row["keypoint"], row[column]
         if keypoint not in schema.keypoints:
             raise ValueError(
-                f"{path}, line {line}: keypoint={keypoint!r:.60}, expected one of "
-                f"{', '.join(schema.keypoints)}"
+                f"{path}, line {line}: keypoint={keypoint!r:.60} is unknown; "
+                f"expected one of {', '.join(schema.keypoints)}"
             )
         if row.get("visible") not in (None, "", "0", "1"):
             raise ValueError(
-                f"{path}, line {line}: visible={row['visible']!r:.60}, expected 0 or 1"
+                f"{path}, line {line}: visible={row['visible']!r:.60} is not valid; expected 0 or 1"
             )
         instance = points.setdefault(row["image"], {}).setdefault(which, {})
         if keypoint in instance:
             raise ValueError(
-                f"{path}, line {line}: duplicate {keypoint} of {schema.category} {which:.60} in "
-                f"{row['image']:.60}"
+                f"{path}, line {line}: {keypoint} of {schema.category} {which:.60} in "
+                f"{row['image']:.60} is annotated twice; expected once"
             )
         instance[keypoint] = (
             _number(row, "x", path, line),
@@ -315,8 +318,8 @@ def read_boxes(
         x0, y0, x1, y1 = box = [_number(row, c, path, line) for c in ("x0", "y0", "x1", "y1")]
         if not (x0 < x1 and y0 < y1):
             raise ValueError(
-                f"{path}, line {line}: box ({x0:g}, {y0:g}, {x1:g}, {y1:g}), expected x0 < x1 and "
-                "y0 < y1"
+                f"{path}, line {line}: the box ({x0:g}, {y0:g}, {x1:g}, {y1:g}) is not valid; "
+                "expected x0 < x1 and y0 < y1"
             )
         boxes.setdefault(row["image"], []).append(box)
     return boxes
@@ -414,7 +417,7 @@ def _image_beside(path: Path) -> Path:
         for suffix in suffixes:
             if (image := path.with_name(stem + suffix)).is_file():
                 return image
-    raise ValueError(f"{path}: no image with the same name beside it")
+    raise ValueError(f"{path}: the folder contains no image with the same name")
 
 
 def _joined(images: list[Path]) -> list[list[Path]]:
@@ -439,21 +442,21 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
     paths = next(filter(None, files), [])
     if not paths:
         raise ValueError(
-            f"{folder}: expected keypoints.csv, a COCO keypoint file, or annotations of CVAT, "
-            "labelme, YOLO-pose, DeepLabCut or Label Studio in it"
+            f"{folder}: the folder contains no annotations; expected keypoints.csv, a COCO "
+            "keypoint file, or annotations of CVAT, labelme, YOLO-pose, DeepLabCut or Label Studio"
         )
     contents: list[Any] = []
     try:
         for path in paths:
             contents.append(read_file(path, folder))
         if len(paths) > 1 and any(isinstance(content, dict) for content in contents):
-            raise ValueError(f"one of {len(paths)} files; expected one COCO keypoint file")
+            raise ValueError(f"the folder contains {len(paths)} files; expected one COCO file")
         coco = contents[0] if isinstance(contents[0], dict) else as_coco(chain(*contents))
         for part in ("images", "annotations", "categories"):
             if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum(
                 "id" in entry for entry in coco[part]
             ):
-                raise ValueError(f"two {part} with the same id")
+                raise ValueError(f"two {part} have the same id")
         categories = {
             c["id"]: {**c, "keypoints": [str(k) for k in c["keypoints"]]}
             for c in coco["categories"]
@@ -461,15 +464,10 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
         }
         for c in categories.values():
             if len(set(c["keypoints"])) < len(c["keypoints"]):
-                raise ValueError(f"keypoints={c['keypoints']}: expected distinct names")
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        SyntaxError,
-        RecursionError,
-    ) as error:
+                raise ValueError(
+                    f"keypoints={c['keypoints']} is not valid; expected distinct names"
+                )
+    except (ValueError, LookupError, TypeError, AttributeError, SyntaxError, RuntimeError) as error:
         raise ValueError(
             f"{path}: not a valid annotation file ({type(error).__name__}: {error})"
         ) from None
@@ -499,12 +497,14 @@ def coco_objects(
                 or not np.isin(values[2::3], (0, 1, 2)).all()
             ):
                 raise ValueError(
-                    f"{where}: keypoints, expected {3 * len(names)} numbers: x, y, and 0, 1 or 2 "
-                    "for each"
+                    f"{where}: the keypoints are not valid; "
+                    f"expected {3 * len(names)} numbers (x, y, and 0, 1 or 2 for each keypoint)"
                 )
             box = a.get("bbox") and np.array(a["bbox"], float).reshape(4).tolist()
             if box and not min(box[2:]) > 0:
-                raise ValueError(f"{where}: bbox={a['bbox']}, expected a positive width and height")
+                raise ValueError(
+                    f"{where}: bbox={a['bbox']} is not valid; expected a positive width and height"
+                )
             points = dict(zip(names, values.reshape(-1, 3).tolist()))
             entry = points, box, bool(a.get("iscrowd")), a.get("area") or None
             if entry not in objects[file]:  # the same object twice counts once
@@ -526,7 +526,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     }
     if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
         raise ValueError(
-            f"{path}: no category with the keypoints "
+            f"{path}: none of the categories has the keypoints "
             f"{' and '.join(schema.length or schema.keypoints)}"
         )
     images, inner = [], [folder, folder / "images", *sorted((folder / "images").glob("*/"))]

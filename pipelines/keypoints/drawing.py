@@ -148,6 +148,6 @@ def _encoded(path: Path, image: np.ndarray) -> bytes:
         written = False
     if not written:
         raise ValueError(
-            f"{path}: expected a name that ends with .png, .jpg or another image format"
+            f"{path}: expected a file name that ends in .png, .jpg or another image suffix"
         )
     return data.tobytes()

@@ -184,7 +184,8 @@ def evaluate_detector(
     for name in keypoints:
         if name not in names:
             raise ValueError(
-                f"keypoint {name!r} of the model is not annotated; annotated: {', '.join(names)}"
+                f"keypoint {name!r} of the model is not annotated; "
+                f"the annotated keypoints are {', '.join(names)}"
             )
     resolved = detector.resolve(DetectionOptions(keypoints, **options))
     if measure != "ap":
@@ -258,7 +259,8 @@ def _by_box(
     names, result = images[0].schema.keypoints, Evaluation()
     if set(names) != set(detector.keypoints) or options.assembly == Assembly.NONE:
         raise ValueError(
-            f"keypoints {', '.join(names)}; the model has {', '.join(detector.keypoints)}"
+            f"the data have the keypoints {', '.join(names)}; "
+            f"the model has {', '.join(detector.keypoints)}"
         )
     requested = options.keypoints or ()
     options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)
@@ -303,7 +305,7 @@ def _readable(
         yield item, pixels
     if not result.images:
         raise ValueError(
-            f"none of the {len(result.errors)} photographs can be read ({result.errors[0]})"
+            f"none of the {len(result.errors)} photographs could be read ({result.errors[0]})"
         )
 
 

@@ -25,13 +25,16 @@ def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
         xy = np.array(body.split(), float).reshape(-1, 2)
     except (IndexError, ValueError):
         raise ValueError(
-            f"{path}: not an iBUG .pts file (expected two numbers per line between braces)"
+            f"{path}: the file is not an iBUG .pts file; "
+            "expected two numbers per line between braces"
         ) from None
     if len(xy) != 68:
-        raise ValueError(f"{path}: {len(xy)} points, expected the 68 of the iBUG scheme")
+        raise ValueError(
+            f"{path}: the file has {len(xy)} points; expected the 68 of the iBUG scheme"
+        )
     if not np.isfinite(xy).all():
         raise ValueError(
-            f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite, "
+            f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite; "
             "expected pixels"
         )
     xy -= 1.0  # iBUG files count pixels from 1

@@ -271,12 +271,12 @@ class Forms:
         ):
             if path is not None and path.suffix.lower() not in endings:
                 raise ValueError(
-                    f"--{name} {path}: expected a name that ends in {' or '.join(endings)}"
+                    f"--{name} {path}: expected a file name that ends in {' or '.join(endings)}"
                 )
         if (self.files or self.crops) and options.assembly == Assembly.NONE:
             raise ValueError(
-                "tables, COCO files and crops need assembled faces; expected an assembly, not "
-                "'none'"
+                "tables, COCO files and crops require assembled faces; "
+                "expected an assembly other than 'none'"
             )
         check_size(self.size)
         if self.table is not None and self.table.suffix.lower() == ".parquet":
@@ -339,8 +339,8 @@ class Finished:
         self.path = out.with_name(out.name + ".unfinished")
         if self.path.exists() and not resume:
             raise ValueError(
-                f"{self.path}: an interrupted run; expected --resume to continue it, or remove "
-                "the file"
+                f"{self.path}: the file belongs to an interrupted run; "
+                "use --resume to continue it, or remove the file"
             )
         self._file = open_locked(self.path, wait=False)
         try:

@@ -36,7 +36,7 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
         if len(values) != 3:
             one.update({"name": label or one["name"]}, **({"bbox": [*values]} if values else {}))
         elif one["points"].setdefault(label, values) is not values:
-            raise ValueError(f"{file}: two points {label!r}; expected a group for each object")
+            raise ValueError(f"{file}: {label!r} occurs twice; expected a group for each object")
     objects = [
         (number, one)
         for number, of_file in enumerate(files.values())
@@ -151,7 +151,10 @@ def _yolo(path: Path, folder: Path) -> Iterator[Part]:
         for number, line in enumerate(lines, 1):
             values = np.array(line.split(), float)
             if len(values) != 5 + n * width:
-                raise ValueError(f"{label}, line {number}: expected {5 + n * width} numbers")
+                raise ValueError(
+                    f"{label}, line {number}: the line has {len(values)} numbers; "
+                    f"expected {5 + n * width}"
+                )
             i, middle, sides = int(values[0]), values[1:3] * size, values[3:5] * size
             yield file, number, config["names"][i], (*(middle - sides / 2), *sides)
             points = values[5:].reshape(n, width)

@@ -44,8 +44,8 @@ class LabelFolder:
         )
         if not described and schema is None:
             raise ValueError(
-                f"{folder}: expected schema.toml or annotations.json in it, or a model of the "
-                "objects (--model)"
+                f"{folder}: the folder does not describe the keypoints; "
+                "expected schema.toml or annotations.json in it, or --model"
             )
         self.schema = schema_of(folder) if described or schema is None else schema
         self._coco = _NOTHING
@@ -135,7 +135,8 @@ class LabelFolder:
                 len(p) == 3 and p[2] in (0, 1, 2) for p in points.values()
             ):
                 raise ValueError(
-                    f"{where}: expected x, y and visibility of {', '.join(self.schema.keypoints)}"
+                    f"{where}: the keypoints are not valid; "
+                    f"expected x, y and visibility of {', '.join(self.schema.keypoints)}"
                 )
             values = np.array(
                 [points.get(name, (0, 0, 0)) for name in self.schema.keypoints], float
@@ -144,7 +145,8 @@ class LabelFolder:
             xy = values[known, :2]
             if len(xy) < 2 or not ((xy >= -0.5) & (xy <= [width - 0.5, height - 0.5])).all():
                 raise ValueError(
-                    f"{where}: expected at least two points inside {width} x {height} pixels"
+                    f"{where}: expected at least two points, all inside the image of {width} x "
+                    f"{height} pixels"
                 )
             low_xy, high_xy = xy.min(axis=0), xy.max(axis=0)
             margin = max(_MARGIN * float((high_xy - low_xy).max()), 1.0)
@@ -152,7 +154,9 @@ class LabelFolder:
             if entry.get("bbox"):
                 box = np.array(entry["bbox"], float)
                 if box.shape != (4,) or not np.isfinite(box).all():
-                    raise ValueError(f"{where}: expected a bbox of four finite numbers")
+                    raise ValueError(
+                        f"{where}: the bbox is not valid; expected four finite numbers"
+                    )
                 corners = np.stack([box[:2], box[:2] + box[2:]])
                 corners = np.clip(corners, -0.5, [width - 0.5, height - 0.5])
                 low, high = np.minimum(low_xy, corners[0]), np.maximum(high_xy, corners[1])

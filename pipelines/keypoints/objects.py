@@ -44,9 +44,11 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
     a ValueError."""
     n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
-        raise ValueError(f"{n} annotated images; expected at least {MIN_PICTURES}, preferably 100")
+        raise ValueError(
+            f"there are {n} annotated images; expected at least {MIN_PICTURES}, preferably 100"
+        )
     few = (
-        f"{n} annotated images: the detector will only work on very similar images; "
+        f"with only {n} annotated images, the detector will only work on very similar images; "
         "at least 100 are recommended"
     )
     return few if n < 100 else None
@@ -64,8 +66,8 @@ def check_rotation(images: Sequence[AnnotatedImage]) -> str | None:
     turns = (points - points.mean(axis=1, keepdims=True)) @ shape.conj()
     concentration = abs(turns.sum()) / abs(turns).sum()
     spread = np.degrees(np.sqrt(-2 * np.log(max(concentration, 1e-9))))
-    message = f"objects are rotated by {spread:.0f} degrees (standard deviation); expected "
-    return f"{message}--rotation free" if spread > _MAX_SPREAD else None
+    message = f"the rotation of objects has a standard deviation of {spread:.0f} degrees"
+    return f"{message}; expected --rotation free" if spread > _MAX_SPREAD else None
 
 
 def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
@@ -76,8 +78,8 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
     complete = np.isfinite(instances).all(axis=(1, 2))
     if complete.sum() < MIN_COMPLETE:
         raise ValueError(
-            f"{folder}: {complete.sum()} objects with all points; expected at least {MIN_COMPLETE} "
-            "to learn their shape"
+            f"{folder}: only {complete.sum()} objects have all points; "
+            f"expected at least {MIN_COMPLETE} to learn their shape"
         )
     schema, known = images[0].schema, np.ones((int(complete.sum()), instances.shape[1]), bool)
     return learn_shape(

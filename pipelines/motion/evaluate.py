@@ -224,7 +224,7 @@ def folds(
     """
     names = np.unique(videos)
     if len(names) < n_folds:
-        raise ValueError(f"{len(names)} videos cannot be divided into {n_folds} folds")
+        raise ValueError(f"{len(names)} videos cannot be split into {n_folds} folds")
     fold = np.empty(len(names), int)
     fold[check_random_state(random_state).permutation(len(names))] = np.arange(len(names)) % n_folds
     return fold[np.searchsorted(names, videos)]

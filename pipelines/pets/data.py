@@ -85,12 +85,15 @@ def read_pets(folder: str | Path) -> list[PetFile]:
         files = [PetFile(path, sub.name) for sub in folders for path in _images(sub)]
     if not files:
         raise ValueError(
-            f"{folder}: no photographs; expected labels.csv, the Oxford-IIIT tree, "
-            "CLASS.NUMBER.jpg, or one subfolder per class"
+            f"{folder}: the folder contains no photographs; "
+            "expected labels.csv, the Oxford-IIIT tree, CLASS.NUMBER.jpg, or one subfolder per "
+            "class"
         )
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
-        raise ValueError(f"{folder}: one class only ({classes[0]!r}); expected at least two")
+        raise ValueError(
+            f"{folder}: the folder has only one class ({classes[0]!r}); expected at least two"
+        )
     return files
 
 
@@ -121,10 +124,10 @@ def _from_table(folder: Path) -> list[PetFile]:
         where = f"{table}, line {line}"
         name, label = (row["image"] or "").strip(), (row["label"] or "").strip()
         if not name or not label:
-            raise ValueError(f"{where}: expected an image and a label")
+            raise ValueError(f"{where}: the image or the label is missing; expected both")
         split = (row.get("split") or "").strip()
         if split not in ("", "train", "test"):
-            raise ValueError(f"{where}: split {split!r}; expected train or test")
+            raise ValueError(f"{where}: split={split!r} is unknown; expected train or test")
         box = [(row.get(column) or "").strip() for column in BOX_COLUMNS]
         files.append(
             PetFile(folder / name, label, _box(box, where), (row.get("breed") or "").strip(), split)
@@ -139,7 +142,7 @@ def _box(texts: Sequence[str], where: str) -> tuple[float, float, float, float] 
         x0, y0, x1, y1 = (float(t) for t in texts)
     except ValueError:
         raise ValueError(
-            f"{where}: head box {', '.join(texts)}; expected four numbers, or none"
+            f"{where}: the head box is ({', '.join(texts)}); expected four numbers, or none"
         ) from None
     return x0, y0, x1, y1
 
@@ -172,8 +175,8 @@ def _official_rows(path: Path) -> Iterable[list[str]]:
             continue
         if len(row) != 4 or row[2] not in SPECIES:
             raise ValueError(
-                f"{path}, line {line}: {text!r}; expected a name, a class, a species of 1 or 2, "
-                "and a breed"
+                f"{path}, line {line}: {text!r} is not valid; "
+                "expected a name, a class, a species (1 or 2) and a breed"
             )
         yield row
 
@@ -187,7 +190,7 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
             "" if box is None else box.findtext(tag, "") for tag in ("xmin", "ymin", "xmax", "ymax")
         ]
     except ET.ParseError as error:
-        raise ValueError(f"{path}: damaged XML ({error})") from None
+        raise ValueError(f"{path}: the XML is damaged ({error})") from None
     return _box([t.strip() for t in texts], str(path))
 
 

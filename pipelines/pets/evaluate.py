@@ -80,7 +80,7 @@ def evaluate_classifier(
     train, test = divide(files)
     if not test:
         raise ValueError(
-            "the test split has no photographs; expected at least one, or data without a split"
+            "the test split has no photographs; expected one or more, or data without splits"
         )
     unknown = sorted({f.label for f in test} - set(model.classes))
     if unknown:

@@ -59,10 +59,13 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
     names = np.unique(days)
     n = len(names) if n_folds is None else n_folds
     if len(names) < 2:
-        raise ValueError(f"{len(names)} day: no day can be held out; expected at least 2")
+        raise ValueError(
+            f"the data contain {len(names)} day; expected at least 2, so that one can be held out"
+        )
     if n < 2 or n > len(names):
         raise ValueError(
-            f"{len(names)} days for {n} fold{'s' * (n != 1)}; expected from 2 folds to one per day"
+            f"there are {len(names)} days for {n} fold{'s' * (n != 1)}; "
+            "expected at least 2 folds, and at most one per day"
         )
     return [np.isin(days, names[i::n]) for i in range(n)]
 
@@ -150,8 +153,7 @@ def check_selection_kinds(kinds: tuple[str, ...]) -> None:
     """Raise a ValueError if a feature of a sensor depends on other sensors."""
     if "last" in kinds:
         raise ValueError(
-            "features last: they depend on all sensors, including dropped ones; "
-            "expected history instead"
+            "features last depend on all sensors, including dropped ones; expected history instead"
         )
 
 

@@ -55,7 +55,9 @@ def home_names(folder: Path) -> list[str]:
         for path in folder.glob(f"*{end}")
     }
     if not names:
-        raise ValueError(f"{folder}: no homes in it; expected NAME_events.csv or NAME-sensors.txt")
+        raise ValueError(
+            f"{folder}: the folder contains no homes; expected NAME_events.csv or NAME-sensors.txt"
+        )
     return sorted(names)
 
 
@@ -83,11 +85,14 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     names = home_names(folder)
     if name is None and len(names) > 1:
         raise ValueError(
-            f"{folder}: several homes ({', '.join(names)}); expected --home with one of them"
+            f"{folder}: the folder contains several homes ({', '.join(names)}); "
+            "expected --home with one of them"
         )
     name = names[0] if name is None else name
     if name not in names:
-        raise ValueError(f"{folder}: no home {name!r}; expected one of {', '.join(names)}")
+        raise ValueError(
+            f"{folder}: home {name!r} does not exist; expected one of {', '.join(names)}"
+        )
     read = _read_csv if (folder / f"{name}_events.csv").is_file() else _read_text
     return make_home(name, *read(folder, name, labelled))
 
@@ -103,7 +108,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     """
     for table, what in ((events, "sensor events"), (activities, "activities")):
         if table is not None and not len(table):
-            raise ValueError(f"{name}: no {what}")
+            raise ValueError(f"{name}: the file contains no {what}")
     tables = [events] if activities is None else [events, activities]
     begin = min(table.start.min() for table in tables).floor("min")
     end = max(table.end.max() for table in tables).floor("min")
@@ -112,8 +117,8 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     )  # pandas represents at most 292 years
     if n > _MAX_MINUTES:
         raise ValueError(
-            f"{name}: times from {begin} on span {n} minutes; expected one recording; check for a "
-            "mistyped year"
+            f"{name}: the times from {begin} span {n} minutes; "
+            "expected a single recording, so check for a mistyped year"
         )
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place
@@ -170,9 +175,9 @@ def _labels(
     if len(overlapping):
         first = ordered.iloc[overlapping[0] + 1]
         notes.append(
-            f"{name}: {len(overlapping)} activities overlap an earlier one, first "
+            f"{name}: {len(overlapping)} activities overlap an earlier one, the first being "
             f"{first.activity} at {first.start}; "
-            "each minute takes the activity that covers most of it"
+            "each minute is assigned to the activity that covers most of it"
         )
     return labels.astype(str), notes
 
@@ -218,9 +223,11 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
             skip_blank_lines=True,
         )
     except pd.errors.EmptyDataError:
-        raise ValueError(f"{path}: empty; expected the columns {', '.join(columns)}") from None
+        raise ValueError(
+            f"{path}: the file is empty; expected the columns {', '.join(columns)}"
+        ) from None
     except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not a table ({' '.join(str(error).split())})") from None
+        raise ValueError(f"{path}: not a readable table ({' '.join(str(error).split())})") from None
     if not header:
         raw = raw.rename(columns=dict(enumerate(columns)))
     missing = [name for name in columns if name not in raw]
@@ -235,12 +242,12 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
             row = int(bad.to_numpy().argmax())
             raise ValueError(f"{path}:{row + 1 + header}: " + problem.format(**table.iloc[row]))
 
-    refuse(table[what] == "", f"{what} is empty; expected a name")
+    refuse(table[what] == "", f"the {what} is empty; expected a name")
     for column in ("start", "end"):
         parsed = pd.to_datetime(table[column], format=form, errors="coerce")
         refuse(parsed.isna(), f"{column} {{{column}!r}} is not a time; expected {form}")
         table[column] = parsed
-    refuse(table.end < table.start, "end {end} is before start {start}")
+    refuse(table.end < table.start, "the end {end} is before the start {start}")
     return table
 
 

@@ -52,7 +52,9 @@ def train_model(
     check_names("method", [method], METHODS)
     if n_sensors is not None and not 1 <= n_sensors <= len(minutes.sensors):
         raise ValueError(
-            f"{n_sensors} sensors: expected 1 to the {len(minutes.sensors)} of {home.name}"
+            f"n_sensors={n_sensors} is not valid; "
+            f"expected an integer from 1 to {len(minutes.sensors)}, the number of sensors of "
+            f"{home.name}"
         )
     kinds = kinds or (FULL_KINDS if n_sensors is None else SELECTION_KINDS)
     if n_sensors is not None:

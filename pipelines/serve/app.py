@@ -85,7 +85,9 @@ def make_app(
         name = request.path_params["name"]
         if name not in _SAMPLES:
             return _error(
-                RequestError(404, f"{name[:100]!r}: expected one of {', '.join(_SAMPLES)}")
+                RequestError(
+                    404, f"{name[:100]!r} is unknown; expected one of {', '.join(_SAMPLES)}"
+                )
             )
         return await _respond(
             request, partial(_run, pool, request, "sample", Upload(name)), _SAMPLES[name]
@@ -131,7 +133,7 @@ _HANDLERS = dict.fromkeys((HTTPException, RequestError), _refused)
 async def _answer(pool: WorkerPool, request: Request, kind: str, report: ProgressCallback) -> bytes:
     try:
         if kind not in TABS:
-            raise RequestError(404, f"{kind[:100]!r}: expected one of {', '.join(TABS)}")
+            raise RequestError(404, f"{kind[:100]!r} is unknown; expected one of {', '.join(TABS)}")
         check_head(request, LIMITS[kind])
         return await _run(pool, request, kind, None, report)
     except RequestError:

@@ -58,15 +58,15 @@ class OriginMiddleware:
     def _reason(self, headers: Headers) -> str | None:
         host = headers.get("host", "")
         if not self._is_ours(host):
-            return f"host {host[:100]!r}: expected localhost or an IP address"
+            return f"host {host[:100]!r} is not allowed; expected localhost or an IP address"
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host.lower()}":
-            return f"origin {origin[:100]!r}: expected this page's own"
+            return f"origin {origin[:100]!r} is not allowed; expected the origin of this page"
         if (
             headers.get("sec-fetch-site") == "cross-site"
             and headers.get("sec-fetch-mode") != "navigate"
         ):
-            return "a request of another site"
+            return "the request comes from another site"
         return None
 
     def _is_ours(self, host: str) -> bool:

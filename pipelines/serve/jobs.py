@@ -100,7 +100,7 @@ class Worker:
             forward()
         except TimeoutError:
             raise RequestError(
-                504, f"{upload.name}: stopped after the limit of {seconds:.0f} seconds"
+                504, f"{upload.name}: stopped after the time limit of {seconds:.0f} seconds"
             ) from None
         except (BrokenProcessPool, OSError):
             raise RequestError(
@@ -160,7 +160,8 @@ class WorkerPool:
         """
         if self.waiting >= MAX_WAITING:
             raise RequestError(
-                503, f"busy: {self.waiting} requests are waiting; try again in a minute"
+                503,
+                f"the server is busy with {self.waiting} waiting requests; try again in a minute",
             )
         self.waiting += 1
         try:
@@ -169,7 +170,8 @@ class WorkerPool:
         except TimeoutError:
             raise RequestError(
                 503,
-                f"busy: no free worker within {WAIT_SECONDS:.0f} seconds; try again in a minute",
+                f"the server is busy: no worker became free within {WAIT_SECONDS:.0f} seconds; "
+                "try again in a minute",
             ) from None
         finally:
             self.waiting -= 1
@@ -200,7 +202,9 @@ class WorkerPool:
             nonlocal mine
             mine, self.held = mine + n_bytes, self.held + n_bytes
             if self.held > MAX_HELD:
-                raise RequestError(503, "busy: many uploads are waiting; try again in a minute")
+                raise RequestError(
+                    503, "the server is busy with waiting uploads; try again in a minute"
+                )
 
         try:
             yield hold

@@ -45,7 +45,9 @@ class Labelling:
         """Start ``annealed keypoints train`` on the labels; raise a RequestError if a training is
         running."""
         if self._training is not None and self._training.poll() is None:
-            raise RequestError(409, "a training is already running; wait until it has finished")
+            raise RequestError(
+                409, "a training run is already in progress; wait until it has finished"
+            )
         if self._said is not None:
             self._said.close()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
@@ -127,7 +129,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
                     body += part
                     if len(body) > _BODY:
                         raise RequestError(
-                            413, f"too many labels: expected at most {_BODY // MIB} MiB"
+                            413, f"the labels are too large; expected at most {_BODY // MIB} MiB"
                         )
         except TimeoutError:
             raise RequestError(
@@ -141,7 +143,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             if record.get("version", before) != _version(labels.labels.get(path.name)):
                 raise RequestError(
                     409,
-                    f"{path.name}: another program or window has changed its labels; "
+                    f"{path.name}: its labels were changed by another program or window; "
                     "reload the image",
                 )
             labels.save(path, record["objects"])
@@ -166,7 +168,9 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     def _picture(request: Request) -> Path:
         number = request.path_params["number"]
         if number >= len(labels.images):
-            raise RequestError(404, f"image {number}: expected a number below {len(labels.images)}")
+            raise RequestError(
+                404, f"image {number} does not exist; expected a number below {len(labels.images)}"
+            )
         return labels.images[number]
 
     return [

@@ -50,7 +50,9 @@ class _InMemory(MultiPartParser):
 def check_head(request: Request, limit: Limit) -> None:
     """Raise a RequestError if the head shows that the request is not a form or is too large."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise RequestError(415, "expected a form (multipart/form-data) with a file")
+        raise RequestError(
+            415, "the request is not a form; expected multipart/form-data with a file"
+        )
     announced = request.headers.get("content-length", "")
     if announced.isdigit():
         _check_size(int(announced) - _FORM_BYTES, limit)
@@ -83,17 +85,17 @@ async def read_upload(request: Request, limit: Limit, hold: Callable[[int], obje
     except TimeoutError:
         raise RequestError(
             408,
-            f"the file did not arrive within {UPLOAD_SECONDS:.0f} seconds, or stopped for "
-            f"{STALL_SECONDS:.0f}",
+            f"the upload took more than {UPLOAD_SECONDS:.0f} seconds, or paused for more than "
+            f"{STALL_SECONDS:.0f} seconds",
         ) from None
     # ValueError: raised by older versions of python-multipart
     except (MultiPartException, KeyError, ValueError) as error:
         raise RequestError(
-            400, f"not a readable form: {getattr(error, 'message', error)}"
+            400, f"the form cannot be read: {getattr(error, 'message', error)}"
         ) from None
     file = form.get("file")
     if not isinstance(file, UploadFile):
-        raise RequestError(400, "expected a form with a file in the field 'file'")
+        raise RequestError(400, "the form has no file; expected one in the field 'file'")
     data = await file.read()
     _check_size(len(data), limit)
     fields = {
@@ -117,7 +119,7 @@ async def discard(request: Request) -> None:
 
 def _check_size(n_bytes: int, limit: Limit) -> None:
     if n_bytes > limit.bytes:
-        raise RequestError(413, f"the file is too large: expected at most {limit.bytes // MIB} MiB")
+        raise RequestError(413, f"the file is too large; expected at most {limit.bytes // MIB} MiB")
 
 
 def plain_name(name: str) -> str:

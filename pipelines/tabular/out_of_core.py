@@ -88,7 +88,8 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):
         if given:
             raise ValueError(
-                f"{option}: needs the table in memory; expected no folder and no --memory-limit"
+                f"{option}: not available for out-of-core tables; "
+                "expected a single file without --memory-limit"
             )
     limit = parse_bytes(request.memory_limit or "2GiB")
     parts = open_parquet(path)
@@ -110,7 +111,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
             whole = to_table(frame, request=plain, notes=[])
         decided.notes = [
             *decided.notes,
-            f"encoding of the columns decided on {len(some)} evenly spaced rows of {n}",
+            f"the encoding of the columns is based on {len(some)} evenly spaced rows of {n}",
         ]
     single = n * len(names) >= LARGE and all(map(is_precise, decided.X.T))
     source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(
@@ -162,7 +163,7 @@ def _frame(
             )
             start += n
     if not start:
-        raise ValueError(f"{path}: contains no rows")
+        raise ValueError(f"{path}: the table has no rows")
     frame = pa.concat_tables(tables).to_pandas()
     pa.default_memory_pool().release_unused()
     return frame

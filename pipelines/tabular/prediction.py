@@ -43,7 +43,7 @@ def predict_table(
     lines: list[str] = []
     X = read_rows(table, wanted, sep, encoding, lines, decimal_comma=not thousands)[0]
     if not len(X):
-        raise ValueError(f"{table}: contains no rows")
+        raise ValueError(f"{table}: the table has no rows")
     with naming(table):
         for column in (
             kept.encoding.columns if kept.encoding is not None and not allow_empty else ()

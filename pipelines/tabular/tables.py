@@ -77,10 +77,12 @@ def read_table(path: str | Path, request: Request) -> Table:
     path = Path(path)
     if brings_its_target(path):
         if request.target is not None:
-            raise ValueError(f"{path}: includes the target; expected no --target {request.target}")
+            raise ValueError(
+                f"{path}: the file includes the target; remove --target {request.target}"
+            )
         for option, name in [*request.of_rows.items(), *(("as", kind) for kind in request.kinds)]:
             option = option.replace("_", "-")
-            raise ValueError(f"{path}: contains only numbers; expected no --{option} {name}")
+            raise ValueError(f"{path}: the file contains only numbers; remove --{option} {name}")
         matrix = read_matrix(path)
         with naming(path):
             table = _from_matrix(matrix, request)
@@ -121,7 +123,7 @@ def read_rows(
     # the last columns of a sparse table may be 0 in all of its rows
     if len(present) < len(wanted) and not is_sparse:
         missing = next(name for name in wanted if name not in places)
-        raise ValueError(f"{path}: no column {missing!r}, which the model needs")
+        raise ValueError(f"{path}: the table has no column {missing!r}, which the model requires")
     X, chosen = (
         np.zeros((len(matrix.y), len(wanted))),
         matrix.X[:, [places[wanted[i]] for i in present]],
@@ -148,7 +150,9 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         offset = None if shift is None else offset_of(frame, *shift, rows)
     y = labels_of(y, rows)
     if y.dtype.kind in "US" and table.y.dtype.kind not in "US":
-        raise ValueError(f"{path}: the target holds {y[0]!r}; expected numbers, as in the table")
+        raise ValueError(
+            f"{path}: the target contains {y[0]!r}; expected numbers, as in the training table"
+        )
     if (
         y.dtype.kind not in "US" and table.y.dtype.kind in "US"
     ):  # numeric labels of classes that are text in the table
@@ -174,7 +178,10 @@ def _from_matrix(matrix: Matrix, request: Request) -> Table:
     )
     notes = list(matrix.notes)
     if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(f"the target holds infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}")
+        raise ValueError(
+            f"the target contains infinity in row {np.flatnonzero(np.isinf(y))[0] + 1}; "
+            "expected finite numbers"
+        )
     rows = rows_with_target(y, notes)
     X, y = (X, y) if len(rows) == len(y) else (X[rows], y[rows])
     check_names(names, include, exclude)
@@ -202,12 +209,15 @@ def check_table(path: Path) -> str:
         If the table does not exist or its format is not supported.
     """
     if path.is_dir():
-        raise ValueError(f"{path}: a folder, expected a table")
+        raise ValueError(f"{path}: is a folder; expected a table")
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     name = path.name.lower()
     if not name.endswith((*FRAMES, ".npz", *_SVMLIGHT)):
-        raise ValueError(f"{path}: expected a .csv, .tsv, .parquet, .xlsx, .npz or .svmlight file")
+        raise ValueError(
+            f"{path}: unsupported file type; "
+            "expected .csv, .tsv, .parquet, .xlsx, .npz or .svmlight"
+        )
     return name
 
 
@@ -268,8 +278,8 @@ def read_frame(
             frame = _read_parquet(path)
         except ImportError:
             raise ValueError(
-                f"{path}: .parquet needs pyarrow (pip install '.[parquet]' in the checkout "
-                "of annealed)"
+                f"{path}: reading .parquet requires pyarrow: pip install '.[parquet]' in the "
+                "checkout of annealed"
             ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: not a readable table ({error})") from None
@@ -279,13 +289,16 @@ def read_frame(
                 frame, sheets = pd.read_excel(book), book.sheet_names
         except ImportError:
             raise ValueError(
-                f"{path}: .xlsx needs openpyxl (pip install '.[export]' in the checkout of "
-                "annealed)"
+                f"{path}: reading .xlsx requires openpyxl: pip install '.[export]' in the checkout "
+                "of annealed"
             ) from None
         except Exception as error:  # errors of zipfile, xml and openpyxl on damaged files
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
         if notes is not None and len(sheets) > 1:
-            notes.append(f"{path.name}: {len(sheets)} sheets, reading the first, {sheets[0]!r}")
+            notes.append(
+                f"{path.name}: the file has {len(sheets)} sheets; "
+                f"only the first, {sheets[0]!r}, is read"
+            )
     else:
         frame = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
     frame.columns = _different(path, frame.columns)
@@ -296,7 +309,7 @@ def _read_text(
     path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool
 ) -> pd.DataFrame:
     if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
-        raise ValueError(f"--sep {sep}: expected one character")
+        raise ValueError(f"--sep {sep}: expected a single character")
     given, sep = (
         sep,
         "\t"
@@ -316,19 +329,19 @@ def _read_text(
         ) > 0:  # pandas takes that many leading cells as an index
             if frame.iloc[:, -n_more:].isna().all(axis=None):
                 notes.append(
-                    f"{path.name}: rows end in a separator, unlike the header: the empty "
-                    "last cell is ignored"
+                    f"{path.name}: unlike the header, the rows end in a separator; "
+                    "the empty last cell is ignored"
                 )
                 options["index_col"] = False
                 frame = _read_csv(path, options)
             elif n_more > 1 or not frame.index.is_unique or frame.index.dtype.kind == "f":
                 raise ValueError(
-                    f"rows have {n_cells} cells; expected {len(header)} as in the header"
+                    f"the rows have {n_cells} cells; expected {len(header)}, as in the header"
                 )
             else:  # the format of write.table in R
                 notes.append(
-                    f"{path.name}: rows have one cell more than the header: the first is "
-                    "treated as the row's name"
+                    f"{path.name}: the rows have one cell more than the header; "
+                    "the first cell is treated as the row name"
                 )
         if (
             decimal_comma
@@ -345,7 +358,7 @@ def _read_text(
                     )
     except (UnicodeError, LookupError) as error:
         hint = (
-            "expected a known --encoding"
+            "expected a known encoding"
             if isinstance(error, LookupError)
             else "expected --encoding, such as latin-1 or utf-16"
         )
@@ -452,7 +465,8 @@ def _read_npz(path: Path) -> Matrix:
         raise ValueError(f"{path}: not a readable .npz file ({error})") from None
     if not {"X", "y"} <= arrays.keys():
         raise ValueError(
-            f"{path}: holds {', '.join(arrays) or 'nothing'}, expected the arrays X and y"
+            f"{path}: the file contains {', '.join(arrays) or 'nothing'}; "
+            "expected the arrays X and y"
         )
     X, y = arrays["X"], arrays["y"]
     if (
@@ -462,12 +476,15 @@ def _read_npz(path: Path) -> Matrix:
         or y.dtype.kind not in "biufSU"
     ):
         raise ValueError(
-            f"{path}: X is {X.dtype} {X.shape} and y {y.dtype} {y.shape}, expected numbers "
-            "(n, m) and (n,)"
+            f"{path}: X is {X.dtype} {X.shape} and y is {y.dtype} {y.shape}; "
+            "expected numeric arrays of shape (n, m) and (n,)"
         )
     labels = np.asarray(arrays.get("names", np.arange(X.shape[1])))
     if labels.shape != (X.shape[1],):
-        raise ValueError(f"{path}: {labels.size} names for {X.shape[1]} columns")
+        raise ValueError(
+            f"{path}: there are {labels.size} names for {X.shape[1]} columns; "
+            "expected one per column"
+        )
     names = [
         n.decode("utf-8", "replace") if isinstance(n, bytes) else str(n) for n in labels.tolist()
     ]
@@ -483,9 +500,11 @@ def _read_svmlight(path: Path) -> Matrix:
     except (ValueError, OSError, OverflowError) as error:
         raise ValueError(f"{path}: not a readable svmlight file ({error})") from None
     if not X.shape[0]:
-        raise ValueError(f"{path}: contains no rows")
+        raise ValueError(f"{path}: the table has no rows")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
-        raise ValueError(f"{path}: holds NaN or infinity, which a sparse table cannot have")
+        raise ValueError(
+            f"{path}: the file contains NaN or infinity; expected finite numbers in a sparse table"
+        )
     table = Matrix(X.tocsr(), y, [str(j) for j in range(X.shape[1])])
     if len(np.unique(queries)) > 1:
         table.row_groups = queries
@@ -543,7 +562,7 @@ def check_out(option: str, path: Path | None, source: Path) -> None:
     """
     endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):
-        raise ValueError(f"{option} {path}: expected a name that ends with {', '.join(endings)}")
+        raise ValueError(f"{option} {path}: expected a file name that ends in {', '.join(endings)}")
 
 
 def _free(name: str, names: Sequence[str]) -> str:

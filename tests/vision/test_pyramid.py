@@ -71,7 +71,7 @@ def test_anti_aliasing():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match=r"expected a uint8 array \(H, W, 3\)"):
+    with pytest.raises(ValueError, match=r"expected a uint8 array of shape \(H, W, 3\)"):
         gaussian_pyramid(PHOTO[:, :, 0])
     with pytest.raises(ValueError, match="scales_per_octave=0"):
         gaussian_pyramid(PHOTO, 0)

@@ -41,8 +41,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
         frame, point, _ = far[0].tolist()
         x, y = tracks[frame, point]
         raise ValueError(
-            f"point {point} of frame {frame} lies at ({x:g}, {y:g}); "
-            "expected pixels, and NaN where it is not seen"
+            f"point {point} in frame {frame} has the coordinates ({x:g}, {y:g}); "
+            "expected finite pixels, or NaN if it is not visible"
         )
     seen = np.isfinite(tracks).all(axis=2)
     if seen.all():
@@ -50,7 +50,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     never = np.flatnonzero(~seen.any(axis=0))
     if len(never):
         raise ValueError(
-            f"{len(never)} of {tracks.shape[1]} points are never seen (the first is point "
+            f"{len(never)} of {tracks.shape[1]} points are not visible in any frame (the first is "
+            "point "
             f"{never[0]})"
         )
     n_frames, n_points, _ = tracks.shape
@@ -119,4 +120,4 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
 def check_shape(array: np.ndarray) -> None:
     """Raise a ValueError unless the shape is (F, P, 2)."""
     if array.ndim != 3 or array.shape[2] != 2:
-        raise ValueError(f"tracks have shape {array.shape}; expected (frames, points, 2)")
+        raise ValueError(f"tracks have shape {array.shape}; expected (n_frames, n_points, 2)")

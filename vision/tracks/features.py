@@ -142,8 +142,8 @@ class SegmentationFeatures(FeatureSet):
     def __post_init__(self) -> None:
         if self.n_smallest > len(self.dimensions):
             raise ValueError(
-                f"n_smallest is {self.n_smallest}; "
-                f"expected at most the number of dimensions, {len(self.dimensions)}"
+                f"n_smallest={self.n_smallest} is not valid; "
+                f"expected at most {len(self.dimensions)}, the number of dimensions"
             )
 
     @property
@@ -230,7 +230,8 @@ class SegmentationFeatures(FeatureSet):
         for labels in segmentations:
             if len(labels) != tracks.n_points:
                 raise ValueError(
-                    f"a segmentation has {len(labels)} labels for {tracks.n_points} points"
+                    f"a segmentation has {len(labels)} labels; "
+                    f"expected one for each of the {tracks.n_points} points"
                 )
         segmentations = [np.asarray(labels)[tracks.canonical_order] for labels in segmentations]
         n_motions = max(len(np.unique(labels)) for labels in segmentations)

@@ -53,7 +53,7 @@ class TrackSequence:
             If the labels are not known.
         """
         if self.labels is None:
-            raise ValueError(f"{self.name}: has no labels")
+            raise ValueError(f"{self.name}: the sequence has no labels")
         return len(np.unique(self.labels))
 
     def shuffled(self, seed: int) -> "TrackSequence":
@@ -110,16 +110,19 @@ def read_tracks(path: str | Path) -> TrackSequence:
     name = path.name.removesuffix(TRUTH) if path.name.endswith(TRUTH) else path.stem
     tracks, labels = readers[path.suffix.lower()](path)
     if tracks.ndim != 3 or tracks.shape[2] != 2 or 0 in tracks.shape:
-        raise ValueError(f"{path}: tracks have shape {tracks.shape}; expected (frames, points, 2)")
+        raise ValueError(
+            f"{path}: tracks have shape {tracks.shape}; expected (n_frames, n_points, 2)"
+        )
     if labels is not None:
         if labels.shape != (tracks.shape[1],):
             raise ValueError(
-                f"{path}: labels have shape {labels.shape} for {tracks.shape[1]} points"
+                f"{path}: labels have shape {labels.shape}; "
+                f"expected one label for each of the {tracks.shape[1]} points"
             )
         if labels.dtype.kind in "fc" and np.isnan(labels).any():
             raise ValueError(
                 f"{path}: the label of point {int(np.isnan(labels).argmax())} is NaN; "
-                "expected one motion per point"
+                "expected a motion number for every point"
             )
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     return TrackSequence(name, tracks, labels)
@@ -146,11 +149,13 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
     y, s = content.get("y"), content.get("s")
     if y is None or s is None:
         raise ValueError(
-            f"{path}: lacks y (3, points, frames) or s (points, 1); not a Hopkins155 truth file"
+            f"{path}: the array y (3, points, frames) or s (points, 1) is missing; "
+            "expected a Hopkins155 truth file"
         )
     if y.ndim != 3 or y.shape[0] != 3 or s.size != y.shape[1]:
         raise ValueError(
-            f"{path}: y is {y.shape} and s {s.shape}; expected (3, points, frames) and (points, 1)"
+            f"{path}: y has shape {y.shape} and s has shape {s.shape}; "
+            "expected (3, points, frames) and (points, 1)"
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         tracks = (y[:2] / y[2]).transpose(2, 1, 0).astype(float)
@@ -164,12 +169,12 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         with np.load(path, allow_pickle=False) as content:
             if "tracks" not in content:
                 raise ValueError(
-                    f"{path}: lacks the array 'tracks' (frames, points, 2); "
-                    f"has {sorted(content.files)}"
+                    f"{path}: the array 'tracks' is missing; "
+                    f"the file contains {sorted(content.files)}"
                 )
             tracks = content["tracks"]
             if tracks.dtype.kind not in "fiub":
-                raise ValueError(f"{path}: tracks are of type {tracks.dtype}; expected numbers")
+                raise ValueError(f"{path}: tracks have dtype {tracks.dtype}; expected numbers")
             return _seen(tracks.astype(float), content), content.get("labels")
     except (OSError, zipfile.BadZipFile, EOFError, TypeError) as error:
         raise ValueError(f"{path}: not a readable npz file ({str(error)[:120]})") from None
@@ -189,7 +194,7 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
     visible = np.asarray(content[name])
     if tracks.ndim != 3 or visible.size != tracks[..., 0].size:
         raise ValueError(
-            f"tracks have shape {tracks.shape} and {name} {visible.shape}; "
+            f"tracks have shape {tracks.shape} and {name} has shape {visible.shape}; "
             "expected one entry per frame and point"
         )
     hidden = visible.reshape(tracks.shape[:2]) > 0.5
@@ -257,7 +262,7 @@ def check_tracks_name(path: Path) -> None:
     """Raise a ValueError for a file name with an unsupported suffix."""
     if path.suffix.lower() not in (".npz", ".csv", ".parquet"):
         raise ValueError(
-            f"{path}: tracks cannot be written to this file type; expected .npz, .csv or .parquet"
+            f"{path}: unsupported file type for tracks; expected .npz, .csv or .parquet"
         )
 
 
@@ -270,14 +275,16 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         raise ValueError(f"{path}: not a readable table ({' '.join(str(error).split())})") from None
     missing = [c for c in ("frame", "point", "x", "y") if c not in table]
     if missing:
-        raise ValueError(f"{path}: lacks the column {missing[0]!r}; expected frame, point, x, y")
+        raise ValueError(
+            f"{path}: the column {missing[0]!r} is missing; expected frame, point, x and y"
+        )
     if table.empty:
-        raise ValueError(f"{path}: no rows")
+        raise ValueError(f"{path}: the table has no rows")
     for column in ("frame", "x", "y"):
         if not pd.api.types.is_numeric_dtype(table[column]):
             raise ValueError(f"{path}: column {column!r} contains text; expected numbers")
     if table[["frame", "point"]].isna().any(axis=None):
-        raise ValueError(f"{path}: a row without frame or point")
+        raise ValueError(f"{path}: a row has no frame or point number")
     twice = table.duplicated(["frame", "point"])
     if twice.any():
         row = table[twice].iloc[0]
@@ -315,5 +322,5 @@ def read_sequences(folder: str | Path) -> list[TrackSequence]:
         raise ValueError(f"{folder}: no such folder")
     files = sorted(folder.glob(f"*/*{TRUTH}")) or sorted(folder.glob("*.npz"))
     if not files:
-        raise ValueError(f"{folder}: neither NAME/NAME{TRUTH} nor .npz files found")
+        raise ValueError(f"{folder}: the folder contains neither NAME/NAME{TRUTH} nor .npz files")
     return sorted((read_tracks(path) for path in files), key=lambda sequence: sequence.name)

@@ -64,8 +64,7 @@ class PairFeatures(FeatureSet):
         for part in self.parts:
             if part not in ALL_PARTS:
                 raise ValueError(
-                    f"part {part!r} of the features is unknown; expected one of "
-                    f"{', '.join(ALL_PARTS)}"
+                    f"feature part {part!r} is unknown; expected one of {', '.join(ALL_PARTS)}"
                 )
 
     def features(self) -> list[Feature]:

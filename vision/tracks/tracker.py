@@ -97,11 +97,10 @@ class Tracker:
                 on_frame()
         if len(rows) < 2:
             raise ValueError(
-                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; "
-                "motion needs at least 2"
+                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; expected at least 2"
             )
         if not n_points:
-            raise ValueError(f"{path}: no corner to track")
+            raise ValueError(f"{path}: no corners to track were detected")
         tracks = np.full((len(rows), n_points, 2), np.nan)
         for t, (numbers, points) in enumerate(rows):
             tracks[t, numbers] = points

@@ -98,9 +98,7 @@ class Tracks:
         check_shape(array)
         check_frames(len(array))
         if not np.isfinite(array).all():
-            raise ValueError(
-                "tracks have missing or infinite entries; complete them first (complete_tracks)"
-            )
+            raise ValueError("tracks contain NaN or infinity; call complete_tracks first")
         self.coordinates = array
         self.seen = np.ones(array.shape[:2], bool) if seen is None else np.asarray(seen, dtype=bool)
         self._cache: dict[Hashable, Any] = {}
@@ -259,12 +257,13 @@ def check_motions(n_motions: int, n_points: int) -> None:
     n_min = MIN_POINTS_PER_MOTION
     if not 1 <= n_motions <= n_points:
         raise ValueError(
-            f"motions is {n_motions}; expected a number from 1 to the number of points, {n_points}"
+            f"n_motions={n_motions} is not valid; "
+            f"expected an integer from 1 to {n_points}, the number of points"
         )
     if n_points < n_min * n_motions:
         raise ValueError(
-            f"{n_points} points for {n_motions} motions; "
-            f"expected at least {n_min} points per motion, {n_min * n_motions}"
+            f"there are {n_points} points for {n_motions} motions; "
+            f"expected at least {n_min} points per motion, {n_min * n_motions} in total"
         )
 
 
@@ -272,7 +271,7 @@ def check_frames(n_frames: int) -> None:
     """Raise a ValueError if there are fewer than two frames."""
     if n_frames < 2:
         raise ValueError(
-            f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; motion needs at least 2"
+            f"tracks have {n_frames} frame{'s' * (n_frames != 1)}; expected at least 2"
         )
 
 
@@ -314,13 +313,13 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
     if left < MIN_POINTS_PER_MOTION * n_motions:
         unseen = int((~seen.any(axis=0)).sum())
         reason = (
-            f"{unseen} of {n_points} points are never seen"
+            f"{unseen} of {n_points} points are not visible in any frame"
             if unseen
             else "the tracks overlap too little"
         )
         n_min = MIN_POINTS_PER_MOTION * n_motions
         raise ValueError(
-            f"{reason}: {left} points are seen in two frames that are compared; "
+            f"{reason}: only {left} points are visible in both frames of a compared pair; "
             f"expected at least {n_min}"
         )
     return Tracks.completed(array[:, known]), known

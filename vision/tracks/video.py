@@ -39,7 +39,7 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
         raise ValueError(f"{path}: no such file")
     capture = capture_of(path)
     if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
-        raise ValueError(f"{path}: cannot be opened as a video")
+        raise ValueError(f"{path}: cannot be read as a video")
     return capture
 
 
@@ -94,6 +94,6 @@ def warn_if_cut_short(capture: cv2.VideoCapture, n_read: int, path: str | Path) 
     announced = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
     if 0 < announced < 1e9 and n_read < 0.95 * announced - 1:
         warnings.warn(
-            f"{path}: {n_read} of {announced} frames can be read; the file may be truncated",
+            f"{path}: only {n_read} of {announced} frames could be read; the file may be truncated",
             stacklevel=3,
         )

@@ -61,7 +61,8 @@ class HogLayout:
             or not self.epsilon > 0
         ):
             raise ValueError(
-                f"{self}: expected cell, block >= 1, a multiple of 4 as orientations, epsilon > 0"
+                f"{self} is not valid; expected cell >= 1, block >= 1, orientations divisible by "
+                "4, and epsilon > 0"
             )
 
 

@@ -82,21 +82,25 @@ class FeaturePool:
 
     def __post_init__(self) -> None:
         if not 2 <= self.window <= 64:
-            raise ValueError(f"window={self.window}: expected a side from 2 to 64 pixels")
+            raise ValueError(
+                f"window={self.window} is not valid; expected a side of 2 to 64 pixels"
+            )
         if any(side < 1 for side in self.sides) or any(step < 1 for step in self._steps):
             raise ValueError(
-                f"sides={self.sides}, steps={self._steps}: expected positive numbers of pixels"
+                f"sides={self.sides}, steps={self._steps} are not valid; "
+                "expected positive numbers of pixels"
             )
         if len(self._steps) != len(self.sides):
             raise ValueError(
-                f"{len(self._steps)} steps for {len(self.sides)} sides: expected one for each"
+                f"there are {len(self._steps)} steps for {len(self.sides)} sides; "
+                "expected one step for each side"
             )
         for name, rows in self.kinds.items():
             weights = np.array(rows)
             if weights.ndim != 2 or weights.size == 0 or weights.sum() != 0 or not weights.any():
                 raise ValueError(
-                    f"kind {name!r} with weights {rows}: "
-                    "expected rows of equal length that sum to zero"
+                    f"kind {name!r} has the weights {rows}; "
+                    "expected rows of equal length whose entries sum to zero"
                 )
 
     @property
@@ -155,8 +159,8 @@ class FeaturePool:
             or not np.issubdtype(checked.dtype, np.integer)
         ):
             raise ValueError(
-                f"features of shape {checked.shape} and {checked.dtype}: "
-                "expected whole numbers (n, 8)"
+                f"features have shape {checked.shape} and dtype {checked.dtype}; "
+                "expected integers of shape (n, 8)"
             )
         kind, channel, x, y, width, height, cell, orientation = checked.T
         is_hog = kind == len(self.kinds)
@@ -174,7 +178,7 @@ class FeaturePool:
         if not good.all():
             bad = checked[np.argmin(good)].tolist()
             raise ValueError(
-                f"feature {bad}: not a feature of a window of {self.window} pixels in this pool"
+                f"feature {bad} is not in this pool of features of {self.window}-pixel windows"
             )
         return np.ascontiguousarray(checked, dtype=np.int32)
 
@@ -246,8 +250,7 @@ class FeaturePool:
             ]
             if not matches:
                 raise ValueError(
-                    f"kind {list(self.kinds)[number]!r}: "
-                    "the pool has no kind that is its mirror image"
+                    f"kind {list(self.kinds)[number]!r} has no mirror image in the pool"
                 )
             mirrored[kind == number, Column.KIND], signs[kind == number] = matches[0]
         extent = self._cells[kind, 1] * original[:, Column.CELL_WIDTH]
@@ -332,8 +335,8 @@ class FeaturePool:
         side = self.window + 2
         if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (side, side, 3):
             raise ValueError(
-                f"patches of shape {patches.shape} and {patches.dtype}: "
-                f"expected uint8 (n, {side}, {side}, 3)"
+                f"patches have shape {patches.shape} and dtype {patches.dtype}; "
+                f"expected uint8 of shape (n, {side}, {side}, 3)"
             )
         return np.ascontiguousarray(patches).reshape(len(patches), side * side * 3)
 
@@ -443,4 +446,4 @@ class FeaturePool:
                 hog=None if data["hog"] is None else HogLayout(**data["hog"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"definition of the feature pool: {error!r}") from None
+            raise ValueError(f"invalid definition of the feature pool: {error!r}") from None

@@ -307,13 +307,16 @@ def level_channels(
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
         raise ValueError(
-            f"image of shape {image.shape} and {image.dtype}: expected uint8 (H, W, 3)"
+            f"image has shape {image.shape} and dtype {image.dtype}; "
+            "expected uint8 of shape (H, W, 3)"
         )
     pool = FeaturePool() if pool is None else pool
     height, width = image.shape[:2]
     top, bottom = (0, height) if rows is None else rows
     if not 0 <= top < bottom <= height:
-        raise ValueError(f"rows={rows}: expected (top, bottom), 0 <= top < bottom <= {height}")
+        raise ValueError(
+            f"rows={rows} is not valid; expected (top, bottom) with 0 <= top < bottom <= {height}"
+        )
     first, end = max(0, top - margin), min(height, bottom + margin)
     window = pool.window
     stride = -(-width // LANES) * LANES + window

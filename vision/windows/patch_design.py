@@ -79,11 +79,11 @@ class PatchDesign(Design):
         weight = np.asarray(sample_weight, dtype=np.float64)
         if self.n_samples == 0 or weight.shape != (self.n_samples,):
             raise ValueError(
-                f"sample_weight of shape {weight.shape}: "
-                f"expected one weight for each of {self.n_samples} patches"
+                f"sample_weight has shape {weight.shape}; "
+                f"expected one weight for each of the {self.n_samples} patches"
             )
         if (low is None) != (bin_width is None):
-            raise ValueError("low and bin_width: expected both or neither")
+            raise ValueError("only one of low and bin_width is given; expected both or neither")
         if low is None or bin_width is None:
             low, bin_width = value_range(self.pool, patches, self.features, n_bins)
         self.low, self.bin_width = (
@@ -96,8 +96,9 @@ class PatchDesign(Design):
             or not (self.bin_width > 0).all()
         ):
             raise ValueError(
-                f"low {self.low.shape}, bin_width {self.bin_width.shape}: "
-                f"expected positive bin widths, one for each of {self.n_features} features"
+                f"low has shape {self.low.shape} and bin_width has shape {self.bin_width.shape}; "
+                "expected a lower bound and a positive bin width for each of the "
+                f"{self.n_features} features"
             )
         self._program = self.pool.compile(self.features)
         self.mean, self.inv = self._moments(weight)

@@ -54,20 +54,20 @@ class ImageWindows:
         self.image, self.x, self.y = np.asarray(image), np.asarray(x), np.asarray(y)
         if not (self.image.ndim == 1 and self.image.shape == self.x.shape == self.y.shape):
             raise ValueError(
-                f"image {self.image.shape}, x {self.x.shape} and y {self.y.shape}: "
-                "expected three lists of equal length"
+                f"image, x and y have shapes {self.image.shape}, {self.x.shape} and "
+                f"{self.y.shape}; expected one-dimensional arrays of equal length"
             )
         if self.image.size and any(
             places.dtype.kind not in "iu" for places in (self.image, self.x, self.y)
         ):
             raise ValueError(
-                f"image, x and y of {self.image.dtype}, {self.x.dtype} and {self.y.dtype}: "
-                "expected whole numbers"
+                f"image, x and y have dtypes {self.image.dtype}, {self.x.dtype} and "
+                f"{self.y.dtype}; expected integers"
             )
         if not np.isin(self.image, np.arange(len(self.paths))).all():
             raise ValueError(
-                f"image holds {self.image.min()} to {self.image.max()}: "
-                f"expected positions of {len(self.paths)} paths"
+                f"image contains values from {self.image.min()} to {self.image.max()}; "
+                f"expected indices of the {len(self.paths)} paths"
             )
         self.shape = (len(self.image), window + 2, window + 2, 3)
 
@@ -138,7 +138,7 @@ class PatchSource(Source):
         shape = self._windows().shape
         if len(shape) != 4:
             raise ValueError(
-                f"windows of shape {tuple(shape)}: "
+                f"windows have shape {tuple(shape)}; "
                 f"expected (n, {self.pool.window + 2}, {self.pool.window + 2}, 3)"
             )
         self.pool.check_patches(self._windows()[:1])
@@ -151,7 +151,8 @@ class PatchSource(Source):
             return np.load(self._patches, mmap_mode="r")
         except (ValueError, EOFError):
             raise ValueError(
-                f"{self._patches}: not a complete .npy file; expected windows written by numpy.save"
+                f"{self._patches}: the file is not a complete .npy file; "
+                "expected windows written by numpy.save"
             ) from None
 
     def read(

@@ -34,16 +34,20 @@ def extract_patches(
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(
-            f"image has shape {image.shape} and dtype {image.dtype}; expected uint8 (H, W, 3)"
+            f"image has shape {image.shape} and dtype {image.dtype}; "
+            "expected uint8 of shape (H, W, 3)"
         )
     columns, rows = np.atleast_1d(np.asarray(xs)), np.atleast_1d(np.asarray(ys))
     if columns.ndim != 1 or columns.shape != rows.shape:
         raise ValueError(
-            f"xs {columns.shape} and ys {rows.shape}: expected two lists of equal length"
+            f"xs and ys have shapes {columns.shape} and {rows.shape}; "
+            "expected one-dimensional arrays of equal length"
         )
     for name, values in (("xs", columns), ("ys", rows)):
         if values.size and not np.issubdtype(values.dtype, np.integer):
-            raise ValueError(f"{name} of {values.dtype}: expected whole pixels (see nearest_pixel)")
+            raise ValueError(
+                f"{name} has dtype {values.dtype}; expected integers (see nearest_pixel)"
+            )
     reach = np.arange(-(window // 2) - 1, window - window // 2 + 1)
     height, width = image.shape[:2]
     x = np.clip(columns.astype(np.int64)[:, None] + reach, 0, width - 1)

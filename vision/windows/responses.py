@@ -72,14 +72,19 @@ class Responses:
         n = len(self.values)
         if self.values.ndim not in (2, 3) or self.values.shape[1] < 2:
             raise ValueError(
-                f"values of shape {self.values.shape}: "
-                "expected (features, bins + 1) or (features, bins + 1, outputs)"
+                f"values has shape {self.values.shape}; "
+                "expected (n_features, n_bins + 1) or (n_features, n_bins + 1, n_outputs)"
             )
         if self.low.shape != (n,) or self.bin_width.shape != (n,):
-            shapes = f"low {self.low.shape}, bin_width {self.bin_width.shape}"
-            raise ValueError(f"{shapes}: expected one number for each of {n} features")
+            shapes = (
+                f"low has shape {self.low.shape} and bin_width has shape {self.bin_width.shape}"
+            )
+            raise ValueError(f"{shapes}; expected one number for each of the {n} features")
         if not (self.bin_width > 0).all() or not np.isfinite(self.low).all():
-            raise ValueError("low and bin_width: expected finite numbers, bin_width above zero")
+            raise ValueError(
+                "low or bin_width contains invalid values; "
+                "expected finite numbers, and bin_width > 0"
+            )
 
     def __len__(self) -> int:
         return len(self.values)
@@ -104,7 +109,8 @@ class Responses:
         """
         if len(self) != n_features:
             raise ValueError(
-                f"responses of {len(self)} features: expected one for each of {n_features} features"
+                f"there are responses for {len(self)} features; "
+                f"expected one for each of the {n_features} features"
             )
 
     def take(self, rows: npt.ArrayLike) -> "Responses":
@@ -233,8 +239,8 @@ def compile_model(
     offset = np.atleast_1d(np.asarray(intercept, dtype=np.float32))
     if offset.shape != (responses.n_outputs,):
         raise ValueError(
-            f"intercept of shape {offset.shape}: "
-            f"expected one number for each of {responses.n_outputs} outputs"
+            f"intercept has shape {offset.shape}; "
+            f"expected one number for each of the {responses.n_outputs} outputs"
         )
     low, inverse_bin_width, top, *_ = tables[0]
     limits = (
@@ -244,8 +250,8 @@ def compile_model(
     )
     if limits.shape != (n_features,) or np.isnan(limits).any():
         raise ValueError(
-            f"thresholds of shape {limits.shape}: "
-            f"expected one number for each of {n_features} features"
+            f"thresholds has shape {limits.shape}; "
+            f"expected one number, not NaN, for each of the {n_features} features"
         )
     # A numerator s of a feature, times its scale, lies at s * slope - shift among the bins.
     slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width

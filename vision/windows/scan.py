@@ -233,12 +233,16 @@ def _places(
 ) -> npt.NDArray[np.uint64]:
     x, y = np.asarray(xs, dtype=np.int64), np.asarray(ys, dtype=np.int64)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"xs {x.shape} and ys {y.shape}: expected two lists of equal length")
+        raise ValueError(
+            f"xs and ys have shapes {x.shape} and {y.shape}; "
+            "expected one-dimensional arrays of equal length"
+        )
     row = y - channels.first
     if ((x < 0) | (x >= channels.width) | (row < 0) | (row >= channels.rows)).any():
         raise ValueError(
-            f"pixels outside the level's {channels.width} columns and {channels.rows} rows from "
-            f"{channels.first} on"
+            "some pixels lie outside the level; "
+            f"expected 0 <= x < {channels.width} and {channels.first} <= y < "
+            f"{channels.first + channels.rows}"
         )
     return (row * channels.stride + x).astype(np.uint64)
 

@@ -119,11 +119,13 @@ class DenseSift:
 
     def __post_init__(self) -> None:
         if not self.sizes or min(self.sizes) <= 0:
-            raise ValueError(f"sizes={self.sizes!r}; expected at least one positive size")
+            raise ValueError(
+                f"sizes={self.sizes!r} is not valid; expected one or more positive sizes"
+            )
         if self.step < 1:
-            raise ValueError(f"step={self.step!r}; expected at least 1")
+            raise ValueError(f"step={self.step!r} is not valid; expected a positive integer")
         if self.sigma <= 0.5:
-            raise ValueError(f"sigma={self.sigma!r}; expected more than 0.5")
+            raise ValueError(f"sigma={self.sigma!r} is not valid; expected a number above 0.5")
 
     def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and columns of the keypoints, centred in an image of the given size.

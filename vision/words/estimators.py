@@ -149,9 +149,8 @@ class VisualWords(_Transformer, WordCounts):
         values = np.concatenate(drawn) if drawn else np.empty((0, N_VALUES), np.uint8)
         if len(values) < self.n_words:
             raise ValueError(
-                f"n_words={self.n_words}: "
-                f"more than the {len(values)} descriptors drawn from {len(drawn)} images; "
-                "expected fewer words or more images"
+                f"n_words={self.n_words} is more than the {len(values)} descriptors sampled from "
+                f"{len(drawn)} images; expected fewer words or more images"
             )
         points = rooted(values)
         words = lloyd(points, self._two_levels(points, rng), self.lloyd_steps)
@@ -168,11 +167,13 @@ class VisualWords(_Transformer, WordCounts):
         for name in ("n_words", "n_probes", "descriptors_per_image"):
             value = getattr(self, name)
             if not isinstance(value, numbers.Integral) or value < 1:
-                raise ValueError(f"{name}={value!r}; expected an integer of at least 1")
+                raise ValueError(f"{name}={value!r} is not valid; expected a positive integer")
         if not isinstance(self.lloyd_steps, numbers.Integral) or self.lloyd_steps < 0:
-            raise ValueError(f"lloyd_steps={self.lloyd_steps!r}; expected an integer of at least 0")
+            raise ValueError(
+                f"lloyd_steps={self.lloyd_steps!r} is not valid; expected a non-negative integer"
+            )
         if not 0 < self.power <= 1:
-            raise ValueError(f"power={self.power!r}; expected a number in (0, 1]")
+            raise ValueError(f"power={self.power!r} is not valid; expected a number in (0, 1]")
 
     def _two_levels(self, points: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Cluster into sqrt(n_words) cells, and each cell into its share of the words."""
@@ -260,7 +261,7 @@ class PetFeatures(_Transformer, PetColumns):
             descriptors = (d for d in self.each(self.describe_head, X) if d is not None)
             if (first := next(descriptors, None)) is None:
                 raise ValueError(
-                    "no photograph has a head box; expected at least one, or heads=False"
+                    "none of the photographs has a head box; expected at least one, or heads=False"
                 )
             head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
             self.head_words_ = head_words.fit(chain([first], descriptors))

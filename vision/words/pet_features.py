@@ -31,13 +31,13 @@ class Box(NamedTuple):
         more than a pixel beyond."""
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
         if not all(math.isfinite(v) for v in self):
-            raise ValueError(f"{text}: expected four finite numbers")
+            raise ValueError(f"{text} contains NaN or infinity; expected four finite numbers")
         if self.x_max - self.x_min < 2 or self.y_max - self.y_min < 2:
             raise ValueError(
-                f"{text}: expected x_min < x_max and y_min < y_max, at least two pixels apart"
+                f"{text} is too small; expected opposite sides at least two pixels apart"
             )
         if self.x_min < -1 or self.y_min < -1 or self.x_max > width + 1 or self.y_max > height + 1:
-            raise ValueError(f"{text}: outside its image of {width} x {height} pixels")
+            raise ValueError(f"{text} extends beyond its image of {width} x {height} pixels")
         return Box(
             max(0.0, self.x_min),
             max(0.0, self.y_min),

@@ -136,7 +136,7 @@ class ImageRows:
         if not hasattr(self, "words_"):
             from sklearn.exceptions import NotFittedError
 
-            raise NotFittedError(f"this {type(self).__name__} has no words yet: call fit")
+            raise NotFittedError(f"this {type(self).__name__} has no words yet; call fit first")
 
 
 @dataclass(eq=False, repr=False)

@@ -52,7 +52,7 @@ class OneEuroFilter:
     ):
         if not 0 < cutoff < np.inf or not 0 <= speed_coefficient < np.inf:
             raise ValueError(
-                f"cutoff={cutoff}, speed_coefficient={speed_coefficient}: "
+                f"cutoff={cutoff}, speed_coefficient={speed_coefficient} are not valid; "
                 "expected cutoff > 0 and speed_coefficient >= 0"
             )
         self.cutoff, self.speed_coefficient = cutoff, speed_coefficient
@@ -92,7 +92,7 @@ class OneEuroFilter:
             return points
         raw, filtered, velocity, before = self._last
         if not (step := time - before) > 0:
-            raise ValueError(f"time={time}: expected a time after {before}")
+            raise ValueError(f"time={time} is not valid; expected a time after {before}")
         velocity = velocity + _weight(_SPEED_CUTOFF, step) * (
             (points - raw) / (step * scale) - velocity
         )

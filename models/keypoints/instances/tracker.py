@@ -199,7 +199,7 @@ class InstanceTracker:
     def __post_init__(self) -> None:
         if self.search_every < 1:
             raise ValueError(
-                f"search_every={self.search_every}: expected a whole number of at least 1"
+                f"search_every={self.search_every} is not valid; expected a positive integer"
             )
 
     def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
@@ -223,7 +223,7 @@ class InstanceTracker:
         if time is None:
             time = max(self._time + _STEP, 0.0)
         if not time > self._time:
-            raise ValueError(f"time={time}: expected a time after {self._time}")
+            raise ValueError(f"time={time} is not valid; expected a time after {self._time}")
         self._time = time
         if new_scene := self._cuts.update(frame):
             self._left = 0

@@ -156,7 +156,7 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
         return [feature for feature, kept in zip(features, step.get_support()) if kept]
     raise ValueError(
         f"the step {name} cannot be exported; "
-        "expected a scaler without clip, imputer of NaN, encoder of cells, or selector"
+        "expected a scaler without clip, an imputer of NaN, an encoder, or a selector"
     )
 
 

@@ -68,7 +68,7 @@ class Formula:
             If the table lacks a column.
         """
         if missing := [name for name in self.columns if name not in frame.columns]:
-            raise ValueError(f"the table has no column {missing[0]!r}, which the model needs")
+            raise ValueError(f"the table has no column {missing[0]!r}, which the model requires")
         read = {NUMBER: to_numbers, TEXT: as_words}
         cells = {
             name: days(frame[name], self.styles[name]) if kind == DATE else read[kind](frame[name])

@@ -51,13 +51,14 @@ def write_onnx(formula: Formula) -> bytes:
     ModuleNotFoundError
         If the package onnx is not installed.
     """
-    with naming_extra("export to .onnx needs onnx", "export"):
+    with naming_extra("export to .onnx requires onnx", "export"):
         from onnx import TensorProto, checker, helper
     if not formula.columns:
         raise ValueError("a model without columns has no ONNX graph; expected at least one column")
     if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:
         raise ValueError(
-            f"column {taken[0]!r}: expected a name other than label, {', '.join(OUTPUTS.values())}"
+            f"column {taken[0]!r} has a reserved name; "
+            f"expected a name other than label, {', '.join(OUTPUTS.values())}"
         )
     graph = _Graph(formula.columns)
     show = Printer(graph.symbols(), graph.literal, graph.cells, formula.columns)

@@ -37,7 +37,7 @@ def write_xlsx(formula: Formula) -> bytes:
     ValueError
         If a name contains characters that are not allowed in a workbook.
     """
-    with naming_extra("export to .xlsx needs openpyxl", "export"):
+    with naming_extra("export to .xlsx requires openpyxl", "export"):
         from openpyxl import Workbook
         from openpyxl.utils.exceptions import IllegalCharacterError
     book = Workbook()
@@ -49,7 +49,7 @@ def write_xlsx(formula: Formula) -> bytes:
             book.active.cell(2, j, value or None)
         except IllegalCharacterError:
             raise ValueError(
-                f"the name {name!r} holds characters that a workbook cannot contain"
+                f"the name {name!r} contains characters that a workbook does not allow"
             ) from None
     book.active.freeze_panes = "A2"
     out = io.BytesIO()
@@ -104,8 +104,9 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
             or len(labels) > _MAX_LEVELS
         ):
             raise ValueError(
-                f"{title!r}: too long for a cell; "
-                f"expected {_MAX_FORMULA} characters, {_MAX_LEVELS} levels and classes at most"
+                f"{title!r} is too long for a cell; "
+                f"expected at most {_MAX_FORMULA} characters, and at most {_MAX_LEVELS} levels and "
+                "classes"
             )
         show.names[name] = f"{_letters(len(line))}2"
         names.append(title)
@@ -151,8 +152,7 @@ def _literal(value: Any) -> str:
         return "NA()" if value != value else f"({value!r})" if value < 0 else repr(value)
     if len(value) > _MAX_TEXT:
         raise ValueError(
-            f"{value[:30]!r}...: a text of {len(value)} characters; "
-            f"a formula holds at most {_MAX_TEXT}"
+            f"{value[:30]!r}... has {len(value)} characters; a formula allows at most {_MAX_TEXT}"
         )
     return '"' + value.replace('"', '""') + '"'
 

@@ -16,8 +16,7 @@ _TRUTHS: dict[str, Sequence[str]] = {
 }
 _RESULTS = ("score", "probability", "prediction")
 _NO_EXP = (
-    "the query calls EXP or LN, which SQLite has from 3.35 on "
-    "if it was built with its mathematical functions"
+    "the query calls EXP or LN, which require SQLite 3.35 or later with its mathematical functions"
 )
 
 
@@ -144,11 +143,11 @@ def write_sql(
         If the dialect is unknown, or the database does not allow a name.
     """
     if dialect not in DIALECTS:
-        raise ValueError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}")
+        raise ValueError(f"dialect {dialect!r} is unknown; expected one of {', '.join(DIALECTS)}")
     d = DIALECTS[dialect]
     if taken := [key for key in keys if key.partition("_")[0] in _RESULTS]:
         raise ValueError(
-            f"key {taken[0]!r} has the name of a result: rename this column of the table"
+            f"key {taken[0]!r} has the name of a result; rename this column of the table"
         )
     kept = {key: f"k{i + 1}" for i, key in enumerate(keys)}
     cells = {name: f"c{i + 1}" for i, name in enumerate(formula.columns)}

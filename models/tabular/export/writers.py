@@ -84,7 +84,7 @@ def export(
     """
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
-        raise ValueError(f"{path}: expected a name that ends in {', '.join(WRITERS)}")
+        raise ValueError(f"{path}: expected a file name that ends in {', '.join(WRITERS)}")
     options: dict[str, Any] = {
         name: v for name, v in (("table", table), ("dialect", dialect), ("keys", keys)) if v
     }
@@ -106,6 +106,8 @@ def export(
         formula = formula_of(model)
         _write_json(formula)  # fails if a name is not valid text: some writers would not
     except UnicodeEncodeError as error:
-        raise ValueError(f"{path}: {error.object!r} holds characters that are not text") from None
+        raise ValueError(
+            f"{path}: {error.object!r} contains characters that are not valid text"
+        ) from None
     with replacing(path) as temporary:  # workbooks have temporary files of their own
         temporary.write_bytes(WRITERS[suffix](formula, **options))

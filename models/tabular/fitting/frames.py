@@ -42,7 +42,7 @@ def table_from_frame(
     y = read_target(values)
     rows = rows_with_target(y, notes)
     if y.dtype != object and values.dtype.kind not in "biuf":
-        notes.append(f"the target {values.name!r} holds numbers with thousands separators")
+        notes.append(f"the target {values.name!r} contains numbers with thousands separators")
     weight = weights(frame, request.weight, rows)
     row_groups, shift = _row_groups(frame, request.row_groups, rows), request.offset_column
     times = _times(frame, request.time, rows, request.dates or "")
@@ -74,8 +74,8 @@ def table_from_frame(
     if skewed:
         line = (
             f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed positive numbers, "
-            "replaced by logarithms where these "
-            f"correlate better with the target (override: --as COLUMN=number): {', '.join(skewed)}"
+            "replaced by their logarithms where these correlate better with the target (override: "
+            f"--as COLUMN=number): {', '.join(skewed)}"
         )
         leak_notes.insert(0, line)
     return Table(
@@ -100,7 +100,7 @@ def _kinds(names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         name, _, kind = text.rpartition("=")
         if (kind not in KINDS and "<" not in kind) or not name:
             raise ValueError(
-                f"--as {text}: expected COLUMN=KIND with one of {', '.join(KINDS)}, or "
+                f"--as {text}: expected COLUMN=KIND, where KIND is one of {', '.join(KINDS)}, or "
                 "levels such as low<medium<high"
             )
         check_column(name, names, "--as")
@@ -122,7 +122,7 @@ def check_column(name: str, names: Sequence[str], option: str) -> None:
     """Check that a column exists; ``option`` names it in the message."""
     if name not in names:
         raise ValueError(
-            f"no column {name!r} for {option}{suggestion(name, names)}; "
+            f"column {name!r} for {option} does not exist{suggestion(name, names)}; "
             f"the columns are {first_of(names, 10)}"
         )
 
@@ -130,7 +130,7 @@ def check_column(name: str, names: Sequence[str], option: str) -> None:
 def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
     """Return the column of the target."""
     if name is None:
-        raise ValueError("no target; expected --target COLUMN")
+        raise ValueError("the target is not set; expected --target COLUMN")
     check_column(name, list(frame.columns), "the target")
     return frame[name]
 
@@ -145,7 +145,8 @@ def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarr
     if len(bad) or not weight.any():
         row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
         raise ValueError(
-            f"--weight {name}: {cell!s} in row {row + 1}; expected non-negative numbers, not all 0"
+            f"--weight {name}: the weight in row {row + 1} is {cell!s}; "
+            "expected non-negative numbers, not all of them 0"
         )
     return weight
 
@@ -179,8 +180,8 @@ def _times(
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
         raise ValueError(
-            f"--time {name}: {cell!s} is neither a number nor a date (--dates sets "
-            "the order of day and month)"
+            f"--time {name}: {cell!s} is neither a number nor a date; "
+            "use --dates to set the order of day and month"
         )
     return times
 
@@ -194,14 +195,17 @@ def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
     """Return the rows that have a target, and add a note about the dropped rows."""
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
-        raise ValueError("no rows with a target")
+        raise ValueError("the target is missing in all rows")
     if len(rows) < len(y):
-        notes.append(f"{len(y) - len(rows)} rows dropped, their target is missing")
+        notes.append(f"{len(y) - len(rows)} rows dropped because their target is missing")
     return rows
 
 
 def usable(table: Table) -> Table:
     """Return the table if it has usable columns, and raise a ValueError otherwise."""
     if not table.encoding.columns:
-        raise ValueError(f"no usable column ({'; '.join(table.notes) or 'the table has none'})")
+        raise ValueError(
+            "there are no usable columns "
+            f"({'; '.join(table.notes) or 'the table has no other columns'})"
+        )
     return table

@@ -52,15 +52,16 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
         else "knockoffs"
     )
     notes = [
-        f"{method}: at most {fdr:.0%} expected false discoveries, on average over repeated samples",
+        f"{method}: at most {fdr:.0%} of the selected columns are false discoveries, on average "
+        "over repeated samples",
         *_assumptions(table),
     ]
     if not names:
-        notes.append(f"no column is selected at a false discovery rate of {fdr:.0%}")
+        notes.append(f"no columns were selected at a false discovery rate of {fdr:.0%}")
     if selector.exchangeability_ < 0.05:
         notes.append(
-            "the knockoffs do not match these columns (p = "
-            f"{selector.exchangeability_:.3f}): the rate is unreliable"
+            f"the knockoffs do not match these columns (p = {selector.exchangeability_:.3f}), so "
+            "the false discovery rate is unreliable"
         )
     return names, {
         "fdr": fdr,
@@ -91,7 +92,7 @@ def add_certainty(
         pvalues = selection_pvalues(model, X, y)
     except ValueError as error:
         pvalues = np.full(len(numbers), np.nan)
-        notes.append(f"no p-values: {error}")
+        notes.append(f"p-values could not be computed: {error}")
     for column in columns:
         at = int(np.flatnonzero(numbers == table.names.index(column["name"]))[0])
         column["pvalue"] = None if np.isnan(pvalues[at]) else float(pvalues[at])
@@ -119,6 +120,7 @@ def _assumptions(table: Table) -> list[str]:
     rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
     rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])
     words = (
-        "columns are skewed or have few values: each is assumed to depend linearly on the others"
+        "columns are skewed or have few distinct values; "
+        "the tests assume that each depends linearly on the others"
     )
     return [f"{rough.sum()} of {len(rough)} {words}"] if rough.any() else []

@@ -53,8 +53,7 @@ def leaks(table: Table, task: str) -> list[str]:
             of = "rows" if is_classification else "variance"
             lines.append(
                 f"column {column.name!r} alone predicts the target almost perfectly "
-                f"({share:.2%} of the {of}): "
-                f"is it known before the target? {_out(column.name)}"
+                f"({share:.2%} of the {of}); {_out(column.name)}"
             )
     return lines
 
@@ -94,8 +93,7 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
             and not (y[~missing] == value).any()
         ):
             lines.append(
-                f"column {name!r} is missing exactly where the target is {value}: known "
-                f"before it? {_out(name)}"
+                f"column {name!r} is missing exactly where the target is {value}; {_out(name)}"
             )
     return lines
 
@@ -108,7 +106,7 @@ def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))
     ):
         lines.append(
-            f"{n_equal} of {n} test rows duplicate training rows: their score is optimistic"
+            f"{n_equal} of {n} test rows duplicate training rows, so the test score is optimistic"
         )
     unknown = (
         Counter(test.y[~np.isin(test.y, train.y)].tolist())
@@ -118,8 +116,8 @@ def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
     if unknown:
         shown = first_of([f"{label!r} ({count})" for label, count in unknown.most_common()], 5)
         lines.append(
-            f"{unknown.total()} of {n} test rows have a class without training rows, "
-            f"counted as errors: {shown}"
+            f"{unknown.total()} of {n} test rows have classes that do not occur in the training "
+            f"rows; they count as errors: {shown}"
         )
     return lines
 
@@ -135,4 +133,5 @@ def _row_keys(table: Table, dtype: np.dtype) -> Iterator[int]:
 
 
 def _out(name: str) -> str:
-    return f"--exclude {name!r} otherwise" if " " in name else f"--exclude {name} otherwise"
+    shown = repr(name) if " " in name else name
+    return f"use --exclude {shown} if it is not known before the target"

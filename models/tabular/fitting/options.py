@@ -207,9 +207,7 @@ class SelectionOptions(SelectionParameters):
         if (k is None) == (self.fdr is None):
             raise ValueError("expected either -k or --fdr")
         if self.size_rule != "explained" and k != "auto":
-            raise ValueError(
-                f"--size-rule {self.size_rule}: needs -k auto, not a given number of columns"
-            )
+            raise ValueError(f"--size-rule {self.size_rule}: only available with -k auto")
         if self.card and k == "auto":
             raise ValueError("-k auto: not available for a score card; expected a number of rules")
         chosen: dict[str, object] = {
@@ -252,7 +250,7 @@ class SelectionOptions(SelectionParameters):
             for text, name in zip(given, names):
                 if names.count(name) > 1:
                     raise ValueError(
-                        f"{option} {text}: {name or text!r} is named twice; expected once"
+                        f"{option} {text}: {name or text!r} is given twice; expected once"
                     )
         for text in self.class_weight:
             if "=" in text and not 0 <= parse_number("--class-weight", text) <= _MAX_WEIGHT:

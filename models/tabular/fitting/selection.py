@@ -162,15 +162,18 @@ class Selection:
         size."""
         v = self.validation
         if "fdr" in self.certainty:
-            return f"no column selected at a false discovery rate of {self.certainty['fdr']:.0%}"
+            return (
+                f"no columns were selected at a false discovery rate of {self.certainty['fdr']:.0%}"
+            )
         line = (
-            "no column selected: no size predicts held-out rows better than a constant by one "
+            "no columns were selected: no size predicts held-out rows better than a constant by "
+            "one "
             "standard error"
         )
         if v.best is None:
             return line
         k, measure, score = v.sizes[v.best], next(iter(v.scores["selected"])), v.path_scores[v.best]
-        return f"{line}; the best size has a cross-validated {measure} of {score:.3f}: -k {k}"
+        return f"{line}; the best size, -k {k}, has a cross-validated {measure} of {score:.3f}"
 
     def record(self) -> dict[str, Any]:
         """Return the selection for JSON."""
@@ -247,7 +250,9 @@ def select_table(
     table, task = _with_task(table, request)
     check_score(request.scoring, task)
     if request.offset_column is not None and task != "regression":
-        raise ValueError("--offset, --exposure: not available here; expected --task regression")
+        raise ValueError(
+            "--offset and --exposure: not available for classification; expected --task regression"
+        )
     sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
     if test is not None:
@@ -261,7 +266,9 @@ def select_table(
     units = units_of(table, request.group)
     n_units = int(units.max()) + 1
     if k is not None and k > n_units and not request.card:
-        warnings.warn(f"-k {k}: only {n_units} usable columns; all are selected", stacklevel=2)
+        warnings.warn(
+            f"-k {k}: there are only {n_units} usable columns; all are selected", stacklevel=2
+        )
         k = n_units
     discoveries, certainty = None, dict[str, Any]()
     if request.fdr is not None:
@@ -329,8 +336,8 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
         ]
     return [
         (
-            f"{len(values)} distinct numbers in {len(y)} rows of the target are too many for "
-            "classes: regression"
+            f"the target has {len(values)} distinct numbers in {len(y)} rows, too many for "
+            "classes; the task is regression"
         )
     ]
 
@@ -353,24 +360,27 @@ def check_target(y: np.ndarray, task: str) -> None:
     """
     if task == "regression" and y.dtype.kind not in "iuf":
         raise ValueError(
-            f"the target holds labels such as {str(y[0])!r}: expected numbers for --task regression"
+            f"the target contains labels such as {str(y[0])!r}; "
+            "expected numbers for --task regression"
         )
     if task == "classification":
         fractional = y[y != np.round(y)] if y.dtype.kind == "f" else []
         if len(fractional):
             raise ValueError(
-                f"the target holds numbers such as {fractional[0]:g}, so it is continuous: "
+                f"the target contains continuous values such as {fractional[0]:g}; "
                 "expected labels for --task classification"
             )
         n_classes = len(np.unique(y))
         if n_classes > max(2, len(y) / 2):
             otherwise = ", or --task regression" if y.dtype.kind in "iuf" else ""
             raise ValueError(
-                f"the target has {n_classes} distinct labels in {len(y)} rows: expected "
-                f"classes of several rows{otherwise}"
+                f"the target has {n_classes} distinct labels in {len(y)} rows; "
+                f"expected several rows per class{otherwise}"
             )
     if len(np.unique(y)) < 2:
-        expected = "at least two classes" if task == "classification" else "distinct numbers"
+        expected = (
+            "at least two classes" if task == "classification" else "at least two distinct numbers"
+        )
         raise ValueError(f"the target has a single value ({str(y[0])!r}); expected {expected}")
 
 
@@ -425,7 +435,7 @@ def select_columns(
         labels, counts = np.unique(sample.y, return_counts=True)
         single = task == "classification" and len(sample.y) >= 4 and counts.min() == 1
         few = (
-            f"one row of the class {labels[counts.argmin()]!s} is"
+            f"the single row of class {labels[counts.argmin()]!s} is"
             if single
             else f"{len(sample.y)} rows are"
         )

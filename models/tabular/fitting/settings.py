@@ -25,14 +25,14 @@ from .table import Table
 
 # parameters that --param does not accept, and why
 NOT_SET = {
-    "n_features_to_select": "-k sets the number of columns",
-    "loss": "--loss sets it, and --param loss.NAME=VALUE its parameters",
-    "response": "--response sets it, and --param response.NAME=VALUE its parameters",
-    "class_weight": "--class-weight sets it",
-    "constraints": "--include, --bounds, --group and --monotone set them",
-    "random_state": "--seed sets it",
-    "warm_start": "a command fits a single time",
-    "verbose": "--quiet sets it",
+    "n_features_to_select": "use -k",
+    "loss": "use --loss, and --param loss.NAME=VALUE for its parameters",
+    "response": "use --response, and --param response.NAME=VALUE for its parameters",
+    "class_weight": "use --class-weight",
+    "constraints": "use --include, --bounds, --group and --monotone",
+    "random_state": "use --seed",
+    "warm_start": "a command fits only once",
+    "verbose": "use --quiet",
 }
 _PARTS: dict[str, Any] = {
     "prior": Prior,
@@ -75,8 +75,8 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
     y, units = table.y, units_of(table, request.group)
     if (request.card or request.response == "piecewise") and hasattr(table.X, "tocsr"):
         raise ValueError(
-            f"--{'card' if request.card else 'response piecewise'}: not available for a "
-            "sparse table; expected linear responses"
+            f"--{'card' if request.card else 'response piecewise'}: not available for sparse "
+            "tables; expected linear responses"
         )
     if request.card and len(np.unique(y)) != 2:
         raise ValueError(
@@ -86,7 +86,8 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
         return _with_params(ScoreCardClassifier(k), request)
     if request.class_weight and task != "classification":
         raise ValueError(
-            f"--class-weight {request.class_weight[0]}: not available for a regression"
+            f"--class-weight {request.class_weight[0]}: not available for regression; "
+            "expected --task classification"
         )
     if request.loss != "auto":
         _check_loss(request.loss, task, len(np.unique(y)))
@@ -96,7 +97,9 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
     for name in {given.rpartition("=")[0] for given in request.monotone} & {
         given.rpartition("=")[0] for given in request.bounds
     }:
-        raise ValueError(f"column {name!r} has --bounds and --monotone; expected only one of them")
+        raise ValueError(
+            f"column {name!r} is named by both --bounds and --monotone; expected only one of them"
+        )
     alone = units.max() + 1 == len(units)
     if not alone or wanted.any() or directions is not None or bounds is not None:
         constraints = Constraints(
@@ -146,7 +149,9 @@ def _with_params(model: Any, request: SelectionOptions) -> Any:
         if (owner == "loss" and make is None) or (
             owner == "response" and request.response != "piecewise"
         ):
-            raise ValueError(f"--param {given}: expected a --{owner} that has parameters")
+            raise ValueError(
+                f"--param {given}: this {owner} has no parameters; expected another --{owner}"
+            )
         if owner:
             known = (
                 set(inspect.signature(make).parameters)
@@ -154,12 +159,10 @@ def _with_params(model: Any, request: SelectionOptions) -> Any:
                 else set()
             )
         if part not in known:
-            expected = (
-                ", ".join(sorted(known)) or f"one of {', '.join(_PARTS)} or loss before the dot"
-            )
+            expected = ", ".join(sorted(known)) or f"{', '.join(_PARTS)} or loss before the dot"
             raise ValueError(
-                f"--param {given}: {type(model).__name__} has no such parameter; expected "
-                f"{expected}"
+                f"--param {given}: {type(model).__name__} has no such parameter; "
+                f"expected one of {expected}"
             )
         try:
             value = tomllib.loads(f"value = {text}")["value"]
@@ -182,7 +185,7 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
         name = text.rpartition("=")[0]
         if name not in labels:
             raise ValueError(
-                f"--class-weight {text}: expected balanced, or CLASS=NUMBER with one of "
+                f"--class-weight {text}: expected balanced, or CLASS=NUMBER, where CLASS is one of "
                 f"{', '.join(labels)}"
             )
         weights[labels[name]] = parse_number("--class-weight", text)
@@ -196,7 +199,7 @@ def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndar
         raise ValueError(f"{option} {given}: expected {expected}")
     if name not in table.names:
         raise ValueError(
-            f"{option} {given}: no usable column {name!r} "
+            f"{option} {given}: column {name!r} cannot be used "
             f"({table.left_out.get(name, 'not in the table')})"
         )
     number = table.names.index(name)
@@ -218,7 +221,8 @@ def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray 
         )
     if monotone and task == "classification" and (n := len(np.unique(table.y))) > 2:
         raise ValueError(
-            f"--monotone {monotone[0]}: the target has {n} classes; expected two, or a regression"
+            f"--monotone {monotone[0]}: the target has {n} classes; "
+            "expected two classes, or regression"
         )
     return directions if monotone else None
 
@@ -236,7 +240,7 @@ def _bounds(
             )
         ends = tuple(parse_number("--bounds", given, end) if end else None for end in (low, high))
         if (ends[0] or 0.0) > 0.0 or (ends[1] or 0.0) < 0.0:
-            raise ValueError(f"--bounds {given}: expected 0 within the bounds")
+            raise ValueError(f"--bounds {given}: expected bounds that include 0")
         result[int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LOW:HIGH"))[0])] = (
             ends
         )

@@ -62,12 +62,12 @@ _ID = re.compile(
     r"|(row|record|case)[ _.]?(names?|ids?|index|numbers?|no)?|.*[ _.]id",
     re.IGNORECASE,
 )
-_DATES = "read as days since 1970-01-01"
+_DATES = "of dates, read as days since 1970-01-01"
 # minimum skewness of positive numbers for a logarithm, and the maximum fraction of it that the
 # logarithm keeps: a choice
 _SKEWED, _LESS = 2.0, 0.5
 _MIN_SKEWED = 50  # rows: with fewer a single number decides
-_PARTS = "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only)"
+_PARTS = "of date parts, one-hot encoded, which cannot be exported (override: --as COLUMN=date)"
 # ordered answers; words separated by "/" are synonyms
 _SCALES = (
     "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
@@ -235,8 +235,8 @@ class Table:
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
         for i in single:
             remaining.notes.append(
-                f"the class {labels[i]!s} has a single row, row {self.rows[i] + 1}: "
-                "dropped (override: --keep-rare)"
+                f"class {labels[i]!s} has a single row (row {self.rows[i] + 1}), which was dropped "
+                "(override: --keep-rare)"
             )
         return remaining
 
@@ -254,8 +254,8 @@ class Table:
                 rows = np.concatenate([rows, *rare])
             small = self.take(np.unique(rows))
             small.notes.append(
-                f"folds, stability and p-values on {len(small.y)} of {n} rows, stratified "
-                "by the target"
+                f"folds, stability and p-values use {len(small.y)} of {n} rows, stratified by the "
+                "target"
             )
         small = small.in_memory()
         if not split_duplicates and not hasattr(small.X, "tocsr"):
@@ -263,7 +263,7 @@ class Table:
             if small.duplicate_of is not None:
                 n_duplicates = (small.duplicate_of != np.arange(len(small.y))).sum()
                 small.notes.append(
-                    f"{n_duplicates} duplicate rows: each is in the fold of its original "
+                    f"{n_duplicates} duplicate rows are in the same folds as their originals "
                     "(override: --split-duplicates)"
                 )
         return small
@@ -296,8 +296,8 @@ class _Decisions:
         self.complete: dict[str, tuple[bool, float, bool, str]] = {}
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
-        self.incomplete = "incomplete, missing values " + (
-            "have a separate response" if keep_missing else "imputed with the median"
+        self.incomplete = "with missing values, which " + (
+            "have a separate response" if keep_missing else "are imputed with the median"
         )
 
     def leave_out(self, name: str, why: str) -> None:
@@ -402,9 +402,9 @@ class _Decisions:
         self.columns.append(
             ColumnEncoding(name, CATEGORY, None, kept, frequent[0], shares, style, form)
         )
-        self.done[_PARTS if form else "text, one-hot encoded"].append(name)
+        self.done[_PARTS if form else "of text, one-hot encoded"].append(name)
         if n_other and not form:
-            self.done[f"text, levels in fewer than {_MIN_ROWS} rows merged"].append(name)
+            self.done[f"with levels in fewer than {_MIN_ROWS} rows, which are merged"].append(name)
 
     def notes(self) -> list[str]:
         """Return one line per reason."""
@@ -541,9 +541,9 @@ def doubtful(X: np.ndarray) -> dict[int, str]:
     for j in np.flatnonzero((low < high) & (imprecise | alone)).tolist():
         others = np.delete(X[:, j], np.abs(X[:, j] - means[j]).argmax())
         if imprecise[j]:
-            reasons[j] = "with a spread near the precision of the numbers: subtract a constant"
+            reasons[j] = "with a spread near the numerical precision; subtract a constant"
         elif np.ptp(others) > 0:
-            reasons[j] = "with one cell so far from the others that they hardly count: check it"
+            reasons[j] = "with one extreme value that dominates the variance; check it"
     return reasons
 
 
@@ -592,7 +592,7 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
         decisions.number(
             name,
             ranks(as_words(values), levels),
-            f"ordinal, in the order {kind}",
+            f"of ordinal levels in the order {kind}",
             RANK,
             levels=levels,
         )
@@ -601,7 +601,7 @@ def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, s
         decisions.number(name, numbers, read, kind, style if kind == DATE else "")
     if name in decisions.left_out:
         raise ValueError(
-            f"--as {name}={kind}: not possible "
+            f"--as {name}={kind}: the column cannot be used "
             f"({decisions.left_out[name].removesuffix(_AS_CATEGORY)})"
         )
 
@@ -645,8 +645,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             return decisions.leave_out(
                 name,
                 (
-                    f"ambiguous dates such as {slashed.iloc[0]}: expected --dates {DAY_FIRST} "
-                    f"or --dates {MONTH_FIRST}"
+                    f"ambiguous dates such as {slashed.iloc[0]}; "
+                    f"expected --dates {DAY_FIRST} or --dates {MONTH_FIRST}"
                 ),
             )
         if fitting:
@@ -661,7 +661,7 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
             )
             return decisions.dates(name, days(values, fitting[0]), fitting[0], read)
     if levels := order_of(present.unique()):
-        such = f"ordinal, such as {' < '.join(levels)}, encoded as ranks{_AS_CATEGORY}"
+        such = f"of ordinal levels such as {' < '.join(levels)}, encoded as ranks{_AS_CATEGORY}"
         return decisions.number(name, ranks(words, levels), such, RANK, levels=levels)
     return decisions.category(name, words)
 
@@ -704,14 +704,14 @@ def read_target(values: pd.Series) -> np.ndarray:
         values.dtype
     ):
         raise ValueError(
-            f"the target {values.name!r} holds {values.dtype}: expected numbers or labels"
+            f"the target {values.name!r} has dtype {values.dtype}; expected numbers or labels"
         )
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isinf(numbers).any():
             raise ValueError(
-                f"the target {values.name!r} holds infinity in row "
-                f"{np.flatnonzero(np.isinf(numbers))[0] + 1}"
+                f"the target {values.name!r} contains infinity in row "
+                f"{np.flatnonzero(np.isinf(numbers))[0] + 1}; expected finite numbers"
             )
         return numbers
     words = as_words(values)
@@ -727,14 +727,14 @@ def read_target(values: pd.Series) -> np.ndarray:
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(
             f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} "
-            f"{'is' if bad.sum() == 1 else 'are'} not a number: "
-            f"{words[row]!r} in row {row + 1}; correct such cells or leave them empty"
+            f"{'is not a number' if bad.sum() == 1 else 'are not numbers'}, such as {words[row]!r} "
+            f"in row {row + 1}; correct these cells or leave them empty"
         )
     some = pd.Series(words[present][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():
         raise ValueError(
-            f"the target {values.name!r} holds dates such as {some.iloc[0]!r}: expected "
-            "numbers or labels"
+            f"the target {values.name!r} contains dates such as {some.iloc[0]!r}; "
+            "expected numbers or labels"
         )
     return words
 

@@ -238,8 +238,8 @@ def _ranked(name: str) -> Callable[[HeldOut], float]:
         two = slice(1, None) if len(held.classes) == 2 else slice(None)
         if not (truth[:, two].sum(axis=0) > 0).all() or truth[:, two].all(axis=0).any():
             raise ValueError(
-                f"--score {name}: a fold lacks one of the classes; expected another score, "
-                "or more rows"
+                f"--score {name}: one fold does not contain all classes; "
+                "expected another score or more rows"
             )
         return float(
             getattr(metrics, f"{name}_score")(truth[:, two], p[:, two], sample_weight=held.weight)
@@ -748,7 +748,7 @@ def _boosting(task: str, table: Table) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     if hasattr(table.X, "tocsr"):
-        raise ValueError("--boosting: not available for a sparse table")
+        raise ValueError("--boosting: not available for sparse tables; expected a dense table")
     make = (
         HistGradientBoostingClassifier
         if task == "classification"

@@ -37,7 +37,8 @@ def check_pixels(path: Path, most: int) -> None:
     width, height = image_size(path)
     if width * height > most:
         raise ValueError(
-            f"{path}: {width} x {height} pixels; expected at most {most / 1e6:.0f} million"
+            f"{path}: the image has {width} x {height} pixels; "
+            f"expected at most {most / 1e6:.0f} million"
         )
 
 
@@ -111,7 +112,7 @@ def camera(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     """Return the record of ``annealed faces detect --json`` for the next frame of a session."""
     time = fields.number("time")
     if time is None:
-        raise ValueError("time: expected the time of this frame in seconds")
+        raise ValueError("the field time is missing; expected the time of this frame in seconds")
     check_pixels(path, LIMITS["camera"].pixels)
     pixels = read_image(path)
     result, seconds = timed(_follower(fields.text("session") or ""), pixels, time)

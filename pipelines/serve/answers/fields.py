@@ -56,7 +56,7 @@ class Fields:
         except ValueError:
             number = float("nan")
         if number != number:
-            raise ValueError(f"{name}={value!r}: expected a number")
+            raise ValueError(f"{name}={value!r} is not valid; expected a number")
         return number
 
     def flag(self, name: str) -> bool:
@@ -69,7 +69,7 @@ class Fields:
         """
         value = self.text(name) or ""
         if value.lower() not in _FLAGS:
-            raise ValueError(f"{name}={value!r}: expected true or false")
+            raise ValueError(f"{name}={value!r} is not valid; expected true or false")
         return _FLAGS[value.lower()]
 
     def choice(self, name: str, choices: Iterable[str]) -> Any:
@@ -83,7 +83,7 @@ class Fields:
         words = list(choices)
         value = self.text(name) or words[0]
         if value not in words:
-            raise ValueError(f"{name}={value!r}: expected one of {', '.join(words)}")
+            raise ValueError(f"{name}={value!r} is unknown; expected one of {', '.join(words)}")
         return value
 
 

@@ -72,8 +72,8 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
     capture.release()
     if width * height > limit.pixels:
         raise ValueError(
-            f"{path}: frames of {width} x {height} pixels; expected at most "
-            f"{limit.pixels / 1e6:.0f} million"
+            f"{path}: the frames have {width} x {height} pixels; "
+            f"expected at most {limit.pixels / 1e6:.0f} million"
         )
     tell("tracking points", 0, n_frames)
     done = 0
@@ -82,7 +82,9 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
         nonlocal done
         done += 1
         if done > limit.frames:
-            raise ValueError(f"{path}: more than {limit.frames} frames; expected a shorter video")
+            raise ValueError(
+                f"{path}: the video has more than {limit.frames} frames; expected a shorter one"
+            )
         tell("tracking points", done, n_frames)
         if done == n_frames:
             tell("comparing candidates")

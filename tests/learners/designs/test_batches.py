@@ -85,27 +85,28 @@ def test_bad_batches_are_named():
     X, y, weight = _data()
     frame = pd.DataFrame(X[:10, :3], columns=list("abc"))
     for made, message in (
-        ([], "batches of 0 rows and 0 columns; expected at least one of each"),
-        ([(X[:0], y[:0])], "batches of 0 rows and 60 columns"),
+        ([], "batches have 0 rows and 0 columns; expected at least one of each"),
+        ([(X[:0], y[:0])], "batches have 0 rows and 60 columns"),
         ([X], "batch 0 of batches is a ndarray; expected"),
         (
             [(X, y), (X, None)],
-            r"batch 1 of batches: \(\) beside X of shape \(1300, 60\); "
-            r"expected a target, and weight, for each row",
+            r"batch 1 of batches has X of shape \(1300, 60\) and other arrays of shape \(\); "
+            r"expected a target \(and weight\) for each row",
         ),
-        ([(X, y, weight[:3])], r"batch 0 of batches: \(1300,\) and \(3,\) beside"),
+        ([(X, y, weight[:3])], r"batch 0 of batches has .* of shape \(1300,\) and \(3,\);"),
         (
             [(X[:, 0], y)],
-            "batch 0 of batches: X is a ndarray; expected rows and columns of dense numbers",
+            "X of batch 0 of batches is a ndarray; "
+            "expected a dense two-dimensional array of numbers",
         ),
-        ([(X.astype(str), y)], "holds <U.*; expected numbers"),
-        ([(sp.csr_array(X), y)], "batch 0 of batches: X is a csr_array"),
-        ([(X, y), (X[:, :5], y)], "batch 1 of batches has columns 5; expected 60 as in the first"),
+        ([(X.astype(str), y)], "dtype <U.*; expected numbers"),
+        ([(sp.csr_array(X), y)], "X of batch 0 of batches is a csr_array"),
+        ([(X, y), (X[:, :5], y)], "batch 1 of batches has columns 5; expected 60, as in the first"),
         (
             [(frame, y[:10]), (frame[["a", "c", "b"]], y[:10])],
-            "has columns .'a', 'c', 'b'.; expected .'a', 'b', 'c'. as in",
+            "has columns .'a', 'c', 'b'.; expected .'a', 'b', 'c'., as in",
         ),
-        ([(X, y, weight), (X, y)], "batch 1 of batches has 2 parts; expected 3 as in the first"),
+        ([(X, y, weight), (X, y)], "batch 1 of batches has 2 parts; expected 3, as in the first"),
     ):
         with pytest.raises(ValueError, match=message):
             on_disk(batches=lambda made=made: made)

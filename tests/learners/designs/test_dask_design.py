@@ -172,9 +172,11 @@ def test_chosen_columns_stay_on_dask_and_other_kinds_of_data_are_named():
         assert isinstance(chosen, da.Array)
         np.testing.assert_array_equal(chosen.compute(), model.transform(X))
     table = dd.from_pandas(pd.DataFrame({"a": X[:, 0], "word": ["x"] * N}), npartitions=2)
-    with pytest.raises(ValueError, match=r"^column 'word' holds .*; expected numbers$"):
+    with pytest.raises(ValueError, match=r"^column 'word' has dtype .*; expected numbers$"):
         FSAClassifier(1).fit(table, y)
-    with pytest.raises(ValueError, match=r"^chunks of csr_matrix; expected numpy arrays$"):
+    with pytest.raises(
+        ValueError, match=r"^the chunks are of type csr_matrix; expected NumPy arrays$"
+    ):
         FSAClassifier(1).fit(D.map_blocks(sp.csr_matrix), y)
 
 

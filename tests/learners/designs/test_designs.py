@@ -250,19 +250,29 @@ def test_hat_basis_is_a_partition_of_one():
     for n_bins in (1, 5, 126):
         np.testing.assert_allclose(hat_basis(n_bins)[:255].sum(axis=1), 1.0)
         assert (hat_basis(n_bins, missing=True)[255] == np.eye(n_bins + 2)[-1]).all()
-    with pytest.raises(ValueError, match="n_bins=127 is out of range; expected 1 to 126"):
+    with pytest.raises(
+        ValueError, match="n_bins=127 is not valid; expected an integer from 1 to 126"
+    ):
         sublevels(127)
 
 
-def test_sparse_products_in_blocks(monkeypatch):
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+def test_sparse_products_in_blocks(monkeypatch, layout):
     """Products of few entries at a time, and columns that are dropped but still stored, give what
     the whole gives."""
     rng = np.random.default_rng(0)
-    X = sp.random(40, 30, 0.3, format="csc", random_state=0, dtype=np.float32)
+    X = sp.random(40, 30, 0.3, format=layout, random_state=0, dtype=np.float32)
     weight = np.full(40, 1 / 40)
     whole = SparseDesign(X, weight)
-    monkeypatch.setattr("annealed.learners.designs.sparse._BLOCK_ENTRIES", 25)
+    for name, value in (
+        ("_BLOCK_ENTRIES", 25),
+        ("_READ_ENTRIES", 25),
+        ("_READ_ENTRIES_PER_COLUMN", 1),
+    ):
+        monkeypatch.setattr(f"annealed.learners.designs.sparse.{name}", value)
     parts = SparseDesign(X, weight)
+    assert whole.X is X and len(list(parts._blocks())) > 10
+    np.testing.assert_allclose(parts.inv, whole.inv, rtol=1e-13)
     # all stored; half of those; copied together
     for kept in (np.arange(30), np.arange(0, 30, 2), np.arange(0, 30, 5)):
         one, two = (design.keep(kept) for design in (whole, parts))
@@ -277,8 +287,10 @@ def test_sparse_products_in_blocks(monkeypatch):
 
 @pytest.mark.parametrize("ratio", [1e6, 1e7, 1e10])
 @pytest.mark.parametrize("zeros", [False, True])
-def test_moments_of_sparse_columns_with_large_means(ratio, zeros):
-    """Variances by two passes; with rows that are not stored, of weight zero or not."""
+@pytest.mark.parametrize("layout", [sp.csr_array, sp.csc_array])
+def test_moments_of_sparse_columns_with_large_means(ratio, zeros, layout, monkeypatch):
+    """Variances about a mean of the first block; with rows that are not stored, of weight zero or
+    not."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((500, 8)) * [1, 2, 3, 4, 5, 6, 7, 8] + ratio
     weight = rng.uniform(0.5, 2.0, 500)
@@ -287,7 +299,8 @@ def test_moments_of_sparse_columns_with_large_means(ratio, zeros):
     if zeros:
         X[:30] = 0.0  # they do not count
         X[40:60, 3] = 0.0  # these do
-    design = SparseDesign(sp.csc_array(X), weight)
+    monkeypatch.setattr("annealed.learners.designs.sparse._READ_ENTRIES", 400)
+    design = SparseDesign(layout(X), weight)
     about = X[100]
     mean = weight @ (X - about)
     deviation = np.sqrt(weight @ (X - about - mean) ** 2)

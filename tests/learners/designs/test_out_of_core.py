@@ -256,10 +256,10 @@ def test_bad_input(files, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"gone\.npy"):
         on_disk(tmp_path / "gone.npy")
     (tmp_path / "X.txt").write_text("1 2 3")
-    with pytest.raises(ValueError, match="unknown kind of file"):
+    with pytest.raises(ValueError, match="unknown file type"):
         on_disk(tmp_path / "X.txt")
     np.save(tmp_path / "cube.npy", np.zeros((2, 3, 4)))
-    with pytest.raises(ValueError, match="expected rows and columns"):
+    with pytest.raises(ValueError, match="expected two dimensions"):
         on_disk(tmp_path / "cube.npy")
     X[700, 12] = np.inf
     np.save(tmp_path / "infinite.npy", X)
@@ -288,7 +288,7 @@ def test_damage_that_is_met_while_reading_is_named(files, tmp_path):
     data[4:2000] = bytes([255]) * 1996
     (tmp_path / "pages.parquet").write_bytes(data)
     source = on_disk(tmp_path / "pages.parquet")
-    with pytest.raises(ValueError, match=r"pages\.parquet: damaged or unreadable"):
+    with pytest.raises(ValueError, match=r"pages\.parquet: the file is damaged or unreadable"):
         source[:10, [0]]
 
 
@@ -315,7 +315,7 @@ def test_arrays_inside_groups(tmp_path):
         file["part/X"] = _matrix()
     assert on_disk(tmp_path / "X.h5", name="part/X").shape == _matrix().shape
     with pytest.raises(
-        ValueError, match="name=None is not one of its arrays; expected a path inside"
+        ValueError, match="name=None is not an array of the file; expected a path inside"
     ):
         on_disk(tmp_path / "X.h5")
 
@@ -325,8 +325,8 @@ def test_a_reader_that_is_missing_is_named(tmp_path, monkeypatch):
     (tmp_path / "X.h5").write_bytes(b"")
     with pytest.raises(
         ModuleNotFoundError,
-        match=r"X\.h5: reading it needs h5py "
-        r"\(pip install '\.\[disk\]' in the checkout of annealed\)",
+        match=r"X\.h5: reading this file requires h5py: "
+        r"pip install '\.\[disk\]' in the checkout of annealed",
     ):
         on_disk(tmp_path / "X.h5")
 
@@ -422,7 +422,7 @@ def test_a_damaged_chunk_is_named(tmp_path):
         key=lambda path: path.stat().st_size,
     )
     chunk.write_bytes(b"garbage" * 30)
-    with pytest.raises(ValueError, match=r"x\.zarr.*: damaged or unreadable"):
+    with pytest.raises(ValueError, match=r"x\.zarr.*: the file is damaged or unreadable"):
         annealed.learners.FSARegressor(2).fit(on_disk(tmp_path / "x.zarr"), X[:, 1])
 
 

@@ -131,10 +131,14 @@ def test_bad_input_is_one_line(folder):
         (
             folder,
             {"filters": [("year", ">", 2030)]},
-            r"filters=\[.'year', '>', 2030.\] leave no row",
+            r"filters=\[.'year', '>', 2030.\] match no rows",
         ),
-        (folder, {"filters": [("c0", ">", 1e9)]}, r"filters=\[.'c0', '>', .*\] leave no row"),
-        ("nowhere://a/b", {}, "nowhere://a/b: damaged or unreadable .Protocol not known: nowhere"),
+        (folder, {"filters": [("c0", ">", 1e9)]}, r"filters=\[.'c0', '>', .*\] match no rows"),
+        (
+            "nowhere://a/b",
+            {},
+            "nowhere://a/b: the file is damaged or unreadable .Protocol not known: nowhere",
+        ),
         ("http://127.0.0.1:9/big", {}, "http://127.0.0.1:9/big: "),
         (
             (folder / "year=2022" / "nothing").as_uri(),
@@ -144,7 +148,7 @@ def test_bad_input_is_one_line(folder):
         (
             (folder.parent / "empty").as_uri(),
             {},
-            "empty: a folder, expected a table in .parquet, or a folder of such files",
+            "empty: is a folder; expected a table in .parquet, or a folder of such files",
         ),
     ):
         (folder.parent / "empty").mkdir(exist_ok=True)
@@ -155,7 +159,7 @@ def test_bad_input_is_one_line(folder):
         assert "\n" not in str(caught.value)
     np.save(folder / "X.npy", np.ones((3, 2)))
     with pytest.raises(
-        ValueError, match=r"filters=.* needs named columns; expected a Parquet table"
+        ValueError, match=r"filters=.* requires named columns; expected a Parquet table"
     ):
         on_disk(folder / "X.npy", filters=[("a", "=", 1)])
     part = folder / "year=2023" / "town=c" / "p.parquet"
@@ -163,10 +167,14 @@ def test_bad_input_is_one_line(folder):
     source = on_disk(folder)
     data[4:400] = b"\xff" * 396
     part.write_bytes(data)
-    with pytest.raises(ValueError, match=r": year=2023/town=c/p\.parquet: damaged or unreadable"):
+    with pytest.raises(
+        ValueError, match=r": year=2023/town=c/p\.parquet: the file is damaged or unreadable"
+    ):
         source[:, [0]]
     part.write_bytes(data[: len(data) // 2])
-    with pytest.raises(ValueError, match=r": year=2023/town=c/p\.parquet: damaged or unreadable"):
+    with pytest.raises(
+        ValueError, match=r": year=2023/town=c/p\.parquet: the file is damaged or unreadable"
+    ):
         on_disk(folder)
     first = folder / "year=2022" / "town=a b" / "p.parquet"
     first.write_bytes(data[: len(data) // 2])

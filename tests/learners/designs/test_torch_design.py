@@ -46,7 +46,7 @@ def test_every_loss_and_response_on_tensors(case, response):
 def test_bad_tensors():
     torch = pytest.importorskip("torch", reason="needs annealed[torch]")
     X, y = _data()
-    with pytest.raises(ValueError, match="expected rows and columns"):
+    with pytest.raises(ValueError, match="expected two dimensions"):
         FSAClassifier(3).fit(torch.zeros(3), y)
     X[3, 7] = np.nan
     for other in (torch.ones(4, 3).to_sparse(), torch.ones(4, 3) * 1j):

@@ -176,10 +176,10 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: FSAClassifier(2).partial_fit(X, LABELS), "needs the squared loss"),
-        (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "needs the squared loss"),
+        (lambda: FSAClassifier(2).partial_fit(X, LABELS), "expected loss='squared'"),
+        (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "expected loss='squared'"),
         (lambda: FSARegressor(2, response="piecewise").partial_fit(X, Y), "response='linear'"),
-        (lambda: FSARegressorCV().partial_fit(X, Y), "needs all rows"),
+        (lambda: FSARegressorCV().partial_fit(X, Y), "expected FSAClassifier or FSARegressor"),
         (lambda: FSARegressor(2).refresh(), "a call to partial_fit first"),
         (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has received 3 rows"),
         (lambda: FSARegressor(2).partial_fit(X, Y).partial_fit(X[:, 1:], Y), "X has 8 features"),
@@ -189,7 +189,7 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         (lambda: FSARegressor(2).partial_fit(np.zeros((2, 10_000)), Y[:2]), "at most 9999"),
         (
             lambda: FSARegressor(2).partial_fit(X, Y).partial_fit(X, np.c_[Y, Y]),
-            r"expected \(60,\) as in the first batch",
+            r"expected \(60,\), as in the first batch",
         ),
         (
             lambda: FSAClassifier(2, loss="squared").partial_fit(X, LABELS),
@@ -197,13 +197,13 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         ),
         (
             lambda: FSAClassifier(2, loss="squared").partial_fit(X, LABELS, ["maybe", "yes"]),
-            "y holds 'no'",
+            "y contains 'no'",
         ),
         (
             lambda: FSAClassifier(2, loss="squared", class_weight="balanced").partial_fit(
                 X, LABELS, ["no", "yes"]
             ),
-            "class_weight='balanced' needs all rows",
+            "class_weight='balanced' requires all rows",
         ),
     ],
 )

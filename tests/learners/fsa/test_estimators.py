@@ -332,7 +332,7 @@ def test_a_large_mean(shape):
     X[:, 3] = 1e12 + 0.01 * X[:, 3]
     make = FSARegressor if shape == "numbers" else FSAClassifier
     y = {"two classes": y > 0, "three classes": np.digitize(y, [-1, 1]), "numbers": y}[shape]
-    with pytest.warns(UserWarning, match="column 3 has a mean of 1e.14 standard deviations"):
+    with pytest.warns(UserWarning, match="the mean of column 3 is 1e.14 standard deviations"):
         model = make(3).fit(X, y)
     assert model.get_support(indices=True).tolist() == [3, 7, 11]
 

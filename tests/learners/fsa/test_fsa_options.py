@@ -27,6 +27,7 @@ from annealed.learners import (
 from annealed.learners.designs.sparse import SparseDesign
 from annealed.learners.fsa import policy
 from annealed.learners.fsa.policy import Facts, decide
+from annealed.learners.fsa.problem import varying_columns
 from annealed.learners.objective.losses import HingeLoss, SquaredLoss
 from annealed.learners.objective.pairwise import graded_pairs
 from sklearn.base import BaseEstimator, clone
@@ -229,10 +230,13 @@ def test_pair_weight_is_the_product_of_its_items():
     "arguments, message",
     [
         ({"pairs": [[0, 1]]}, r"pairs has shape \(1, 2\); expected \(n_pairs, 3\)"),
-        ({"pairs": [[0, 99, 1]]}, r"pairs must hold rows of X \(0 to 29\)"),
+        ({"pairs": [[0, 99, 1]]}, r"pairs is not valid; expected row numbers of X from 0 to 29"),
         ({"pairs": [[0, 1, 2]]}, r"r in \[0, 1\]"),
-        ({"y": np.zeros(30)}, "no two items of the same query differ in grade"),
-        ({"y": np.arange(30), "qid": [1, 2]}, "qid has 2 entries for 30 rows"),
+        ({"y": np.zeros(30)}, "the items of each query all have the same grade"),
+        (
+            {"y": np.arange(30), "qid": [1, 2]},
+            "qid has 2 entries; expected one for each of the 30 rows",
+        ),
         (
             {"y": np.arange(30), "sample_weight": np.zeros(30)},
             "(sample_weight is zero|at least one non-zero)",
@@ -418,7 +422,7 @@ def test_bad_parameters_in_one_line(name, value):
 def test_bad_data_in_one_line():
     X, y = problem(40)
     with pytest.raises(
-        ValueError, match=r"^y holds only one class \('a'\); a classifier needs at least two$"
+        ValueError, match=r"^y contains only one class \('a'\); a classifier needs at least two$"
     ):
         FSAClassifier(2).fit(X, ["a"] * 40)
     with pytest.raises(ValueError, match=r"sample_weight is zero|at least one non-zero"):
@@ -619,9 +623,28 @@ def test_a_word_of_one_row_is_not_louder_than_a_common_one():
     problem = FSAClassifier(20).encode(X, y)
     design = SparseDesign(problem.X, problem.sample_weight)
     before = design.inv.copy()
-    design.damp(problem.sample_weight, problem.n_copies)
+    design.damp(min(problem.n_copies, 1000))
     rows = np.bincount(X.indices, minlength=X.shape[1])
     assert problem.facts.very_sparse and np.all(design.inv <= before)
     assert np.all(design.inv[rows == 1] < 0.9 * before[rows == 1]) and np.all(
         design.inv[rows > 100] > 0.95 * before[rows > 100]
     )
+
+
+def test_rare_words_do_not_dominate_however_many_rows_there_are():
+    """From a thousand rows on, the variances of words do not depend on the number of rows."""
+    X, y, _ = words(1500)
+    once, thrice = (
+        FSAClassifier(100, refinement=None).fit(X, y, sample_weight=np.full(1500, weight))
+        for weight in (1.0, 3.0)
+    )
+    np.testing.assert_array_equal(once.support_, thrice.support_)
+
+
+@pytest.mark.parametrize("layout", [sp.csr_array, sp.csc_array])
+def test_sparse_columns_that_vary(layout):
+    X = np.zeros((6, 5))
+    X[:, 1], X[:5, 2], X[2, 3], X[:, 4] = 2.0, 2.0, 1.0, np.arange(6) + 1
+    weight = np.array([1.0, 1, 1, 1, 1, 0])
+    np.testing.assert_array_equal(varying_columns(layout(X), np.ones(6)), [2, 3, 4])
+    np.testing.assert_array_equal(varying_columns(layout(X), weight), [3, 4])

@@ -169,7 +169,7 @@ def test_a_column_that_says_nothing_gives_a_card_without_rules():
 def test_bad_data():
     X, y = planted(50)
     with pytest.raises(
-        ValueError, match="Only binary classification is supported; y holds 3 classes"
+        ValueError, match="Only binary classification is supported; y contains 3 classes"
     ):
         ScoreCardClassifier(2).fit(X, np.arange(50) % 3)
     with pytest.raises(

@@ -287,10 +287,12 @@ def test_curved_columns_are_named(seed):
     z = rng.standard_normal((400, 4))
     Z = np.hstack([z, z**2 + 0.3 * rng.standard_normal(z.shape)])
     bent = z[:, 1] ** 2 + rng.standard_normal(400)
-    with pytest.warns(UserWarning, match="curved functions of column 1: .* response='piecewise'"):
+    with pytest.warns(
+        UserWarning, match="depend nonlinearly on column 1, but .* response='piecewise'"
+    ):
         FDRSelector(FSARegressor()).fit(Z, bent)
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*curved functions")
+        warnings.filterwarnings("error", message=".*depend nonlinearly")
         FDRSelector(FSARegressor()).fit(Z[:, :4], bent)  # no other column is
         FDRSelector(FSARegressor()).fit(Z, z[:, 0] + rng.standard_normal(400))
         heavy = rng.standard_t(3, (400, 8))

@@ -223,9 +223,9 @@ def test_both_criteria_agree_and_the_objective_falls_with_every_forward_step():
     "parameters, message",
     [
         ({"criterion": "loss"}, "criterion='loss' is unknown"),
-        ({"delta": 0.1}, "delta=0.1 belongs to criterion='objective'"),
+        ({"delta": 0.1}, "delta=0.1 applies to criterion='objective'"),
         ({"epsilon": -1.0}, "epsilon=-1.0 is not valid"),
-        ({"n_features_to_select": None}, "needs a threshold"),
+        ({"n_features_to_select": None}, "requires a threshold"),
         ({"feature_groups": [0, 1]}, "groups has shape"),
     ],
 )

@@ -241,7 +241,7 @@ def _with(row, column, value):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"lengths": [40, 40]}, "lengths add up to 80; expected the 240 rows of X"),
+        ({"lengths": [40, 40]}, "lengths add up to 80; expected 240, the number of rows of X"),
         ({"lengths": [240, 0]}, r"lengths=\[240, 0\] is not valid; expected positive integers"),
         ({"lengths": [120.5, 119.5]}, "expected positive integers"),
         ({"lengths": [240], "sequence": np.zeros(240)}, "both given"),
@@ -249,7 +249,7 @@ def _with(row, column, value):
             {"sequence": np.zeros(7)},
             r"sequence has shape \(7,\); expected one id for each of the 240 rows",
         ),
-        ({"y": np.zeros(240)}, "y holds only one class"),
+        ({"y": np.zeros(240)}, "y contains only one class"),
         ({"sample_weight": np.arange(240.0)}, "expected one weight per sequence"),
         (
             {"X": np.full((240, 4), np.nan)},
@@ -302,7 +302,7 @@ def test_unseen_labels_and_methods():
     model = LinearChainCRF().fit(X, y, lengths)
     with pytest.raises(
         ValueError,
-        match=r"y holds the label 7, which was not seen in fit; expected one of \[0, 1, 2\]",
+        match=r"y contains the label 7, which was not seen in fit; expected one of \[0, 1, 2\]",
     ):
         model.log_likelihood(X, np.where(y == 1, 7, y), lengths)
     with pytest.raises(ValueError, match="method='best' is unknown"):
@@ -480,7 +480,7 @@ def test_a_sensor_that_never_fires_is_not_selected():
     [
         (ForwardBackwardCRF(0), "n_features_to_select=0 is not valid"),
         (ForwardBackwardCRF(None), "expected delta or epsilon"),
-        (ForwardBackwardCRF(2, delta=1.0), "delta=1.0 belongs to criterion='objective'"),
+        (ForwardBackwardCRF(2, delta=1.0), "delta=1.0 applies to criterion='objective'"),
         (ForwardBackwardCRF(2, criterion="best"), "criterion='best' is unknown"),
         (FSACRF(2, criterion="gradient"), "criterion='gradient' is unknown"),
         (FSACRF(2, ["a", "b"]), "groups has shape"),

@@ -136,7 +136,7 @@ def test_unusable_training(trained):
         ImageClassifier().fit(items, ["cat", "cat", "cat", "dog"])
     with pytest.raises(ValueError, match="method='svm'"):
         ImageClassifier(settings=ClassifierSettings("svm")).fit(items, labels)
-    with pytest.raises(ValueError, match="not trained"):
+    with pytest.raises(ValueError, match="not fitted"):
         ImageClassifier().predict_proba(items)
 
 

@@ -108,6 +108,6 @@ def test_shap_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "shap", None)
     with pytest.raises(
         ModuleNotFoundError,
-        match=r"to_shap needs shap: pip install '\.\[shap\]' in the checkout of annealed",
+        match=r"to_shap requires shap: pip install '\.\[shap\]' in the checkout of annealed",
     ):
         explain(FSARegressor(2).fit(X, NUMBER), X).to_shap()

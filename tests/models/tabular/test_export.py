@@ -625,8 +625,8 @@ def test_what_cannot_be_exported_is_refused(message, tmp_path):
 @pytest.mark.parametrize(
     "name, options, message",
     [
-        ("m.txt", {}, "expected a name that ends in .sql, .onnx"),
-        ("m.sql", {"dialect": "oracle"}, "dialect 'oracle': expected one of postgres"),
+        ("m.txt", {}, "expected a file name that ends in .sql, .onnx"),
+        ("m.sql", {"dialect": "oracle"}, "dialect 'oracle' is unknown; expected one of postgres"),
         ("m.onnx", {"dialect": "duckdb"}, "dialect is for .sql files only"),
         ("m.c", {"table": "t"}, "table is for .sql files only"),
         ("nowhere/m.sql", {}, "cannot be written"),
@@ -649,7 +649,7 @@ def test_nothing_half_written_stays(suffix, tmp_path, monkeypatch):
         "regression",
         ("\ud800",),
     )
-    with pytest.raises(ValueError, match="characters that are not text"):
+    with pytest.raises(ValueError, match="characters that are not valid text"):
         export(bad, path)
     monkeypatch.setattr(
         "pathlib.Path.write_bytes",
@@ -676,6 +676,6 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(
             ModuleNotFoundError,
-            match=rf"needs {package}: pip install '\.\[export\]' in the checkout of annealed",
+            match=rf"requires {package}: pip install '\.\[export\]' in the checkout of annealed",
         ):
             export(model_of("linear, number"), tmp_path / f"m.{suffix}")

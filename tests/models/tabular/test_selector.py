@@ -128,14 +128,18 @@ def test_new_rows(tmp_path):
     "X, options, message",
     [
         (NUMBERS.set_axis(list("abcda"), axis=1), {}, "two columns have the name 'a'"),
-        (NUMBERS[:7], {}, "X has 7 rows and y 120; expected equal numbers"),
-        (NUMBERS, {"include": ["z"]}, "no column 'z' for include; the columns are a, b"),
+        (NUMBERS[:7], {}, "X has 7 rows and y has 120; expected equal numbers"),
+        (
+            NUMBERS,
+            {"include": ["z"]},
+            "column 'z' for include does not exist; the columns are a, b",
+        ),
         (NUMBERS, {"row_groups": "a", "time": "b"}, "time: not available with row_groups"),
         (NUMBERS, {"n_features_to_select": 0}, "n_features_to_select=0 is not valid"),
-        (NUMBERS, {"kinds": {"a": "date"}}, "kinds a=date: not possible"),
-        (NUMBERS, {"scoring": "r2", "task": "classification"}, "numbers such as"),
+        (NUMBERS, {"kinds": {"a": "date"}}, "kinds a=date: the column cannot be used"),
+        (NUMBERS, {"scoring": "r2", "task": "classification"}, "continuous values such as"),
         (NUMBERS, {"scoring": "roc_auc"}, "scoring roc_auc: expected one of r2"),
-        (NUMBERS.assign(a=1, b=1)[["a", "b"]], {}, "no usable column"),
+        (NUMBERS.assign(a=1, b=1)[["a", "b"]], {}, "no usable columns"),
         (pl.LazyFrame({"a": [1.0]}), {}, "X is a LazyFrame"),
     ],
 )
@@ -195,7 +199,7 @@ def test_other_estimators_name_the_column_of_text():
         text = MIXED.drop(columns=["day", "flag"])
         for frame in (text, text.astype({"city": "category"}), pl.from_pandas(text)):
             with pytest.raises(
-                ValueError, match=r"column 'city' holds text \('\w+'\).*TabularSelector"
+                ValueError, match=r"column 'city' contains text \('\w+'\).*TabularSelector"
             ):
                 estimator.fit(frame, TWO)
 

@@ -170,9 +170,9 @@ main()
 @pytest.mark.parametrize(
     "files, message",
     [
-        (["camera", "0"], "camera 0: a camera is not supported; expected files"),
-        (["/dev/zero"], "not a regular file, expected tracks or a video"),
-        (["."], "a folder, expected tracks or a video"),
+        (["camera", "0"], "camera 0: cameras are not supported; expected files"),
+        (["/dev/zero"], "not a regular file; expected tracks or a video"),
+        (["."], "is a folder; expected tracks or a video"),
     ],
 )
 def test_what_motion_segment_cannot_take(files, message):

@@ -49,7 +49,7 @@ def test_a_header_that_was_cut_short_is_written_again(path, length):
 @pytest.mark.parametrize("resume", [True, False])
 def test_foreign_files_are_refused_and_left_as_they_are(path, content, resume):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="expected a checkpoint"):
+    with pytest.raises(ValueError, match="is not a checkpoint"):
         Checkpoint(path, SETTINGS, resume=resume)
     assert path.read_bytes() == content
 
@@ -64,7 +64,7 @@ def test_damaged_lines_are_named(path):
 
 def test_places_where_no_file_can_be_written_are_refused_at_once(tmp_path):
     for nowhere in (tmp_path, tmp_path / "no folder" / "cells.jsonl"):
-        with pytest.raises(ValueError, match="expected a file that can be written"):
+        with pytest.raises(ValueError, match="expected a writable file"):
             Checkpoint(nowhere)
 
 
@@ -81,7 +81,7 @@ def test_finished_cells_are_not_thrown_away_when_resume_is_forgotten(path):
     Checkpoint(path, {"table": "b"}, resume=False)({"N": 1}, lambda: 1)
     before = path.read_bytes()
     with pytest.raises(
-        ValueError, match="holds finished results; expected --resume, or another folder"
+        ValueError, match="contains finished results; expected --resume or another folder"
     ):
         Checkpoint(path, SETTINGS, resume=False)
     assert path.read_bytes() == before

@@ -145,7 +145,7 @@ def test_a_scheduler_that_goes_away(folder, whole, monkeypatch):
             process.wait()
     assert stopped.exit_code == 2 and not (folder / "stopped.csv").exists()
     assert (
-        f"annealed: --dask {address}: connection to the scheduler lost"
+        f"annealed: --dask {address}: the connection to the scheduler was lost"
         in stopped.stderr.splitlines()[-1]
     )
     assert len((folder / "stopped.csv.unfinished").read_bytes().splitlines()) == 3
@@ -159,7 +159,7 @@ def test_a_wrong_address_is_one_line(folder, address, monkeypatch):
     result = detect("--dask", address)
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
     assert (
-        f"--dask {address}: no scheduler answers" in result.stderr
+        f"--dask {address}: no scheduler responds" in result.stderr
         and "tcp://host:8786" in result.stderr
     )
 
@@ -176,7 +176,7 @@ def test_what_listens_and_is_no_scheduler_is_one_line(cluster, folder, monkeypat
         ):
             result = detect("--dask", address)
             assert result.exit_code == 2 and result.stderr.count("\n") == 1
-            assert f"--dask {address}: no scheduler answers ({why})" in result.stderr
+            assert f"--dask {address}: no scheduler responds ({why})" in result.stderr
 
 
 def test_options_that_do_not_go_together(folder, monkeypatch):

@@ -155,7 +155,7 @@ def test_a_model_replaces_models_only(photographs, group, out):
     words = {
         "photos/a.png": "not an annealed model",
         "photos": "a folder",
-        "none/m.safetensors": "no such folder",
+        "none/m.safetensors": "the folder does not exist",
     }[out]
     refused(result, words)
     assert contents(photographs) == before
@@ -176,7 +176,7 @@ def test_a_report_replaces_reports_only(tmp_path, group):
     folder.mkdir()
     (folder / REPORTS[group]).write_text("a year of work")
     arguments = (group, "evaluate", "--data", tmp_path, "--report", folder)
-    refused(run(*arguments), f"holds {REPORTS[group]}, which is not part of a report")
+    refused(run(*arguments), f"contains {REPORTS[group]}, which is not part of a report")
     assert (folder / REPORTS[group]).read_text() == "a year of work"
     record = {"name": f"{group} evaluate", "settings": {}, "rows": []}
     (folder / ("report.json" if group == "faces" else "results.json")).write_text(

@@ -85,18 +85,18 @@ BAD = {
     ),
     "an unknown visibility": (first(keypoints=[10, 10, 7, 40, 12, 2, 25, 30, 2]), "0, 1 or 2"),
     "a picture that nobody named": (first(image_id=999), "not a valid annotation file"),
-    "no category with keypoints": (
+    "none of the categories has keypoints": (
         lambda c: c["categories"][0].pop("keypoints"),
-        "no category with keypoints",
+        "none of the categories has keypoints",
     ),
-    "double ids": (first(id=5), "two annotations with the same id"),
+    "double ids": (first(id=5), "two annotations have the same id"),
     "double ids of pictures": (
         lambda c: c["images"][1].update(id=0),
-        "two images with the same id",
+        "two images have the same id",
     ),
     "a missing picture": (
         lambda c: c["images"][2].update(file_name="gone.png"),
-        "gone.png: annotated image is missing",
+        "gone.png: the annotated image does not exist",
     ),
     "one picture only": (
         lambda c: c.update(images=c["images"][:1], annotations=c["annotations"][:1]),
@@ -106,11 +106,11 @@ BAD = {
     "all points hidden": (all_points(1), "keypoint 'left_end' is visible in 0 objects"),
     "a point that is hardly ever seen": (hide(2), "keypoint 'middle' is visible in 3 objects"),
     "a name twice": (category(keypoints=["a", "a", "b"]), "expected distinct names"),
-    "one point": (category(keypoints=["a"], skeleton=[]), "at least two different names"),
+    "one point": (category(keypoints=["a"], skeleton=[]), "two or more distinct names"),
     "a skeleton of other points": (category(skeleton=[[1, 9]]), "expected numbers from 1 to 3"),
     "several categories": (
         lambda c: c["categories"].append({"id": 2, "name": "b", "keypoints": NAMES}),
-        "categories bar, b; expected one",
+        "is not in the file; expected one of bar, b",
     ),
     "no annotation": (lambda c: c.update(annotations=[]), "expected at least 10"),
     "no images": (lambda c: c.pop("images"), "not a valid annotation file"),
@@ -146,7 +146,7 @@ def test_one_line_and_nothing_written(tmp_path, change, message):
 def test_files_that_are_none(tmp_path, text):
     with pytest.raises(ValueError, match="not a valid annotation file"):
         schema_of(write(tmp_path, text))
-    with pytest.raises(ValueError, match="no category with keypoints"):
+    with pytest.raises(ValueError, match="none of the categories has keypoints"):
         schema_of(write(tmp_path, "[]"))  # of Label Studio
 
 
@@ -169,8 +169,8 @@ SCHEMA = 'category = "bar"\nkeypoints = ["left_end", "right_end", "middle"]\n'
             "each keypoint in at most one pair",
         ),
         ('mirror = ["left_end", "right_end"]', "expected names of keypoints"),
-        ('length = ["left_end"]', "expected two different keypoints"),
-        ('length = ["left_end", "left_end"]', "expected two different keypoints"),
+        ('length = ["left_end"]', "expected two different names"),
+        ('length = ["left_end", "left_end"]', "expected two different names"),
         ("upright = 3", "true or false"),
         ('colour = "red"', "expected category and keypoints, and optionally"),
         ("mirror =", "Invalid value"),
@@ -186,8 +186,8 @@ def test_bad_schemas(tmp_path, text, message):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        (["a.png,0,tip,1,1"], "missing: object"),
-        ([], "two different names"),
+        (["a.png,0,tip,1,1"], "missing columns object"),
+        ([], "two or more distinct names"),
     ],
 )
 def test_bad_tables(tmp_path, rows, message):
@@ -202,7 +202,9 @@ def test_two_points_in_one_place_are_no_length(tmp_path):
     content["annotations"][4]["keypoints"][3:5] = [10, 10]
     schema = Schema("bar", tuple(NAMES), length=("left_end", "right_end"))
     with pytest.raises(
-        ValueError, match=r"4\.png: bar 0 needs left_end and right_end at different positions"
+        ValueError,
+        match=r"4\.png: bar 0 has no unit of distance; "
+        r"expected left_end and right_end at different positions",
     ):
         read_objects(write(tmp_path, content), schema)
 
@@ -239,14 +241,14 @@ def test_few_pictures(tmp_path):
     [
         (["--rotation", "sideways"], "sideways"),
         (["--anchor", "nose"], "nose"),
-        (["--anchor", "left_end"], "expected two or more, or none"),
+        (["--anchor", "left_end"], "expected two or more keypoints, or none"),
         (["--window", "0"], "--window 0.0: expected at least 0.1"),
         (["--features", "0"], "--features 0: expected at least 1"),
         (["--rounds", "-1"], "--rounds -1: expected at least 0"),
-        (["--category", "screw"], "categories bar; expected one of them, not 'screw'"),
+        (["--category", "screw"], "category 'screw' is not in the file; expected one of bar"),
         (["--schema", "gone.toml"], "gone.toml"),
         (["--background", "gone"], "gone: no such folder"),
-        (["--dask", "tcp://127.0.0.1:9"], "--dask tcp://127.0.0.1:9: no scheduler answers"),
+        (["--dask", "tcp://127.0.0.1:9"], "--dask tcp://127.0.0.1:9: no scheduler responds"),
         (["--dask", "tcp://x:1", "--jobs", "2"], "--jobs 2: not available with --dask"),
     ],
 )

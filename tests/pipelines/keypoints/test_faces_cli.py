@@ -155,7 +155,7 @@ def bad_images(folder, pixels):
     one = cv2.imencode(".png", pixels[:1, :1])[1].tobytes()
     return {
         "truncated.jpg": (jpeg[: len(jpeg) // 2], "damaged"),
-        "text.png": (b"I am no picture", "not an image"),
+        "text.png": (b"I am no picture", "not a readable image"),
         "empty.png": (b"", "empty"),
         "cmyk.jpg": (cmyk.getvalue(), None),
         "turned.jpg": (exif.getvalue(), None),
@@ -211,7 +211,7 @@ def test_overlay(model, good, tmp_path):
     )
     assert (
         result.exit_code == 2
-        and "expected a name that ends with .png" in result.stderr
+        and "expected a file name that ends in .png" in result.stderr
         and len(lines(result)) == 1
     )
     assert [p.name for p in tmp_path.iterdir()] == ["o.png"]
@@ -244,9 +244,9 @@ def test_pictures_with_the_same_name(tmp_path):
         (("--min-size", "1"), "min_size=1"),
         (("--min-size", "nan"), "min_size=nan"),
         (("--max-size", "3"), "max_size=3"),
-        (("--assembly", "2d"), "assembly='2d': the model cannot assemble faces; expected 'none'"),
-        (("--assembly", "flat"), "assembly='flat': expected one of none, 2d, 3d"),
-        (("--min-probability", "0.5"), "min_probability=0.5: expected an assembly of faces"),
+        (("--assembly", "2d"), "assembly='2d' is not available for this model; expected 'none'"),
+        (("--assembly", "flat"), "assembly='flat' is unknown; expected one of none, 2d, 3d"),
+        (("--min-probability", "0.5"), "min_probability=0.5 requires assembled faces"),
     ],
 )
 def test_bad_options_are_one_line(model, good, args, message):
@@ -268,7 +268,10 @@ def test_bad_models_are_one_line(model, good, tmp_path):
             and str(damaged) in result.stderr
         )
     result = run("faces", "detect", good, "--model", "nobody")
-    assert result.exit_code == 2 and "model 'nobody': neither a file nor a model" in result.stderr
+    assert (
+        result.exit_code == 2
+        and "model 'nobody' is neither a file nor a shipped model" in result.stderr
+    )
 
 
 def write_data(folder, image, n=2):
@@ -436,7 +439,7 @@ def test_bad_videos(folder, model, video):
     broken = folder / "broken.mp4"
     broken.write_bytes(b"no video")
     for arguments, message in (
-        ([broken], "cannot be opened as a video"),
+        ([broken], "cannot be read as a video"),
         ([folder / "none.mp4"], "no such file"),
         (["camera"], "expected the number of a camera"),
         (["camera", "x"], "expected the number of a camera"),
@@ -448,11 +451,11 @@ def test_bad_videos(folder, model, video):
         ),
         ([video, "--smooth", 0.5], "smooth=0.5: expected assembled faces"),
         ([video, "--overlay", folder / "x.nonsense"], "x.nonsense"),
-        ([video, "--overlay", folder / "x.png"], "expected a name that ends in .mp4"),
-        ([video, "--overlay", folder / "none" / "x.mp4"], "no such folder"),
-        (["--overlay", folder / "none" / "x.png"], "no such folder"),
+        ([video, "--overlay", folder / "x.png"], "expected a file name that ends in .mp4"),
+        ([video, "--overlay", folder / "none" / "x.mp4"], "the folder does not exist"),
+        (["--overlay", folder / "none" / "x.png"], "the folder does not exist"),
         (["--every", 0], "--every 0"),
-        ([video, "--mode", "regress"], "only 'scan'"),
+        ([video, "--mode", "regress"], "expected 'scan'"),
         ([video, "--mode", "fast"], "expected one of scan"),
     ):
         result = run("faces", "detect", *arguments, "--model", model)
@@ -541,7 +544,7 @@ def test_jobs_are_no_more_than_photographs_and_cores(
         [expected] if asked != 1 else []
     )  # one: in this process
     assert result.stderr == (
-        f"--jobs {asked}: limited to {expected} (photographs: {n_images}, cores: 2)\n"
+        f"--jobs {asked}: reduced to {expected} (photographs: {n_images}, cores: 2)\n"
         if asked > expected
         else ""
     )
@@ -586,7 +589,7 @@ def test_cameras_by_other_names(model, name):
     result = run("faces", "detect", name, "--model", model)
     assert (
         result.exit_code == 2
-        and result.stderr == f"annealed: {name}: no such file; expected a camera as in: camera 0\n"
+        and result.stderr == f"annealed: {name}: no such file; expected camera 0 for a camera\n"
     )
 
 
@@ -610,5 +613,5 @@ def test_a_hint_to_convert(folder, model, name):
     (folder / name).write_bytes(b"<svg/>")
     result = run("faces", "detect", folder / name, "--model", model)
     assert result.exit_code == 2 and result.stderr.endswith(
-        "not an image that can be read; convert it to PNG or JPEG\n"
+        "not a readable image; convert it to PNG or JPEG\n"
     )

@@ -43,8 +43,11 @@ def test_csv(tmp_path):
     [
         ("b.png,1,2,3,4", r"ignore\.csv, line 2: image='b\.png' is not in this folder"),
         (",1,2,3,4", "line 2: image='' is not in this folder"),
-        ("a_1.png,1,2,3,two", "line 2: y1='two', expected a number"),
-        ("a_1.png,3,2,1,4", r"line 2: box \(3, 2, 1, 4\), expected x0 < x1 and y0 < y1"),
+        ("a_1.png,1,2,3,two", "line 2: y1='two' is not valid; expected a number"),
+        (
+            "a_1.png,3,2,1,4",
+            r"line 2: the box \(3, 2, 1, 4\) is not valid; expected x0 < x1 and y0 < y1",
+        ),
     ],
 )
 def test_boxes_that_would_hide_nothing_are_refused(tmp_path, row, message):
@@ -76,11 +79,14 @@ def test_mirror_names():
 @pytest.mark.parametrize(
     "lines, message",
     [
-        (["a_1.png,0,nose,1,2,1"], "line 2: keypoint='nose', expected one of left_eye"),
-        (["a_1.png,0,left_eye,x,2,1"], "line 2: x='x', expected a number"),
-        (["a_1.png,0,left_eye,nan,2,1"], "line 2: x='nan', expected a number"),
-        (["a_1.png,0,left_eye,1,2,yes"], "visible='yes', expected 0 or 1"),
-        (["a_1.png,0,left_eye,1,2,1"] * 2, "line 3: duplicate left_eye of face 0"),
+        (["a_1.png,0,nose,1,2,1"], "line 2: keypoint='nose' is unknown; expected one of left_eye"),
+        (["a_1.png,0,left_eye,x,2,1"], "line 2: x='x' is not valid; expected a number"),
+        (["a_1.png,0,left_eye,nan,2,1"], "line 2: x='nan' is not valid; expected a number"),
+        (["a_1.png,0,left_eye,1,2,yes"], "visible='yes' is not valid; expected 0 or 1"),
+        (
+            ["a_1.png,0,left_eye,1,2,1"] * 2,
+            "line 3: left_eye of face 0 in a_1.png is annotated twice",
+        ),
         (
             ["a_1.png,0,left_eye,99999,2,1"],
             "line 2: left_eye at .99999, 2. lies outside its image of 80 x 60 pixels",
@@ -91,7 +97,7 @@ def test_mirror_names():
         ),
         (
             ["a_1.png,0,left_eye,1,2,1"],
-            "face 0 needs left_eye and right_eye at different positions",
+            "face 0 has no unit of distance; expected left_eye and right_eye",
         ),
         ([], "no annotated image"),
     ],
@@ -111,10 +117,10 @@ def test_missing_things(tmp_path):
     with pytest.raises(ValueError, match="no image"):
         list_images(tmp_path)
     write_csv(tmp_path, rows(image="gone.png"))
-    with pytest.raises(ValueError, match=r"gone\.png: annotated image is missing"):
+    with pytest.raises(ValueError, match=r"gone\.png: the annotated image does not exist"):
         read_annotations(tmp_path)
     write_csv(tmp_path, rows(), header="image,face,keypoint,x,why,visible")
-    with pytest.raises(ValueError, match="missing: y"):
+    with pytest.raises(ValueError, match="missing columns y"):
         read_annotations(tmp_path)
     assert [p.name for p in list_images(tmp_path)] == ["a_1.png"]
 
@@ -170,7 +176,7 @@ def test_pts_damage(tmp_path):
         read_annotations(tmp_path)
     cv2.imwrite(str(tmp_path / "f.png"), np.zeros((200, 200, 3), np.uint8))
     write_pts(tmp_path / "f.pts", landmarks()[:20])
-    with pytest.raises(ValueError, match="20 points, expected the 68"):
+    with pytest.raises(ValueError, match="the file has 20 points; expected the 68"):
         read_annotations(tmp_path)
     (tmp_path / "f.pts").write_text("hello")
     with pytest.raises(ValueError, match="not an iBUG"):

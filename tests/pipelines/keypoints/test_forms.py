@@ -164,8 +164,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(Finished, "add", keep)
     refused = run(*base, stopped)
     assert (
-        refused.exit_code == 2
-        and "an interrupted run; expected --resume to continue it" in refused.stderr
+        refused.exit_code == 2 and "interrupted run; use --resume to continue it" in refused.stderr
     )
     other = run(*base, stopped, "--resume", "--landmarks")
     assert other.exit_code == 2 and "created with different settings or data" in other.stderr
@@ -224,15 +223,18 @@ def test_a_video_is_a_table_of_frames(tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("--out", "t.xlsx"), "--out t.xlsx: expected a name that ends in .csv or .parquet"),
-        (("--coco", "c.txt"), "--coco c.txt: expected a name that ends in .json"),
-        (("--crops", "crops", "--size", "4"), "size=4: expected a whole number from 8 to 4096"),
-        (("--resume",), "--resume: expected photographs, and --out or --coco"),
-        (("--out", "t.csv", "--assembly", "none"), "expected an assembly, not 'none'"),
+        (("--out", "t.xlsx"), "--out t.xlsx: expected a file name that ends in .csv or .parquet"),
+        (("--coco", "c.txt"), "--coco c.txt: expected a file name that ends in .json"),
+        (
+            ("--crops", "crops", "--size", "4"),
+            "size=4 is not valid; expected an integer from 8 to 4096",
+        ),
+        (("--resume",), "--resume: only available for photographs with --out or --coco"),
+        (("--out", "t.csv", "--assembly", "none"), "expected an assembly other than 'none'"),
         (("--out", "no/t.csv"), "no/t.csv: cannot be written"),
-        (("no/*.jpg",), "no/*.jpg: no file matches this pattern"),
-        (("empty",), "empty: no image in this folder"),
-        (("-",), "-: expected a list of paths on stdin"),
+        (("no/*.jpg",), "no/*.jpg: no files match this pattern"),
+        (("empty",), "empty: the folder contains no images"),
+        (("-",), "-: stdin is empty; expected a list of paths"),
     ],
 )
 def test_bad_forms_are_one_line(arguments, message, tmp_path, monkeypatch):
@@ -298,7 +300,7 @@ def test_the_eyes_of_a_crop_lie_in_the_template(size, ied):
 
 def test_crops_that_make_no_sense():
     face = made_face([(3.0, 4.0), (3.0, 4.0)])
-    with pytest.raises(ValueError, match="expected two different eyes"):
+    with pytest.raises(ValueError, match="expected two eyes at different positions"):
         align_face(np.zeros((9, 9, 3), np.uint8), face)
     outside = align_face(
         np.full((9, 9, 3), 200, np.uint8), made_face([(900.0, 900.0), (860.0, 900.0)]), 32
@@ -361,7 +363,7 @@ def test_two_runs_do_not_share_an_output(folder, tmp_path):
     assert second.returncode == 2 and not second.stdout
     assert (
         second.stderr.count("\n") == 1
-        and f"{shared.name}.unfinished: in use by another run" in second.stderr
+        and f"{shared.name}.unfinished: the file is in use by another run" in second.stderr
     )
     assert shared.read_bytes() == whole.read_bytes() and not list(tmp_path.glob("*.unfinished"))
 
@@ -391,7 +393,7 @@ def test_a_file_of_somebody_else_is_kept(content, folder, tmp_path):
     result = run("faces", "detect", folder, "--out", tmp_path / "t.csv", "--resume")
     assert (
         result.exit_code == 2
-        and "expected a checkpoint of this program" in result.stderr
+        and "is not a checkpoint of annealed" in result.stderr
         and foreign.read_bytes() == content
     )
 

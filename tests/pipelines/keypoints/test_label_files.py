@@ -244,7 +244,7 @@ BAD = {
     "labelme with two points of a name": (
         write_labelme,
         first_shape(label="right_end"),
-        "two points 'right_end'; expected a group for each object",
+        "'right_end' occurs twice; expected a group for each object",
     ),
     "labelme with a name in one file alone": (
         write_labelme,
@@ -254,7 +254,7 @@ BAD = {
     "a missing image": (
         write_labelme,
         lambda folder: json_of(folder, lambda c: c.update(imagePath="gone.png")),
-        "gone.png: annotated image is missing",
+        "gone.png: the annotated image does not exist",
     ),
     "a point beyond the border": (
         write_labelme,
@@ -274,7 +274,7 @@ BAD = {
     "YOLO with a number too few": (
         write_yolo,
         lambda folder: (folder / "labels/train/03.txt").write_text("0 0.5 0.5 1 1 0.5 0.5 2\n"),
-        "03.txt, line 1: expected 14 numbers",
+        "03.txt, line 1: the line has 8 numbers; expected 14",
     ),
     "YOLO without kpt_shape": (
         write_yolo,
@@ -299,7 +299,7 @@ BAD = {
     "no annotations": (
         lambda folder: images(folder),
         lambda folder: None,
-        "expected keypoints.csv, a COCO keypoint file, or annotations of CVAT, labelme, YOLO-pose",
+        "the folder contains no annotations; expected keypoints.csv, a COCO keypoint file, or",
     ),
     "images without objects alone": (
         write_labelme,
@@ -307,7 +307,7 @@ BAD = {
             path.write_text(json.dumps({"shapes": [], "imagePath": f"{path.stem}.png"}))
             for path in folder.glob("*.json")
         ],
-        "no category with keypoints",
+        "none of the categories has keypoints",
     ),
 }
 

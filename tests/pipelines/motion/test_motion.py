@@ -42,7 +42,7 @@ def test_a_video_is_never_in_two_folds():
     counts = np.bincount(fold) // 3
     assert counts.min() >= 2 and counts.max() <= 3 and len(counts) == 10
     assert (fold != folds(videos, 4)).any()
-    with pytest.raises(ValueError, match="9 videos cannot be divided into 10 folds"):
+    with pytest.raises(ValueError, match="9 videos cannot be split into 10 folds"):
         folds(videos[:9], 0)
 
 
@@ -207,7 +207,7 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     assert result.exit_code == 1
     assert first == {
         "sequence": "one",
-        "error": f"{tmp_path / 'one.npz'}: tracks have 1 frame; motion needs at least 2",
+        "error": f"{tmp_path / 'one.npz'}: tracks have 1 frame; expected at least 2",
     }
     assert second["sequence"] == "scene0"
     assert len(result.stderr.splitlines()) == 1
@@ -218,11 +218,15 @@ def test_one_bad_file_does_not_stop_the_others(data, tmp_path):
     [
         ((10, 7, 2), "2", "7 points for 2 motions; expected at least 4 points per motion, 8"),
         ((10, 7, 2), "auto", "7 points for 2 motions"),
-        ((1, 20, 2), "auto", "1 frame; motion needs at least 2"),
-        ((10, 20, 2), "0", "--motions 0: expected at least 1"),
-        ((10, 20, 2), "21", "motions is 21; expected a number from 1 to the number of points, 20"),
-        ((10, 20, 2), "many", "--motions many: expected a number or auto"),
-        (None, "2", "20 of 20 points are never seen"),
+        ((1, 20, 2), "auto", "1 frame; expected at least 2"),
+        ((10, 20, 2), "0", "--motions 0: expected a positive integer"),
+        (
+            (10, 20, 2),
+            "21",
+            "n_motions=21 is not valid; expected an integer from 1 to 20, the number of points",
+        ),
+        ((10, 20, 2), "many", "--motions many: expected a positive integer or auto"),
+        (None, "2", "20 of 20 points are not visible in any frame"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, tracks, motions, message):
@@ -243,12 +247,18 @@ def test_other_bad_calls(data, tmp_path):
         (["segment", data / "scene0.npz", "--model", "mouse"], "mouse"),
         (
             ["segment", data / "scene0.npz", data / "scene1.npz", "--overlay", tmp_path / "o.mp4"],
-            "--overlay: expected one FILE instead of 2",
+            "--overlay: expected a single FILE, not 2",
         ),
-        (["evaluate", "--data", tmp_path], "t: has no labels"),
-        (["evaluate", "--data", data, "--partitions", "0"], "--partitions 0: expected at least 1"),
+        (["evaluate", "--data", tmp_path], "t: the sequence has no labels"),
+        (
+            ["evaluate", "--data", data, "--partitions", "0"],
+            "--partitions 0: expected a positive integer",
+        ),
         (["evaluate", "--data", data, "--method", "svm"], "method 'svm' is unknown"),
-        (["train", "--data", tmp_path, "--out", tmp_path / "m.safetensors"], "t: has no labels"),
+        (
+            ["train", "--data", tmp_path, "--out", tmp_path / "m.safetensors"],
+            "t: the sequence has no labels",
+        ),
         (
             [
                 "train",
@@ -259,11 +269,11 @@ def test_other_bad_calls(data, tmp_path):
                 "--min-motion-size",
                 "-1",
             ],
-            "expected 0 or more",
+            "expected a non-negative integer",
         ),
         (
             ["train", "--data", data, "--out", tmp_path / "m.safetensors", "--driving", "-1"],
-            "--driving -1: expected 0 or more",
+            "--driving -1: expected a non-negative integer",
         ),
     ):
         result = run("motion", *arguments)
@@ -352,7 +362,7 @@ def test_evaluate_never_deletes_and_goes_on_only_when_asked(data, tmp_path, monk
     again = run(*command, 1)
     assert (
         again.exit_code == 2
-        and "holds finished results; expected --resume, or another folder" in again.stderr
+        and "contains finished results; expected --resume or another folder" in again.stderr
     )
     assert (report / ".annealed-finished").read_bytes() == before
     monkeypatch.setattr(evaluate_module, "cross_validate", lambda *_: pytest.fail("made twice"))
@@ -494,11 +504,11 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     plain = draw_tracks(frames[5], written["tracks"], written["labels"], 5)
     assert len(shown) == 12 and np.abs(shown[5].astype(int) - plain)[mask == 0].mean() > 20
     again = run("motion", "segment", tmp_path / "t.npz", "--masks", masks)
-    assert again.exit_code == 2 and "masks need images; expected a video" in again.stderr
+    assert again.exit_code == 2 and "masks require the images; expected a video" in again.stderr
     for arguments, message in (
         (("--out", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
-        ((video, "--out", tmp_path / "t.csv"), "--out: expected one FILE instead of 2"),
-        (("--masks", video), "cannot create this folder"),
+        ((video, "--out", tmp_path / "t.csv"), "--out: expected a single FILE, not 2"),
+        (("--masks", video), "the folder cannot be created"),
     ):
         refused = run("motion", "segment", video, *arguments)
         assert (

@@ -119,7 +119,7 @@ def test_bad_folders(folders, tmp_path):
     Image.fromarray(picture("ring", 0)).save(tmp_path / "one" / "cats" / "a.png")
     for data, what in (
         ("empty", "no photographs"),
-        ("one", "one class only"),
+        ("one", "only one class"),
         ("missing", "no such folder"),
     ):
         result = run("pets", "train", "--data", tmp_path / data, "--out", out)
@@ -148,7 +148,7 @@ def test_one_damaged_photograph_is_named_and_skipped(folders, tmp_path):
     assert (
         len(result.stderr.splitlines()) == 2
         and "broken.jpg" in result.stderr
-        and "outside its image" in result.stderr
+        and "extends beyond its image" in result.stderr
     )
 
 

@@ -165,12 +165,15 @@ def test_what_another_program_writes_stays(tmp_path):
         ([{"keypoints": {"head": [1, 1], "tail": [3, 3, 2]}}], "expected x, y and visibility"),
         (
             [{"keypoints": {"head": [1, 1, 2]}}],
-            "expected at least two points inside 160 x 140 pixels",
+            "expected at least two points, all inside the image of 160 x 140 pixels",
         ),
-        ([fish(), fish(150.0)], "000.png, object 2: expected at least two points inside"),
-        ([fish(float("nan"))], "expected at least two points inside"),
-        ([fish(bbox=[0, 0, float("nan"), 9])], "expected a bbox of four finite numbers"),
-        ([fish(bbox=[0, 0, 9])], "expected a bbox of four finite numbers"),
+        ([fish(), fish(150.0)], "000.png, object 2: expected at least two points, all inside"),
+        ([fish(float("nan"))], "expected at least two points, all inside"),
+        (
+            [fish(bbox=[0, 0, float("nan"), 9])],
+            "the bbox is not valid; expected four finite numbers",
+        ),
+        ([fish(bbox=[0, 0, 9])], "the bbox is not valid; expected four finite numbers"),
     ],
 )
 def test_bad_labels_are_refused(tmp_path, objects, message):
@@ -245,7 +248,7 @@ def test_a_training_in_the_background(tmp_path, monkeypatch):
     while labelling.training()["line"] != "half done":
         time.sleep(0.05)
     assert labelling.training()["state"] == "running"
-    with pytest.raises(RequestError, match="a training is already running"):
+    with pytest.raises(RequestError, match="a training run is already in progress"):
         labelling.train()
     labelling.stop()
     asked = (tmp_path / "asked").read_text().split()
@@ -325,7 +328,7 @@ def test_refusals(client):
         refused = client.put("/api/label/0", content=body)
         assert refused.status_code == 400 and "\n" not in refused.json()["error"], body
     assert (
-        "inside 160 x 140"
+        "inside the image of 160 x 140"
         in client.put("/api/label/0", json={"objects": [fish(900.0)]}).json()["error"]
     )
     assert client.put("/api/label/0", content=b" " * (5 << 20)).status_code == 413

@@ -58,7 +58,7 @@ def test_options(folder):
     )
     assert (
         done.exit_code == 0
-        and "which SQLite has from 3.35 on" in done.stderr
+        and "which require SQLite 3.35 or later" in done.stderr
         and done.stderr.count("\n") == 1
     )
     query = (folder / "o.sql").read_text()
@@ -68,7 +68,7 @@ def test_options(folder):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["m.safetensors", "o.txt"], "expected a name that ends in"),
+        (["m.safetensors", "o.txt"], "expected a file name that ends in"),
         (["m.safetensors", "o.c", "--key", "d"], "keys is for .sql files only"),
         (["m.safetensors", "o.sql", "--dialect", "oracle"], "expected one of postgres"),
         (["t.csv", "o.sql"], "not a safetensors file"),

@@ -52,7 +52,7 @@ def test_weekends_are_found_and_predicted(tmp_path, style):
     )
     assert names(record) == ["day (weekday)"] and record["scores"]["selected"]["R2"] > 0.95
     assert (
-        "parts of dates, one-hot encoded, without export (--as COLUMN=date: days only): "
+        "of date parts, one-hot encoded, which cannot be exported (override: --as COLUMN=date): "
         "day (year), day (month), day (weekday)"
     ) in message
     assert list(pd.read_csv(tmp_path / "o.csv").columns) == ["day", "y"]
@@ -90,7 +90,8 @@ def test_hours_vary_and_days_do_not_come_again(tmp_path):
     record, message = select(tmp_path, frame, 1)
     assert (
         names(record) == ["at (hour)"]
-        and "one-hot encoded, without export (--as COLUMN=date: days only): at (hour)" in message
+        and "one-hot encoded, which cannot be exported (override: --as COLUMN=date): at (hour)"
+        in message
     )
 
 
@@ -135,7 +136,7 @@ def test_levels_in_an_order_are_ranks(tmp_path, levels):
     outcome = predict(tmp_path, pd.DataFrame({"size": [*levels, "unheard of"]}), "--contributions")
     assert outcome["prediction"] == pytest.approx([0, 2, 4, 2], abs=0.2)
     assert (
-        "1 without a rank, such as 'unheard of' (taken as the median of the training rows, 1)"
+        "1 without a rank, such as 'unheard of' (treated as the median of the training rows, 1)"
         in outcome["notes"][0]
     )
     result = run("export", tmp_path / "m", tmp_path / "m.sql")
@@ -196,7 +197,7 @@ def test_a_logarithm_is_taken_where_it_says_more(tmp_path):
     ] == pytest.approx(2, abs=0.02)
     assert min(record["scores"][name]["R2"] for name in ("selected", "test")) > 0.99
     assert (
-        "of skewed positive numbers, replaced by logarithms" in message
+        "of skewed positive numbers, replaced by their logarithms" in message
         and "(override: --as COLUMN=number): income" in message
     )
     assert "log(income)" in (tmp_path / "select.html").read_text() and list(

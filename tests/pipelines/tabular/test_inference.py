@@ -56,7 +56,11 @@ def test_the_columns_that_can_be_trusted(folder):
     assert low < 2 < high and columns["kind"]["interval"] is None
     assert result["scores"]["selected"]["R2"] > 0.7
     page = (folder / "page" / "select.html").read_text()
-    assert "at most 5% expected false discoveries" in page and "p-value" in page and " to " in page
+    assert (
+        "at most 5% of the selected columns are false discoveries" in page
+        and "p-value" in page
+        and " to " in page
+    )
 
 
 def test_where_nothing_can_be_trusted_the_answer_says_so(folder):
@@ -64,9 +68,10 @@ def test_where_nothing_can_be_trusted_the_answer_says_so(folder):
         folder / "noise.csv", "--target", "dose", "--fdr", 0.05, "--report", folder / "empty"
     )
     assert (
-        done.exit_code == 0 and "no column selected at a false discovery rate of 5%" in done.stdout
+        done.exit_code == 0
+        and "no columns were selected at a false discovery rate of 5%" in done.stdout
     )
-    assert ("no column is selected at a false discovery rate") in (
+    assert ("no columns were selected at a false discovery rate") in (
         folder / "empty" / "select.html"
     ).read_text()
 
@@ -108,7 +113,8 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
     )
     assert {column["pvalue"] for column in result["selected"]} == {None}
     assert result["certainty"]["notes"] == [
-        "no p-values: column twin is a copy of column gene3; no test can distinguish them; "
+        "p-values could not be computed: column twin is a copy of column gene3; "
+        "no test can distinguish them; "
         "exclude one"
     ]
 

@@ -171,7 +171,7 @@ def test_thousands_in_the_target_and_what_is_none(tmp_path):
     )
     table = read_table(tmp_path / "t.csv", Request("y"))
     np.testing.assert_array_equal(table.y, PEOPLE)
-    assert "the target 'y' holds numbers with thousands separators" in table.notes
+    assert "the target 'y' contains numbers with thousands separators" in table.notes
     # decimal commas between quotes, of which one looks like the other kind
     cells = ["1,5", "2,523", "3,1"] * 20
     pd.DataFrame({"x": X, "odd": cells, "y": Y}).to_csv(tmp_path / "t.csv", index=False)
@@ -244,12 +244,12 @@ def test_a_class_of_one_row_is_put_aside(tmp_path):
         tmp_path, pd.DataFrame({"a": rng.normal(size=100), "b": b, "kind": kind}), "kind", "auto"
     )
     assert names(record) == ["b"] and record["n_rows"] == 99
-    assert "the class one has a single row, row 100: dropped" in stderr
+    assert "class one has a single row (row 100), which was dropped" in stderr
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i % 3},x\n" for i in range(9)) + "5,y\n")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", "auto")
     assert (
         result.exit_code == 2
-        and "-k auto: one row of the class y is too few for cross-validation" in result.stderr
+        and "-k auto: the single row of class y is too few for cross-validation" in result.stderr
     )
 
 
@@ -261,7 +261,7 @@ def test_numbers_taken_as_classes_or_not(tmp_path):
     record, stderr = select(tmp_path, pd.DataFrame({"x": np.arange(8) ** 2, "y": range(8)}), "y")
     assert (
         record["task"] == "regression"
-        and "8 distinct numbers in 8 rows of the target are too many for classes" in stderr
+        and "the target has 8 distinct numbers in 8 rows, too many for classes" in stderr
     )
     doses = pd.DataFrame({"x": X, "y": np.arange(N) % 6})
     record, stderr = select(tmp_path, doses, "y")
@@ -320,11 +320,11 @@ def test_predict_says_what_it_does_not_know(city_model):
     age, city = outcome["notes"]
     fill = "the median of the training rows, 39" if "median" in age else "missing"
     assert age == (
-        f"column 'age', 8 cells: 1 without a number, such as 'forty' (taken as {fill}); 1 "
-        f"empty (taken as {fill})"
+        f"column 'age', 8 cells: 1 without a number, such as 'forty' (treated as {fill}); 1 "
+        f"empty (treated as {fill})"
     )
     assert (
-        "1 with a value that the model does not know, such as 'Paris' (taken as the mean "
+        "1 with a value that the model does not know, such as 'Paris' (treated as the mean "
         "of the levels)"
     ) in city
     p = outcome["prediction"]
@@ -346,7 +346,7 @@ def test_a_column_without_a_number_is_refused(city_model):
     result, outcome = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
     assert (
         result.exit_code == 2
-        and "column 'age' holds cells such as 'zzz'; expected numbers" in outcome["error"]
+        and "column 'age' contains cells such as 'zzz'; expected numbers" in outcome["error"]
     )
 
 
@@ -354,13 +354,13 @@ def test_an_empty_column_is_refused_unless_it_may_be(city_model):
     result, outcome = predict(city_model, "age,city\n,Rome\n,Oslo\n")
     assert result.exit_code == 2
     assert (
-        "column 'age' is empty in all 2 rows (--allow-empty predicts from the others)"
+        "column 'age' is empty in all 2 rows; use --allow-empty to predict from the other columns"
         in outcome["error"]
     )
     result, outcome = predict(city_model, "age,city\n,Rome\n,Oslo\n", "--allow-empty")
     assert (
         result.exit_code == 0
-        and ("column 'age', 2 cells: 2 empty (taken as") in outcome["notes"][0]
+        and ("column 'age', 2 cells: 2 empty (treated as") in outcome["notes"][0]
     )
     result, outcome = predict(city_model, "age,city\n,Rome\n")  # one person whose age is not known
     assert result.exit_code == 0 and "1 empty" in outcome["notes"][0]
@@ -373,8 +373,8 @@ def test_rare_and_missing_levels_take_the_unknown(tmp_path):
     _, result = predict(tmp_path / "m", "word,x\nc,1\nnew,1\n,1\n")
     assert result["prediction"][0] == result["prediction"][1] != result["prediction"][2]
     assert (
-        "taken as the level (other)" in result["notes"][0]
-        and "1 empty (taken as the level (missing))" in result["notes"][0]
+        "treated as the level (other)" in result["notes"][0]
+        and "1 empty (treated as the level (missing))" in result["notes"][0]
     )
 
 

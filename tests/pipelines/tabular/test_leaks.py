@@ -38,7 +38,7 @@ def test_a_band_a_step_and_what_is_missing_with_the_class():
     )
     lines = leaks(table_of(X, y, columns), "classification")
     assert names_of(lines) == ["x1", "x2", "x3", "town"]
-    assert "100.00% of the rows" in lines[0] and "--exclude x1 otherwise" in lines[0]
+    assert "100.00% of the rows" in lines[0] and "use --exclude x1 if" in lines[0]
     assert leaks(table_of(X[:29], y[:29], columns), "classification") == []
 
 

@@ -135,15 +135,15 @@ def test_score_deviance(tmp_path):
 @pytest.mark.parametrize(
     "change, options, message",
     [
-        ({"years": 0.0}, (), "exposure 'years': 0.0 in row 1; expected positive numbers"),
-        ({"years": -1.0}, (), "exposure 'years': -1.0 in row 1; expected positive numbers"),
-        ({"years": np.nan}, (), "exposure 'years': nan in row 1; expected positive numbers"),
-        ({"claims": -2}, (), "y holds -2; expected non-negative counts for loss='poisson'"),
+        ({"years": 0.0}, (), "exposure 'years' is 0.0 in row 1; expected positive numbers"),
+        ({"years": -1.0}, (), "exposure 'years' is -1.0 in row 1; expected positive numbers"),
+        ({"years": np.nan}, (), "exposure 'years' is nan in row 1; expected positive numbers"),
+        ({"claims": -2}, (), "y contains -2; expected non-negative counts for loss='poisson'"),
         ({}, ("--offset", "a"), "--exposure: not available with --offset"),
         ({}, ("--intervals",), "--intervals: not available with --exposure"),
         ({}, ("--task", "classification"), "expected --task regression"),
-        ({}, ("--exposure", "gone"), "no column 'gone' for --exposure"),
-        ({}, ("--include", "years"), "no column 'years' for --include"),
+        ({}, ("--exposure", "gone"), "column 'gone' for --exposure does not exist"),
+        ({}, ("--include", "years"), "column 'years' for --include does not exist"),
     ],
 )
 def test_bad_exposures_are_one_line(change, options, message, tmp_path):
@@ -162,8 +162,8 @@ def test_bad_exposures_of_a_prediction(tmp_path):
     path, model = table(tmp_path), tmp_path / "m.safetensors"
     select(path, "claims", "--loss", "poisson", "--exposure", "years", "--out", model)
     for frame, message in (
-        (FRAME.drop(columns="years"), "the table has no column 'years', which the model needs"),
-        (FRAME.assign(years=0.0), "exposure 'years': 0.0 in row 1; expected positive numbers"),
+        (FRAME.drop(columns="years"), "the table has no column 'years', which the model requires"),
+        (FRAME.assign(years=0.0), "exposure 'years' is 0.0 in row 1; expected positive numbers"),
     ):
         result = run("predict", model, table(tmp_path, frame))
         assert result.exit_code == 2 and message in result.stderr, result.output

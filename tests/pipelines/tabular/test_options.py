@@ -266,7 +266,7 @@ def test_a_test_file_that_cannot_judge(folder):
     frame = pd.read_csv(folder / "classes.csv")
     frame.to_csv(folder / "same.csv", index=False)
     notes = select(folder / "classes.csv", "ill", "--test", folder / "same.csv")["notes"]
-    assert f"{N} of {N} test rows duplicate training rows: their score is optimistic" in notes
+    assert f"{N} of {N} test rows duplicate training rows, so the test score is optimistic" in notes
     new = frame.assign(ill=frame["ill"].str.upper())
     new.loc[:9, "ill"] = frame["ill"][:10]
     new.iloc[:50].to_csv(folder / "upper.csv", index=False)
@@ -282,11 +282,12 @@ def test_a_test_file_that_cannot_judge(folder):
         "--json",
     )
     assert "annealed: 10 of 50 test rows duplicate training rows" in result.stderr
-    line = next(line for line in json.loads(result.stdout)["notes"] if "have a class" in line)
+    line = next(line for line in json.loads(result.stdout)["notes"] if "have classes" in line)
     counts = frame["ill"].str.upper()[10:50].value_counts()
     shown = ", ".join(f"{label!r} ({counts[label]})" for label in counts.index)
     assert (
-        line == f"40 of 50 test rows have a class without training rows, counted as errors: {shown}"
+        line == "40 of 50 test rows have classes that do not occur in the training rows; "
+        f"they count as errors: {shown}"
     )
     other = frame.assign(a=frame["a"] + 1)
     other.to_csv(folder / "other.csv", index=False)
@@ -401,9 +402,9 @@ def test_stdin_and_spreadsheets(folder):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (("--weight", "gone"), "no column 'gone' for --weight"),
-        (("--weight", "a"), "--weight a: -"),
-        (("--class-weight", "balanced"), "not available for a regression"),
+        (("--weight", "gone"), "column 'gone' for --weight does not exist"),
+        (("--weight", "a"), "--weight a: the weight in row 2 is -"),
+        (("--class-weight", "balanced"), "not available for regression"),
         (("--loss", "lorenz"), "--loss lorenz: not a loss for regression; expected one of"),
         (
             ("--score", "roc_auc"),
@@ -413,32 +414,38 @@ def test_stdin_and_spreadsheets(folder):
             ),
         ),
         (("--bounds", "a"), "--bounds a: expected COLUMN=LOW:HIGH"),
-        (("--bounds", "gone=0:"), "--bounds gone=0:: no usable column 'gone'"),
+        (("--bounds", "gone=0:"), "--bounds gone=0:: column 'gone' cannot be used"),
         (("--bounds", "a=x:"), "--bounds a=x:: 'x' is not a number"),
-        (("--bounds", "a=1:2"), "--bounds a=1:2: expected 0 within the bounds"),
-        (("--bounds", "a=0:", "--monotone", "a=+"), "column 'a' has --bounds and --monotone"),
+        (("--bounds", "a=1:2"), "--bounds a=1:2: expected bounds that include 0"),
+        (
+            ("--bounds", "a=0:", "--monotone", "a=+"),
+            "column 'a' is named by both --bounds and --monotone",
+        ),
         (("--group", "lead_"), "--group lead_: no usable column has this prefix"),
-        (("--time", "gone"), "no column 'gone' for --time"),
+        (("--time", "gone"), "column 'gone' for --time does not exist"),
         (("--time", "a", "--row-groups", "b"), "--time: not available with --row-groups"),
         (("--test", "gone.csv"), "gone.csv: no such file"),
         (
             ("--as", "a=word"),
-            "--as a=word: expected COLUMN=KIND with one of number, category, date",
+            "--as a=word: expected COLUMN=KIND, where KIND is one of number, category, date",
         ),
-        (("--as", "gone=date"), "no column 'gone' for --as"),
-        (("--as", "a=date"), "--as a=date: not possible"),
+        (("--as", "gone=date"), "column 'gone' for --as does not exist"),
+        (("--as", "a=date"), "--as a=date: the column cannot be used"),
         (("--param", "scaling"), "--param scaling: expected NAME=VALUE"),
-        (("--param", "warm_start=true"), "--param warm_start=true: a command fits a single time"),
+        (("--param", "warm_start=true"), "--param warm_start=true: a command fits only once"),
         (
             ("--param", "speed=3"),
-            "--param speed=3: FSARegressor has no such parameter; expected fit_intercept",
+            "--param speed=3: FSARegressor has no such parameter; expected one of fit_intercept",
         ),
-        (("--param", "schedule.speed=3"), "expected kind, mu, n_steps"),
-        (("--param", "response.n_bins=3"), "expected a --response that has parameters"),
+        (("--param", "schedule.speed=3"), "expected one of kind, mu, n_steps"),
+        (
+            ("--param", "response.n_bins=3"),
+            "this response has no parameters; expected another --response",
+        ),
         (("--param", "momentum=7"), "momentum=7"),
         (
             ("--monotone", "a=+", "--monotone", "a=-"),
-            "--monotone a=+: 'a' is named twice; expected once",
+            "--monotone a=+: 'a' is given twice; expected once",
         ),
         (
             ("--intervals", "--response", "piecewise"),
@@ -456,7 +463,8 @@ def test_wrong_values_are_one_line(folder, options, message):
     [
         (
             ("--class-weight", "maybe=2"),
-            "--class-weight maybe=2: expected balanced, or CLASS=NUMBER with one of no, yes",
+            "--class-weight maybe=2: expected balanced, or CLASS=NUMBER, where CLASS is one of no, "
+            "yes",
         ),
         (
             ("--class-weight", "yes=nan"),
@@ -468,7 +476,7 @@ def test_wrong_values_are_one_line(folder, options, message):
         ),
         (
             ("--class-weight", "yes=2", "--class-weight", "yes=3"),
-            "'yes' is named twice; expected once",
+            "'yes' is given twice; expected once",
         ),
         (("--class-weight", "yes=much"), "--class-weight yes=much: 'much' is not a number"),
         (("--score", "r2"), "--score r2: expected one of accuracy"),

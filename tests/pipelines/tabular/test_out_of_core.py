@@ -65,7 +65,7 @@ def test_a_folder_equals_the_table_in_memory(frame, folder, tmp_path, limit):
             "encoding of the columns decided on 1000 evenly spaced rows of 6000" in present["notes"]
         )
         assert any(
-            note.startswith("folds, stability and p-values on 10") for note in present["notes"]
+            note.startswith("folds, stability and p-values use 10") for note in present["notes"]
         )  # and 20 of each class
     else:
         assert {**present, "settings": None, "selected": None} == {
@@ -183,7 +183,7 @@ def test_a_scheduler_that_goes_away_is_one_line(folder, blocks, monkeypatch, tmp
             process.wait()
     assert len(steps) >= 2 and result.exit_code == 2
     assert (
-        f"annealed: --dask {address}: connection to the scheduler lost"
+        f"annealed: --dask {address}: the connection to the scheduler was lost"
         in result.stderr.splitlines()[-1]
     )
 
@@ -280,7 +280,8 @@ def test_a_url_and_its_partitions(frame, tmp_path):
     result = select("nowhere://big", *options)
     assert (
         result.exit_code == 2
-        and "nowhere://big: damaged or unreadable (Protocol not known: nowhere" in result.stderr
+        and "nowhere://big: the file is damaged or unreadable (Protocol not known: nowhere"
+        in result.stderr
     )
     result = select((tmp_path / "small").as_uri(), *options)
     assert (
@@ -314,15 +315,15 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     for arguments, message in (
         (
             (tmp_path / "empty", "-k", 2),
-            "a folder, expected a table in .parquet, or a folder of such files",
+            "is a folder; expected a table in .parquet, or a folder of such files",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"),
             "t.csv: expected a table in .parquet, or a folder",
         ),
         ((folder, "-k", 2, "--memory-limit", "much"), "memory_limit='much' is not valid"),
-        ((folder, "-k", 2, "--card"), "--card: needs the table in memory"),
-        ((folder, "--fdr", 0.1), "--fdr: needs the table in memory"),
+        ((folder, "-k", 2, "--card"), "--card: not available for out-of-core tables"),
+        ((folder, "--fdr", 0.1), "--fdr: not available for out-of-core tables"),
         (
             (folder, "-k", 2, "--table", tmp_path / "o.csv"),
             "o.csv: not available for out-of-core tables",
@@ -335,7 +336,10 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
             (folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"),
             "--dask tcp://127.0.0.1:9: no scheduler answers",
         ),
-        ((folder, "-k", 2, "--weight", "v", "--memory-limit", "100KB"), "no column 'v'"),
+        (
+            (folder, "-k", 2, "--weight", "v", "--memory-limit", "100KB"),
+            "column 'v' for --weight does not exist",
+        ),
     ):
         result = select(*arguments)
         assert (

@@ -77,7 +77,7 @@ def test_columns_left_out_or_imputed_are_named(tmp_path):
     ) in result.stderr
     assert "1 column dropped, constant: same" in result.stderr
     assert (
-        "2 columns incomplete, missing values imputed with the median: c3, holes"
+        "2 columns with missing values, which are imputed with the median: c3, holes"
     ) in result.stderr
     assert "1 column dropped, more than half of the values missing: empty" in result.stderr
     assert {s["name"] for s in json.loads(result.stdout)["selected"]} == set(true)
@@ -132,40 +132,45 @@ def test_guess_task():
     "name, content, args, message",
     [
         ("gone.csv", None, ("--target", "y", "-k", 1), "gone.csv: no such file"),
-        ("t.xls", "x", ("--target", "y", "-k", 1), "expected a .csv"),
-        ("t.csv", "a,y\n1,2\n", ("-k", 1), "no target; expected --target COLUMN"),
+        ("t.xls", "x", ("--target", "y", "-k", 1), "expected .csv"),
+        ("t.csv", "a,y\n1,2\n", ("-k", 1), "the target is not set; expected --target COLUMN"),
         (
             "t.csv",
             "a,b\n1,2\n",
             ("--target", "y", "-k", 1),
-            "no column 'y' for the target; the columns are a, b",
+            "column 'y' for the target does not exist; the columns are a, b",
         ),
-        ("t.csv", "a,y\n1,2\n", ("--target", "y", "-k", 0), "-k 0: expected at least 1"),
+        (
+            "t.csv",
+            "a,y\n1,2\n",
+            ("--target", "y", "-k", 0),
+            "-k 0: expected a positive integer or auto",
+        ),
         (
             "t.csv",
             "a,y\nx,1\nx,0\n",
             ("--target", "y", "-k", 1),
-            "no usable column (1 column dropped, constant",
+            "no usable columns (1 column dropped, constant",
         ),
-        ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "no rows with a target"),
+        ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "the target is missing in all rows"),
         ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "a single value ('b')"),
         (
             "t.csv",
             "a,y\n1,b\n2,c\n",
             ("--target", "y", "-k", 1, "--task", "regression"),
-            "the target holds labels such as 'b'",
+            "the target contains labels such as 'b'",
         ),
         (
             "t.csv",
             "a,y\n1,.5\n2,1\n",
             ("--target", "y", "-k", 1, "--task", "classification"),
-            "holds numbers such as 0.5",
+            "contains continuous values such as 0.5",
         ),
         (
             "t.npz",
             "hello",
             ("--target", "y", "-k", 1),
-            "includes the target; expected no --target y",
+            "includes the target; remove --target y",
         ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),
@@ -205,7 +210,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
     (tmp_path / "t.csv").mkdir()
     (tmp_path / "t.svm").touch()
     assert (
-        "t.csv: a folder, expected a table"
+        "t.csv: is a folder; expected a table"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
     assert "t.svm: contains no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr
@@ -238,7 +243,10 @@ def test_noise_gives_no_column_but_all_files(tmp_path):
     ]
     result = run(*noise(tmp_path, y), *files)
     assert result.exit_code == 0, result.output
-    message = r"no column selected: no size .* by one standard error; .* accuracy of 0\.\d+: -k \d+"
+    message = (
+        r"no columns were selected: no size .* by one standard error; "
+        r"the best size, -k \d+, has a cross-validated accuracy of 0\.\d+"
+    )
     assert re.search(message, result.stdout)
     assert list(pd.read_csv(tmp_path / "out.csv").columns) == ["y"]
     page = (tmp_path / "report" / "select.html").read_text()
@@ -321,10 +329,10 @@ def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
     [
         ("c1", "--monotone c1: expected COLUMN=+ or COLUMN=-"),
         ("c1=up", "--monotone c1=up: expected COLUMN=+ or COLUMN=-"),
-        ("c9=+", "no usable column 'c9' (not in the table)"),
-        ("same=+", "no usable column 'same' (constant)"),
+        ("c9=+", "column 'c9' cannot be used (not in the table)"),
+        ("same=+", "column 'same' cannot be used (constant)"),
         ("town=+", "'town' is a category; expected a column of numbers or dates"),
-        ("c1=+", "the target has 3 classes; expected two, or a regression"),
+        ("c1=+", "the target has 3 classes; expected two classes, or regression"),
     ],
 )
 def test_bad_directions_are_one_line(tmp_path, given, message):

@@ -129,10 +129,10 @@ def test_measures():
 @pytest.mark.parametrize(
     "y, task, message",
     [
-        (np.repeat(["a", "b"], 100), "regression", "labels such as 'a': expected numbers"),
+        (np.repeat(["a", "b"], 100), "regression", "labels such as 'a'; expected numbers"),
         (np.ones(200), "classification", "a single value"),
         (np.ones(200), "regression", "a single value"),
-        (np.linspace(0, 1, 200), "classification", "numbers such as 0.005"),
+        (np.linspace(0, 1, 200), "classification", "continuous values such as 0.005"),
     ],
 )
 def test_targets_that_do_not_fit_the_task(y, task, message):
@@ -210,9 +210,7 @@ def test_the_rule_of_the_size_is_an_option():
     assert (
         sizes["explained"].size == 2 < sizes["best"].size == sizes["best"].sizes[sizes["best"].best]
     )
-    with pytest.raises(
-        ValueError, match="--size-rule best: needs -k auto, not a given number of columns"
-    ):
+    with pytest.raises(ValueError, match="--size-rule best: only available with -k auto"):
         Request(size_rule="best").check("3")
 
 

@@ -141,7 +141,7 @@ def test_piecewise_responses_keep_gaps(path, tmp_path):
     assert result.exit_code == 0, result.output
     (age,) = [s for s in json.loads(result.stdout)["selected"] if s["name"] == "age"]
     assert len(age["curve"]["x"]) == len(age["curve"]["y"]) and age["curve"]["missing"] is not None
-    assert "missing values have a separate response: age" in result.stderr
+    assert "with missing values, which have a separate response: age" in result.stderr
 
 
 def test_unknown_levels_and_missing_columns_in_prediction(path, tmp_path):
@@ -159,7 +159,7 @@ def test_unknown_levels_and_missing_columns_in_prediction(path, tmp_path):
     result = run("predict", saved, tmp_path / "new.csv", "--json")
     assert (
         result.exit_code == 2
-        and "new.csv: the table has no column 'sex', which the model needs" in result.stderr
+        and "new.csv: the table has no column 'sex', which the model requires" in result.stderr
     )
     assert "error" in json.loads(result.stdout)
 
@@ -198,34 +198,42 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
         (
             rows("a,y,b", *NUMBERS[:17], "1,?,2", *NUMBERS),
             (),
-            "1 of 58 cells of the target 'y' is not a number: '?' in row 18",
+            "1 of 58 cells of the target 'y' is not a number, such as '?' in row 18",
         ),
-        (rows("a,y,b", *NUMBERS, "1,inf,2"), (), "t.csv: the target 'y' holds infinity in row 41"),
+        (
+            rows("a,y,b", *NUMBERS, "1,inf,2"),
+            (),
+            "t.csv: the target 'y' contains infinity in row 41",
+        ),
         (
             rows("a,y", *(f"{i % 7},2020-01-{i % 28 + 1:02d}" for i in range(40))),
             (),
-            "holds dates such as '2020-01-01'",
+            "contains dates such as '2020-01-01'",
         ),
         (
             rows("a,y", *(f"{i % 7},w{i}" for i in range(40))),
             (),
-            "40 distinct labels in 40 rows: expected classes",
+            "40 distinct labels in 40 rows; expected several rows",
         ),
         (rows("y,y,b", *NUMBERS), (), "two columns have the name 'y'"),
         (rows("a,y,a", *NUMBERS), (), "two columns have the name 'a'"),
         (
             rows("a,y,b", *NUMBERS),
             ("--exclude", "z"),
-            "no column 'z' for --exclude; the columns are a, b",
+            "column 'z' for --exclude does not exist; the columns are a, b",
         ),
-        (rows("a,y,b", *NUMBERS), ("--row-groups", "z"), "no column 'z' for --row-groups"),
+        (
+            rows("a,y,b", *NUMBERS),
+            ("--row-groups", "z"),
+            "column 'z' for --row-groups does not exist",
+        ),
         (rows("a,y,b", *NUMBERS), ("--encoding", "utf-99"), "expected a known --encoding"),
         (
             rows("a,y,b", *NUMBERS),
             ("--table", "x.xls"),
             "--table x.xls: expected a name that ends with .csv",
         ),
-        (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a number or auto"),
+        (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a positive integer or auto"),
         (
             rows("a,y,b", "1,2,3", "3,4,9"),
             ("-k", "auto"),
@@ -247,7 +255,7 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     X = np.random.default_rng(0).integers(-9, 9, (60, 3))
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))
-    message = "t.csv: rows end in a separator, unlike the header"
+    message = "t.csv: unlike the header, the rows end in a separator"
     options = ("--out", tmp_path / "m", "--table", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)
@@ -479,8 +487,8 @@ def test_cells_and_columns_that_lose_the_others(tmp_path, suffix):
         np.savez(path, X=X, y=y, names=list("abcde"))
     table = read_table(path, Request(target="y" if suffix == "csv" else None))
     notes = "; ".join(table.notes)
-    assert "so far from the others that they hardly count: check it: c" in notes
-    assert "near the precision of the numbers: subtract a constant: d" in notes
+    assert "dominates the variance; check it: c" in notes
+    assert "near the numerical precision; subtract a constant: d" in notes
     assert ": e" not in notes and ", e" not in notes
     if suffix == "csv":
         assert "check it: c, g" in notes

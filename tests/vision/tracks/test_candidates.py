@@ -74,8 +74,12 @@ def test_the_work_for_one_number_of_motions_serves_the_others(monkeypatch):
     [
         ((1, 20, 2), 2, "1 frame;"),
         ((5, 7, 2), 2, "7 points for 2 motions; expected at least 4 points per motion, 8"),
-        ((5, 20, 2), 0, "motions is 0; expected a number from 1"),
-        ((5, 20, 2), 21, "motions is 21; expected a number from 1 to the number of points, 20"),
+        ((5, 20, 2), 0, "n_motions=0 is not valid; expected an integer from 1"),
+        (
+            (5, 20, 2),
+            21,
+            "n_motions=21 is not valid; expected an integer from 1 to 20, the number of points",
+        ),
         ((5, 20), 2, r"shape \(5, 20\)"),
     ],
 )
@@ -87,7 +91,7 @@ def test_bad_tracks(shape, n_motions, message):
 def test_missing_entries_are_named():
     tracks = np.zeros((3, 9, 2))
     tracks[1, 4] = np.nan
-    with pytest.raises(ValueError, match="missing"):
+    with pytest.raises(ValueError, match="NaN or infinity"):
         Tracks(tracks)
 
 

@@ -162,7 +162,7 @@ def test_parts_side_by_side():
     both = joined.compute(tracks, [truth])
     np.testing.assert_array_equal(both[:, :496], SegmentationFeatures().compute(tracks, [truth]))
     with pytest.raises(
-        ValueError, match="part 'cut' of the features is unknown; expected one of residuals"
+        ValueError, match="feature part 'cut' is unknown; expected one of residuals"
     ):
         PairFeatures(("cut",))
 

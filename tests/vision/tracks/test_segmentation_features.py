@@ -96,6 +96,6 @@ def test_the_papers_pool_has_more_than_2000_features():
 
 def test_more_smallest_than_dimensions():
     with pytest.raises(
-        ValueError, match="n_smallest is 4; expected at most the number of dimensions, 2"
+        ValueError, match="n_smallest=4 is not valid; expected at most 2, the number of dimensions"
     ):
         SegmentationFeatures(dimensions=(2.0, 4.0))

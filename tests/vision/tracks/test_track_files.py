@@ -32,7 +32,7 @@ def test_csv_in_any_order_with_gaps(tmp_path):
     assert sequence.name == "walk" and sequence.labels is None
     nan = np.nan
     np.testing.assert_array_equal(sequence.tracks[:, :, 0], [[1, 3], [nan, 3.5], [1.5, nan]])
-    with pytest.raises(ValueError, match="walk: has no labels"):
+    with pytest.raises(ValueError, match="walk: the sequence has no labels"):
         _ = sequence.n_motions
 
 
@@ -67,20 +67,20 @@ def bad_files(folder):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("none.npz", "lacks the array 'tracks'"),
-        ("flat.npz", r"shape \(3, 4\); expected \(frames, points, 2\)"),
+        ("none.npz", "the array 'tracks' is missing"),
+        ("flat.npz", r"shape \(3, 4\); expected \(n_frames, n_points, 2\)"),
         ("short.npz", r"not a readable npz file \(not a zip archive, or truncated\)"),
-        ("complex.npz", "tracks are of type complex128; expected numbers"),
-        ("words.npz", "tracks are of type <U1; expected numbers"),
-        ("nan.npz", "the label of point 2 is NaN; expected one motion per point"),
-        ("labels.npz", r"labels have shape \(5,\) for 4 points"),
+        ("complex.npz", "tracks have dtype complex128; expected numbers"),
+        ("words.npz", "tracks have dtype <U1; expected numbers"),
+        ("nan.npz", "the label of point 2 is NaN; expected a motion number for every point"),
+        ("labels.npz", r"labels have shape \(5,\); expected one label for each of the 4 points"),
         ("object.npz", "not a readable npz"),
         ("text.npz", "not a readable npz"),
-        ("a_truth.mat", r"y is \(3, 4, 5\) and s \(6, 1\)"),
-        ("b_truth.mat", r"y is \(2, 4, 5\)"),
-        ("c_truth.mat", "lacks y"),
+        ("a_truth.mat", r"y has shape \(3, 4, 5\) and s has shape \(6, 1\)"),
+        ("b_truth.mat", r"y has shape \(2, 4, 5\)"),
+        ("c_truth.mat", "the array y .* is missing"),
         ("d_truth.mat", "not a readable MATLAB file"),
-        ("column.csv", "lacks the column 'y'"),
+        ("column.csv", "the column 'y' is missing"),
         ("words.csv", "column 'y' contains text"),
         ("twice.csv", "point 1 appears twice in frame 1"),
         ("empty.csv", "not a readable table"),
@@ -151,5 +151,5 @@ def test_written_tracks_are_read_again(tmp_path):
     assert list(table) == ["point", "frame", "x", "y", "visible", "label", "probability"]
     assert len(table) == 6 + 4 + 6 and (table.visible == 0).sum() == 1
     pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / "t.csv"))
-    with pytest.raises(ValueError, match="tracks cannot be written to this file type"):
+    with pytest.raises(ValueError, match="unsupported file type for tracks"):
         write_tracks(tmp_path / "t.txt", tracks, labels, probability)

@@ -126,14 +126,15 @@ def test_bad_input(model):
     channels = level_channels(IMAGE, POOL)
     _, _, (features, responses, intercept) = model
     with pytest.raises(
-        ValueError, match="responses of 119 features: expected one for each of 120 features"
+        ValueError,
+        match="there are responses for 119 features; expected one for each of the 120 features",
     ):
         scan(channels, features, responses.take(np.arange(119)), intercept)
-    with pytest.raises(ValueError, match="expected one number for each of 120 features"):
+    with pytest.raises(ValueError, match="for each of the 120 features"):
         scan(channels, features, responses, intercept, np.zeros(3))
-    with pytest.raises(ValueError, match=r"expected uint8 \(H, W, 3\)"):
+    with pytest.raises(ValueError, match=r"expected uint8 of shape \(H, W, 3\)"):
         level_channels(IMAGE[:, :, 0], POOL)
-    with pytest.raises(ValueError, match="expected one number for each of 120 features"):
+    with pytest.raises(ValueError, match="for each of the 120 features"):
         Responses(responses.low[:-1], responses.bin_width, responses.values)
 
 

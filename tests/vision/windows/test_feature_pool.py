@@ -235,9 +235,7 @@ def test_another_pool():
     again = FeaturePool.from_dict(pool.to_dict())
     assert np.array_equal(again.features, pool.features)
     assert again.to_dict() == pool.to_dict()
-    with pytest.raises(
-        ValueError, match="'diagonal': the pool has no kind that is its mirror image"
-    ):
+    with pytest.raises(ValueError, match="'diagonal' has no mirror image in the pool"):
         pool.mirrored(pool.features)
 
 
@@ -363,18 +361,18 @@ def test_partial_scores_are_interpolated_tables(patches, some_features):
     ],
 )
 def test_features_that_do_not_fit(feature, patches):
-    with pytest.raises(ValueError, match=r"feature \[.*\]: not a feature"):
+    with pytest.raises(ValueError, match=r"feature \[.*\] is not in this pool"):
         POOL.evaluate(patches, feature)
 
 
 def test_bad_input(patches):
-    with pytest.raises(ValueError, match=r"expected uint8 \(n, 26, 26, 3\)"):
+    with pytest.raises(ValueError, match=r"expected uint8 of shape \(n, 26, 26, 3\)"):
         POOL.evaluate(patches[:, 1:-1, 1:-1])
-    with pytest.raises(ValueError, match="expected whole pixels"):
+    with pytest.raises(ValueError, match="expected integers"):
         extract_patches(IMAGE, [1.5], [2.0])
     with pytest.raises(ValueError, match="definition of the feature pool"):
         FeaturePool.from_dict({"window": 24})
     with pytest.raises(ValueError, match="sum to zero"):
         FeaturePool(kinds={"odd": ((1, 1),)})
-    with pytest.raises(ValueError, match="width above zero"):
+    with pytest.raises(ValueError, match="width > 0"):
         POOL.partial_scores(patches, POOL.features[:1], Responses([0.0], [0.0], [[0.0, 1.0]]), 0.0)

@@ -170,11 +170,11 @@ def test_range(patches):
 
 
 def test_bad_input(patches, weight):
-    with pytest.raises(ValueError, match="expected one weight for each of 1111 patches"):
+    with pytest.raises(ValueError, match="expected one weight for each of the 1111 patches"):
         PatchDesign(patches, weight[1:], features=POOL.features[:3])
     with pytest.raises(ValueError, match="expected both or neither"):
         PatchDesign(patches, weight, features=POOL.features[:3], low=[0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="expected positive bin widths"):
+    with pytest.raises(ValueError, match="expected a lower bound and a positive bin width"):
         PatchDesign(
             patches, weight, features=POOL.features[:2], low=[0.0, 0.0], bin_width=[1.0, 0.0]
         )

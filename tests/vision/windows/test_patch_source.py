@@ -126,19 +126,19 @@ def test_the_design_of_windows_in_memory(sources, patches):
 
 def test_bad_windows(tmp_path):
     np.save(tmp_path / "small.npy", np.zeros((3, 5, 5, 3), np.uint8))
-    with pytest.raises(ValueError, match=r"expected uint8 \(n, 26, 26, 3\)"):
+    with pytest.raises(ValueError, match=r"expected uint8 of shape \(n, 26, 26, 3\)"):
         PatchSource(tmp_path / "small.npy")
     np.save(tmp_path / "flat.npy", np.zeros((3, 5)))
-    with pytest.raises(ValueError, match=r"windows of shape \(3, 5\)"):
+    with pytest.raises(ValueError, match=r"windows have shape \(3, 5\)"):
         PatchSource(tmp_path / "flat.npy")
-    with pytest.raises(ValueError, match="expected three lists of equal length"):
+    with pytest.raises(ValueError, match="expected one-dimensional arrays of equal length"):
         ImageWindows(["a.png"], [0, 0], [1], [1])
-    with pytest.raises(ValueError, match="int64, float64 and int64: expected whole numbers"):
+    with pytest.raises(ValueError, match="int64, float64 and int64; expected integers"):
         ImageWindows(["a.png"], [0], [np.nan], [1])
     (tmp_path / "cut.npy").write_bytes((tmp_path / "small.npy").read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"cut\.npy: not a complete \.npy file"):
+    with pytest.raises(ValueError, match=r"cut\.npy: the file is not a complete \.npy file"):
         PatchSource(tmp_path / "cut.npy")
-    with pytest.raises(ValueError, match="positions of 1 paths"):
+    with pytest.raises(ValueError, match="indices of the 1 paths"):
         ImageWindows(["a.png"], [1], [1], [1])
     with pytest.raises(ValueError, match=r"nothing\.png: no such file"):
         PatchSource(ImageWindows([tmp_path / "nothing.png"], [0], [1], [1]))

@@ -138,7 +138,8 @@ def test_still_at_rest_and_quick_at_speed():
 )
 def test_settings_of_the_filter(cutoff, coefficient):
     with pytest.raises(
-        ValueError, match=f"cutoff={cutoff}, speed_coefficient={coefficient}: expected"
+        ValueError,
+        match=f"cutoff={cutoff}, speed_coefficient={coefficient} are not valid; expected",
     ):
         OneEuroFilter(cutoff, coefficient)
 
@@ -146,5 +147,5 @@ def test_settings_of_the_filter(cutoff, coefficient):
 def test_time_goes_on():
     still = OneEuroFilter()
     still(np.zeros((1, 2)), 1.0)
-    with pytest.raises(ValueError, match=r"time=1.0: expected a time after 1.0"):
+    with pytest.raises(ValueError, match=r"time=1.0 is not valid; expected a time after 1.0"):
         still(np.zeros((1, 2)), 1.0)

@@ -193,9 +193,9 @@ def test_modes_that_the_model_does_not_have():
     detector.resolve(DetectionOptions(mode="regress"))
     with pytest.raises(ValueError, match="expected one of scan, regress, prune"):
         detector.detect(IMAGE, mode="fast")
-    with pytest.raises(ValueError, match="supports only 'scan' and 'regress'"):
+    with pytest.raises(ValueError, match="expected 'scan' or 'regress'"):
         detector.detect(IMAGE, mode="prune+regress")
-    with pytest.raises(ValueError, match="supports only 'scan' for a"):
+    with pytest.raises(ValueError, match="is not available for a; expected 'scan'"):
         replace(detector, guides={}).detect(IMAGE, mode="regress")
 
 

@@ -275,7 +275,8 @@ def test_objects_in_all_directions_get_a_line(trained, in_any_rotation):
         replace(image, schema=replace(image.schema, upright=True)) for image in in_any_rotation
     ]
     assert re.fullmatch(
-        r"objects are rotated by \d+ degrees \(standard deviation\); expected --rotation free",
+        r"the rotation of objects has a standard deviation of \d+ degrees; "
+        "expected --rotation free",
         check_rotation(upright),
     )
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED = {"common", "layouts"}  # imported by scripts
 SCRIPTS = sorted({path.stem for path in (ROOT / "benchmarks").glob("*.py")} - SHARED)
 # What the projects that they compare with bring; the scripts that need it say so on their pages.
-OPTIONAL = {"scale_dask": "distributed", "dask_boosting": "distributed"}
+OPTIONAL = {"scale_dask": "distributed", "dask_boosting": "distributed", "torch_devices": "torch"}
 NOT_OF_READERS = {"faces_others"}  # started by faces_comparison
 
 

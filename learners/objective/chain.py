@@ -260,11 +260,8 @@ def _chain_terms(
                     for i in range(n_classes):
                         beta[i] += u * backward[j, i]
         transition_gradient += weight * expected * forward
-        if len(codes) == 0:
-            value += weight * total
-            continue
         previous = -1
-        for t in range(length):
+        for t in range(length if len(codes) else 0):
             c = codes[begin + t]
             total -= scores[begin + t, c]
             gradient[begin + t, c] -= weight

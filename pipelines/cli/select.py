@@ -1,8 +1,6 @@
 """``annealed select``, ``predict`` and ``export``: feature selection on a table, and the use of its
 model."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from dataclasses import replace
@@ -171,7 +169,7 @@ def select(
         _print_selection(selection, quiet)
 
 
-def _print_selection(selection: Selection, quiet: bool) -> None:
+def _print_selection(selection: "Selection", quiet: bool) -> None:
     """Print the selected columns and their cross-validated scores as tables."""
     from ...models.tabular.fitting.selection import shown
 

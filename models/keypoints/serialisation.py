@@ -211,6 +211,7 @@ def _write_faces(arrays: Arrays, finder: InstanceFinder) -> dict[str, Any]:
         "least": float(assembler.min_log_odds),
         **({} if assembler.max_turn == MAX_ROLL else {"max_turn": float(assembler.max_turn)}),
         "stages": [{"ied": stage.ied, "cell": stage.cell} for stage in regressor.stages],
+        "described": regressor.described,
     }
     arrays |= {
         "faces/shape/mean": assembler.shape.mean,
@@ -324,7 +325,10 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         raise ValueError(
             "faces/regression/mirror is not valid; expected pairs of points that mirror each other"
         )
-    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror)
+    shown = int(described.get("described", -1))
+    if shown >= max(len(stages), 1) or shown < -1:
+        raise ValueError(f"described is {shown}; expected a stage from 0 to {len(stages) - 1}")
+    regressor = ShapeRegressor(mean[n_anchors:], basis, tuple(stages), matrix, moved, mirror, shown)
 
     # the classifier and the probabilities
     classifier = probabilities = own_weight = None

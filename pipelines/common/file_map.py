@@ -301,7 +301,7 @@ def check_scheduler(address: str) -> None:
     --------
     >>> check_scheduler("nowhere")  # doctest: +SKIP
     Traceback (most recent call last):
-    ValueError: --dask nowhere: no scheduler answers (...); expected one such as tcp://host:8786
+    ValueError: --dask nowhere: no scheduler responds (...); expected an address such as ...
     """
     from distributed import Security, rpc
     from distributed.comm import get_address_host_port

@@ -117,7 +117,7 @@ def test_check_array():
         check_array("f", ARRAYS, "a", np.float64, (2, 3))
     for bad in (np.nan, np.inf, 1e13):
         with pytest.raises(
-            ValueError, match=r"'n' has a NaN or an entry outside -1e\+12 to 1e\+12"
+            ValueError, match=r"'n' contains NaN or a value outside \[-1e\+12, 1e\+12\]"
         ):
             check_array("f", {"n": np.array([bad])}, "n", np.float64, (1,))
     assert (

@@ -231,7 +231,7 @@ class RefinedShape:
     points : ndarray of shape (n,), complex
         Refined points in image pixels.
     histograms : ndarray of shape (n, 128), float32
-        Histograms that are the input to the last stage.
+        Histograms around the points that describe the shape.
     score : float
         Score of the shape classifier.
     support : float

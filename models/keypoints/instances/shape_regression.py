@@ -75,6 +75,8 @@ class ShapeRegressor:
         on photographs and their mirror images cannot learn.
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
+    described : int, default -1
+        Index of the stage whose histograms describe the refined shape.
 
     References
     ----------
@@ -88,6 +90,7 @@ class ShapeRegressor:
     to_keypoints: np.ndarray
     offset: np.ndarray
     mirror: np.ndarray
+    described: int = -1
 
     @cached_property
     def mean_points(self) -> np.ndarray:
@@ -144,14 +147,16 @@ class ShapeRegressor:
         points : ndarray of shape (n,), complex
             Refined points in image pixels.
         histograms : ndarray of shape (n, 128), float32
-            Histograms that are the input to the last stage.
+            Histograms that are the input to the stage ``described``.
         """
-        histograms = np.empty((0, 0), np.float32)
+        every = []
         for stage in self.stages:
             histograms, transform = self.describe(levels, points, stage.ied, stage.cell)
+            every.append(histograms)
             points = self.move(stage, points, histograms, transform.scale_rotation)
         offset = self.offset[:, 0] + 1j * self.offset[:, 1]
-        return points + self.align(points).scale_rotation * offset, histograms
+        shown = every[self.described] if every else np.empty((0, 0), np.float32)
+        return points + self.align(points).scale_rotation * offset, shown
 
 
 @dataclass(frozen=True)
@@ -172,5 +177,5 @@ class ShapeClassifier:
     intercept: float
 
     def score(self, histograms: np.ndarray) -> float:
-        """Score the histograms (n, 128) that are the input to the last stage of the refinement."""
+        """Score the histograms (n, 128) of a refined shape."""
         return float(histograms.ravel()[self.features] @ self.coefficients) + self.intercept

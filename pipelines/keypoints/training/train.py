@@ -115,7 +115,7 @@ class Decisions:
         values = {"n_features": int(np.clip(8 * n_objects, 300, 1500)), "n_components": 30}
         refinement = RegressionSettings(copies, ied=_SIZES, cell=_CELLS, **values)
         probabilities = ProbabilitySettings(
-            n_features=min(300, n_objects), photographs=200, by_anchors=True
+            n_features=min(300, n_objects), described=-1, photographs=200, by_anchors=True
         )
         n_whole: dict[str, Any] = {
             "n_features": min(self.n_features, 150),

@@ -120,13 +120,13 @@ def test_bad_batches_are_named():
         batches.edges = edges
         with pytest.raises(
             ValueError,
-            match=r"batch [01] of batches has \d+ rows; expected \d+ as in the first pass",
+            match=r"batch [01] of batches has \d+ rows; expected \d+, as in the first pass",
         ):
             FSAClassifier(3).fit(source, y)
     once = iter([(X, y)])
     source = on_disk(batches=lambda: once)
     with pytest.raises(
-        ValueError, match="batch 0 of batches has 0 rows; expected 1300 as in the first pass"
+        ValueError, match="batch 0 of batches has 0 rows; expected 1300, as in the first pass"
     ):
         source[:, [3]]
 
@@ -152,20 +152,20 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
     assert_same_fit(found, FSAClassifier(3).fit(X, y, sample_weight=weight))
     assert on_disk(tmp_path / "big", columns=["c3", "c9"], target="y").weight is None
     for options, message in (
-        ({"target": "x"}, r"big: a\.parquet: the table has no column 'x'; it has c0"),
+        ({"target": "x"}, r"big: a\.parquet: the table has no column .x.; its columns are c0"),
         (
             {"target": "y", "weight": "v", "columns": ["c1"]},
             r"big: a\.parquet: the table has no column 'v'",
         ),
         (
             {"columns": ["c1", "y"], "target": "y"},
-            "hold 'y'; expected neither the target nor the weight",
+            "contain .y.; expected neither the target nor the weight",
         ),
     ):
         with pytest.raises(ValueError, match=message):
             on_disk(tmp_path / "big", **options)
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(
-        ValueError, match="weight='w' needs named columns; expected a Parquet table"
+        ValueError, match="weight='w' requires named columns; expected a Parquet table"
     ):
         on_disk(tmp_path / "X.npy", weight="w")

@@ -216,7 +216,7 @@ def test_predictions_need_the_offset_again():
     X, y, offset = _claims("poisson", n=300)
     model = FSARegressor(3, loss="poisson").fit(X, y, offset=offset)
     for method in (model.predict, lambda X: model.score(X, y)):
-        with pytest.raises(ValueError, match="was fitted with an offset; expected an offset"):
+        with pytest.raises(ValueError, match="was fitted with an offset; expected offset"):
             method(X)
     with pytest.raises(ValueError, match=r"shape \(7,\); expected 1 number for each of the 300"):
         model.predict(X, offset[:7])

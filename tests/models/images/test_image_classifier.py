@@ -132,7 +132,7 @@ def test_unusable_training(trained):
     items, labels = photographs(4)
     with pytest.raises(ValueError, match="only one class"):
         ImageClassifier().fit(items, ["cat"] * 4)
-    with pytest.raises(ValueError, match="has one photograph"):
+    with pytest.raises(ValueError, match="has only one photograph"):
         ImageClassifier().fit(items, ["cat", "cat", "cat", "dog"])
     with pytest.raises(ValueError, match="method='svm'"):
         ImageClassifier(settings=ClassifierSettings("svm")).fit(items, labels)

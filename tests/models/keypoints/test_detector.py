@@ -220,7 +220,7 @@ def test_save_and_load(tmp_path):
     assert loaded.detect(image) == detector.detect(image)
     loaded.save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
-    with pytest.raises(ValueError, match="neither a file nor a model"):
+    with pytest.raises(ValueError, match="neither a file nor a shipped model"):
         resolve_model("nothing")
 
 

@@ -76,7 +76,9 @@ def test_nothing_to_learn_from():
             "a", "a", [Candidate(np.zeros(8, int), "raw", 4)] * 2, np.zeros((2, 3)), np.zeros(2)
         )
     ]
-    with pytest.raises(ValueError, match="no sequence has two candidates with different errors"):
+    with pytest.raises(
+        ValueError, match="none of the sequences has two candidates with different errors"
+    ):
         RankingFunction.learn(sets, RankerSettings("linear", 2))
 
 
@@ -169,7 +171,7 @@ def test_tracks_that_say_nothing_are_said():
     with pytest.warns(UserWarning, match="only 1 of 24 tracks are distinct"):
         model.segment(np.repeat(one, 24, axis=1), 2)
     corners = np.random.default_rng(1).uniform(0, 300, (1, 24, 2))
-    with pytest.warns(UserWarning, match="the motion of one plane explains all tracks"):
+    with pytest.warns(UserWarning, match="the motion of a single plane explains all tracks"):
         model.segment(corners + np.arange(9)[:, None, None] * [3.0, 1.0])
     tracks = np.random.default_rng(0).uniform(size=(6, 24, 2))
     for bad in (np.inf, -np.inf, 1e302):
@@ -238,7 +240,7 @@ def test_the_memory_for_many_tracks_is_reported(ranker, monkeypatch):
     monkeypatch.setattr(ranker_module, "_MANY", 20)
     tracks, _ = rigid_motions(2, 14, 10)
     with pytest.warns(
-        UserWarning, match=r"28 tracks need about 0 GB of memory .* 20 tracks need 0 GB"
+        UserWarning, match=r"28 tracks need about 0 GB of memory; those of 20 tracks need 0 GB"
     ):
         ranker.segment(tracks, 2)
 

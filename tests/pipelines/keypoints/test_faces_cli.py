@@ -332,7 +332,7 @@ def test_train_complains_early(pixels, tmp_path):
         (("--out", tmp_path / "m.safetensors", "--config", tmp_path / "no.toml"), "no.toml"),
         (
             ("--out", tmp_path / "m.safetensors", "--dask", "tcp://127.0.0.1:9"),
-            "tcp://127.0.0.1:9: no scheduler answers",
+            "tcp://127.0.0.1:9: no scheduler responds",
         ),
         (
             ("--out", tmp_path / "m.safetensors", "--dask", "tcp://x:1", "--jobs", 2),

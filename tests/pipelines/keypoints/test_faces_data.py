@@ -99,7 +99,7 @@ def test_mirror_names():
             ["a_1.png,0,left_eye,1,2,1"],
             "face 0 has no unit of distance; expected left_eye and right_eye",
         ),
-        ([], "no annotated image"),
+        ([], "contains no annotated images"),
     ],
 )
 def test_csv_damage(tmp_path, lines, message):

@@ -217,7 +217,7 @@ def test_a_video_is_a_table_of_frames(tmp_path):
     ]
     assert len(list((tmp_path / "crops").iterdir())) == 2
     refused = run("faces", "detect", tmp_path / "clip.avi", "--out", tmp_path / "t.csv", "--resume")
-    assert refused.exit_code == 2 and "--resume: expected photographs" in refused.stderr
+    assert refused.exit_code == 2 and "--resume: only available for photographs" in refused.stderr
 
 
 @pytest.mark.parametrize(

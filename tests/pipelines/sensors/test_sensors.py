@@ -116,7 +116,7 @@ def test_the_other_layout(tmp_path):
     )
     assert home.minutes.activities.tolist() == ["leave-house"] * 4 + ["use-toilet"] * 3
     assert (
-        "1 activities overlap an earlier one, first use-toilet at 2008-02-01 00:03:00"
+        "1 activities overlap an earlier one, the first being use-toilet at 2008-02-01 00:03:00"
         in home.notes[0]
     )
 
@@ -214,7 +214,7 @@ def test_features_of_a_minute():
     assert np.flatnonzero(alone).tolist() == list(range(10, 200))
     with pytest.raises(ValueError, match="features when are not valid"):
         minute_features(minutes, ("when",))
-    with pytest.raises(ValueError, match="sensor 'c' is not in these data"):
+    with pytest.raises(ValueError, match="sensor 'c' is not in the data"):
         minutes.keep(["c"])
 
 

@@ -79,7 +79,7 @@ def test_the_trend_is_the_days(tmp_path):
     record, _ = select(tmp_path, frame, 1)
     assert names(record) == ["day"]
     record, message = select(tmp_path, frame, 2, "--as", "day=date")
-    assert sorted(names(record)) == ["day", "x"] and "parts of dates" not in message
+    assert sorted(names(record)) == ["day", "x"] and "date parts" not in message
 
 
 def test_hours_vary_and_days_do_not_come_again(tmp_path):

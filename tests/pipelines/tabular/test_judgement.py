@@ -393,7 +393,10 @@ def test_separators_of_several_characters(tmp_path):
         "a\ty\n" + "".join(f"{i % 7}\t{i % 7 + i % 3 / 10}\n" for i in range(20))
     )
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--sep", "//")
-    assert result.exit_code == 2 and result.stderr == "annealed: --sep //: expected one character\n"
+    assert (
+        result.exit_code == 2
+        and result.stderr == "annealed: --sep //: expected a single character\n"
+    )
     assert (
         run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--sep", r"\t").exit_code == 0
     )

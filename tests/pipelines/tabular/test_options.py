@@ -392,9 +392,9 @@ def test_stdin_and_spreadsheets(folder):
         for name in ("first", "second"):
             pd.read_csv(folder / "numbers.csv").to_excel(book, sheet_name=name, index=False)
     both = select(folder / "both.xlsx", "y", k=2)
-    assert "both.xlsx: 2 sheets, reading the first, 'first'" in both["notes"]
+    assert "both.xlsx: the file has 2 sheets; only the first, 'first', is read" in both["notes"]
     header = CliRunner().invoke(app, ["predict", str(folder / "m"), "-"], input=b"a,b\n")
-    assert header.exit_code == 2 and "stdin.csv: contains no rows" in header.stderr
+    assert header.exit_code == 2 and "stdin.csv: the table has no rows" in header.stderr
     (folder / "bad.xlsx").write_text("no sheet")
     assert "bad.xlsx: not a readable .xlsx file" in refused(folder / "bad.xlsx", "y")
 

@@ -62,7 +62,8 @@ def test_a_folder_equals_the_table_in_memory(frame, folder, tmp_path, limit):
     np.testing.assert_allclose([two[name] for name in one], list(one.values()), rtol=1e-4)
     if limit:
         assert (
-            "encoding of the columns decided on 1000 evenly spaced rows of 6000" in present["notes"]
+            "encoding of the columns is based on 1000 evenly spaced rows of 6000"
+            in present["notes"]
         )
         assert any(
             note.startswith("folds, stability and p-values use 10") for note in present["notes"]
@@ -334,7 +335,7 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         ),
         (
             (folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"),
-            "--dask tcp://127.0.0.1:9: no scheduler answers",
+            "--dask tcp://127.0.0.1:9: no scheduler responds",
         ),
         (
             (folder, "-k", 2, "--weight", "v", "--memory-limit", "100KB"),

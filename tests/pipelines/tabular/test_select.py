@@ -213,7 +213,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
         "t.csv: is a folder; expected a table"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
-    assert "t.svm: contains no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr
+    assert "t.svm: the table has no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr
 
 
 def test_more_than_there_are(tmp_path):

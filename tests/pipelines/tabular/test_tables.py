@@ -227,11 +227,11 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
             ("--row-groups", "z"),
             "column 'z' for --row-groups does not exist",
         ),
-        (rows("a,y,b", *NUMBERS), ("--encoding", "utf-99"), "expected a known --encoding"),
+        (rows("a,y,b", *NUMBERS), ("--encoding", "utf-99"), "expected a known encoding"),
         (
             rows("a,y,b", *NUMBERS),
             ("--table", "x.xls"),
-            "--table x.xls: expected a name that ends with .csv",
+            "--table x.xls: expected a file name that ends in .csv",
         ),
         (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a positive integer or auto"),
         (
@@ -283,7 +283,7 @@ def test_rows_with_one_cell_more(tmp_path):
     )  # as R writes them
     record = json.loads(run("select", named, "--target", "y", "-k", 1, "--json").stdout)
     assert (
-        "one cell more than the header: the first is treated as the row's name"
+        "one cell more than the header; the first cell is treated as the row name"
         in record["notes"][0]
     )
     assert read_table(named, Request("y")).X[:, 0].tolist() == [i % 7 for i in range(40)]
@@ -361,7 +361,7 @@ def test_queries_of_svmlight_group_the_rows(tmp_path):
     assert len(np.unique(table.row_groups)) == 6 and "stay together" in table.notes[0]
     (tmp_path / "e.svm").write_text("")
     result = run("select", tmp_path / "e.svm", "-k", 1)
-    assert result.exit_code == 2 and "e.svm: contains no rows" in result.stderr
+    assert result.exit_code == 2 and "e.svm: the table has no rows" in result.stderr
 
 
 def test_matrix_model_predicts_npz_and_csv(tmp_path):

@@ -34,6 +34,8 @@ class ProbabilitySettings:
     ----------
     n_features : int
         Number of histogram values that the classifier of shapes selects.
+    described : int
+        Index of the stage of the refinement whose histograms the classifier uses.
     augmentation : AugmentationSettings
         Augmentation of the classifier's training faces.
     photographs : int
@@ -58,7 +60,8 @@ class ProbabilitySettings:
         Random seed.
     """
 
-    n_features: int = 600
+    n_features: int = 1200
+    described: int = 2
     augmentation: AugmentationSettings = field(
         default_factory=lambda: AugmentationSettings(copies=2)
     )
@@ -161,10 +164,11 @@ def train_classifier(
         shape.refined.histograms.ravel() for made in false for shape in made if shape.is_false
     ]
     runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
-    values = np.empty((0, 0), np.float32)
+    values, described = np.empty((0, 0), np.float32), regressor.stages[regressor.described]
     for stage in regressor.stages:
-        values, units = describe_runs(runs, regressor, stage.ied, stage.cell)
-        move_runs(runs, regressor, stage, values, units)
+        found, units = describe_runs(runs, regressor, stage.ied, stage.cell)
+        move_runs(runs, regressor, stage, found, units)
+        values = found if stage is described else values
     errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
     rows = np.concatenate(
         [

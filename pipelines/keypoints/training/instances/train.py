@@ -11,7 +11,7 @@ from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances.instance_finder import InstanceFinder, probability_of
 from ...data import AnnotatedImage, annotated
 from ...measures import HIT, judge
-from ..synthetic_views import hard_augmentations
+from ..synthetic_views import hard_augmentations, hard_views
 from ..windows.classifier import TrainingJob
 from ..windows.views import Split
 from .probabilities import (
@@ -26,6 +26,7 @@ from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_
 
 # maximum number of photographs whose hypotheses are held in memory; of more, every n-th. A choice
 _MAX_SEARCHED = 2000
+_HARDER = 4  # every n-th harder copy trains the classifier of shapes. A choice
 
 
 def train_assembly(
@@ -70,14 +71,18 @@ def train_probabilities(
     learnt = [
         image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)
     ]
-    some = annotated(job.split.fitted)[: s.photographs]
+    harder = hard_views(job.split.fitted, s.seed)[::_HARDER] if schema.landmarks else []
+    some = [*annotated(job.split.fitted)[: s.photographs], *harder]
+    described = min(s.described, len(finder.regressor.stages) - 1)
+    finder = replace(finder, regressor=replace(finder.regressor, described=described))
     false = judged_hypotheses(
         finder,
         search_all(detector, schema.anchors, [*some, *_thinned(learnt)], n_jobs=job.n_jobs),
         unit,
         s,
     )
-    classifier, facts = train_classifier(finder, job.split.fitted, false, s)
+    faces = [*job.split.fitted, *harder]
+    classifier, facts = train_classifier(finder, faces, false, s)
     job.say(
         f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false "
         "shapes"

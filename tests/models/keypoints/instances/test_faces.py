@@ -243,7 +243,7 @@ def test_answers_that_lie_apart_and_turned_faces_count_by_their_logarithm_and_an
 def test_faces_have_pose_box_and_probabilities():
     model, levels = finder(), gaussian_pyramid(IMAGE)
     face = 40 * assembler().shape.mean_points[6:] + 90 + 80j
-    faces, complete = model.find(maxima([face], clutter=0), levels, 28.3, 0.0)
+    faces, complete, _ = model.find(maxima([face], clutter=0), levels, 28.3, 0.0)
     assert len(faces) == 1 and complete
     (one,) = faces
     assert (
@@ -389,7 +389,7 @@ def test_save_and_load(tmp_path):
         ),
         ("faces/regression/mirror", lambda a: np.zeros_like(a), "expected pairs of points"),
         ("faces/shape/rigid", lambda a: a[:3], "faces/shape/rigid"),
-        ("faces/probabilities/face", lambda a: a * np.nan, "has a NaN"),
+        ("faces/probabilities/face", lambda a: a * np.nan, "contains NaN"),
     ):
         damaged = tmp_path / "damaged.safetensors"
         changed = dict(arrays) | {name: change(arrays[name])}

@@ -41,6 +41,7 @@ _EXTRA = {
     "cv2": "vision",
     "PIL": "vision",
     "skimage": "vision",
+    "yaml": "vision",
     "matplotlib": "plots",
     "pyarrow": "parquet",
     "distributed": "dask",

@@ -107,10 +107,10 @@ class KeypointDetector(ModelFile):
 
     @property
     def keypoints(self) -> list[str]:
-        """Names of the keypoints."""
-        return list(
-            dict.fromkeys([*self.models, *(() if self.finder is None else self.finder.keypoints)])
-        )
+        """Names of the keypoints, in the order of the annotations."""
+        known = [*self.models, *(() if self.finder is None else self.finder.keypoints)]
+        order = [*(() if self.schema is None else self.schema.keypoints), *known]
+        return sorted(set(known), key=order.index)
 
     def resolve(self, options: DetectionOptions) -> DetectionOptions:
         """Return the options with the default keypoints, mode and assembly filled in.

@@ -28,7 +28,7 @@ class Schema:
     category : str
         Name of the object.
     keypoints : tuple of str
-        Names of the points; points with a window detector come first.
+        Names of the points, in the order of the annotations.
     mirror : tuple of pairs of str
         Pairs of points that are exchanged in the mirror image of an object.
     skeleton : tuple of pairs of str

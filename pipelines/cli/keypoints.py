@@ -46,7 +46,8 @@ Assembly = Annotated[
 Data = Annotated[
     Path,
     Option(
-        metavar="FOLDER", help="Folder with images and keypoints.csv, COCO JSON, or .pts files."
+        metavar="FOLDER",
+        help="Folder with images and annotations: keypoints.csv, COCO, and others.",
     ),
 ]
 Background = Annotated[
@@ -181,6 +182,8 @@ def train(
         few or f"{len(images)} images with {n} of {known.category!r}, {len(empty)} without", quiet
     )
     log = lambda line: console.log(line, quiet)  # noqa: E731
+    if turned := keypoints.check_rotation(images):
+        log(turned)
     made, decisions = train_keypoints(
         images,
         empty,
@@ -291,7 +294,10 @@ def run_detection(
         Path | None, _OUTPUT(metavar="FILE", help="COCO keypoint file to write, .json.")
     ] = None,
     crops: Annotated[
-        Path | None, _OUTPUT(metavar="FOLDER", help="Folder for eye-aligned face crops.")
+        Path | None,
+        _OUTPUT(
+            metavar="FOLDER", help="Folder for crops: eye-aligned faces, or squares around objects."
+        ),
     ] = None,
     size: Annotated[
         int, _OUTPUT(metavar="PIXELS", help="Side length of the crops, in pixels.")
@@ -321,11 +327,6 @@ def run_detection(
         images = common.list_inputs(images, (crops, overlay))
     source = _video_source(images)
     detector = _detector(model, group, "detect")
-    if crops is not None and detector.category is not None:
-        raise ValueError(
-            f"--crops {crops}: only available for faces; "
-            f"the model detects objects of the category {detector.category!r}"
-        )
     # many frames hold no object: they are searched once
     roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
@@ -619,6 +620,10 @@ def run_evaluation(
     if report is not None:
         keypoints.write_evaluation(report, record, evaluation, measure)
     console.print_answer(record, as_json, "", keypoints.COLUMNS[measure])
+    if measure == "pck" and not as_json:
+        console.print_answer(evaluation.rows[-1:], False, "whole objects", keypoints.OF_OBJECTS)
+    if group == "keypoints" and (turned := keypoints.check_rotation(evaluation.images)):
+        console.log(turned, quiet)
     if evaluation.landmarks and not as_json:
         columns = ["source", "faces", "found", "nme"]
         console.print_table(

@@ -4,10 +4,10 @@ evaluation."""
 from .data import read_annotations, read_boxes, schema_of
 from .detect import SAMPLE, FileDetections, detect_files, sample_photograph
 from .drawing import check_image_name, draw_detections, write_image
-from .evaluate import COLUMNS, evaluate_detector
+from .evaluate import COLUMNS, OF_OBJECTS, evaluate_detector
 from .faces import ANCHORS, FACES, KEYPOINTS
 from .forms import Finished, Forms, write_crops
-from .objects import check_number, read_objects
+from .objects import check_number, check_rotation, read_objects
 from .report import EVALUATION_FILES, REPORT_FILES, write_evaluation, write_report
 from .video import detect_video
 
@@ -17,6 +17,7 @@ __all__ = [
     "EVALUATION_FILES",
     "FACES",
     "KEYPOINTS",
+    "OF_OBJECTS",
     "REPORT_FILES",
     "SAMPLE",
     "FileDetections",
@@ -24,6 +25,7 @@ __all__ = [
     "Forms",
     "check_image_name",
     "check_number",
+    "check_rotation",
     "detect_files",
     "detect_video",
     "draw_detections",

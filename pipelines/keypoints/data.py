@@ -1,15 +1,15 @@
-"""Annotated images from ``keypoints.csv``, COCO keypoint JSON, or iBUG ``.pts`` files of faces.
+"""Annotated images from ``keypoints.csv``, annotation files of other tools, or iBUG ``.pts`` files.
 
 Left and right are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the image.
 x points right, y down; the centre of the top-left pixel is (0, 0).
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,17 @@ import numpy as np
 
 from ...models.keypoints.schema import Schema, read_schema
 from ...vision.images import image_size, read_image
-from ..common.config import distinct
 from ..common.image_folders import IMAGE_SUFFIXES, read_rows
 from .faces import FACES, N_LANDMARKS, read_pts
+from .label_files import UNNAMED, as_coco, read_file
 
 Point = tuple[float, float, bool]  # x, y, and whether it is visible
+# Annotation files in the order in which they are searched for: COCO, labelme and Label Studio,
+# CVAT, DeepLabCut, YOLO-pose
+_FILES = (
+    *("annotations.json", "*.json", "annotations/person_keypoints*.json", "*.xml"),
+    *("**/CollectedData*.csv", "data.yaml", "../data.yaml", "../../data.yaml"),
+)
 View = Callable[[np.ndarray], np.ndarray]
 
 
@@ -47,6 +53,8 @@ class AnnotatedImage:
         Schema of the points; by default that of faces.
     boxes : ndarray of shape (n_faces, 4) or None
         Boxes x0, y0, x1, y1 of the objects, if annotated.
+    areas : ndarray of shape (n_faces,) or None
+        Areas of the objects in square pixels, if annotated.
     view : function, optional
         Function that transforms the photograph's pixels into those of the annotated image.
     """
@@ -59,6 +67,7 @@ class AnnotatedImage:
     origin: str = ""
     schema: Schema = FACES
     boxes: np.ndarray | None = None
+    areas: np.ndarray | None = None
     view: View | None = None
 
     @property
@@ -152,7 +161,7 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
             "keypoints": list(dict.fromkeys(row["keypoint"] for _, row in rows))
         }
         path, name = folder / "keypoints.csv", category or "object"
-    elif any(folder.glob("*.json")):
+    else:
         path, _, categories = read_coco(folder)
         named = {str(c.get("name", key)): c for key, c in categories.items()}
         if not named:
@@ -167,11 +176,6 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
             "keypoints": named[name]["keypoints"],
             "skeleton": named[name].get("skeleton") or [],
         }
-    else:
-        raise ValueError(
-            f"{folder}: the folder contains no annotations; "
-            "expected keypoints.csv or a COCO keypoint .json"
-        )
     try:
         names = described["keypoints"]
         if any(not 1 <= i <= len(names) for bone in described.get("skeleton", ()) for i in bone):
@@ -195,14 +199,14 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
 
     It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally
     visible) with an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
-    iBUG files ``NAME.pts`` beside the images, also in nested folders; one COCO keypoint JSON file.
-    The first two may have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may hold a face
-    without annotation.
+    iBUG files ``NAME.pts`` beside the images, also in nested folders; one COCO keypoint JSON file,
+    or the files of another tool (see `label_files`). The first two may have an ``ignore.csv``
+    (image, x0, y0, x1, y1): boxes that may hold a face without annotation.
 
     In nested folders the name of the first folder is the photograph's collection. Faces of one
     photograph have files ``NAME_1.pts``, ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of
     it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined. Objects of another schema
-    come from ``keypoints.csv`` or a COCO file.
+    have no ``.pts`` files.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -213,13 +217,8 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
         paths := sorted(path for path in folder.rglob("*.pts") if not path.name.startswith("."))
     ):
         images = _read_tree(folder, paths)
-    elif any(folder.glob("*.json")):
-        images = _read_coco(folder, schema)
     else:
-        raise ValueError(
-            f"{folder}: the folder contains no annotations; "
-            "expected keypoints.csv, iBUG .pts files or a COCO keypoint .json"
-        )
+        images = _read_coco(folder, schema)
     for image in images:
         if not image.path.is_file():
             raise ValueError(f"{image.path}: the annotated image does not exist")
@@ -437,19 +436,22 @@ def _joined(images: list[Path]) -> list[list[Path]]:
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
-    """Return the COCO keypoint file of a folder, or the file itself, its content, and its
-    categories with keypoints by id; a ValueError names the file."""
-    files = [folder] if folder.is_file() else sorted(folder.glob("*.json"))
-    if (folder / "annotations.json") in files:
-        files = [folder / "annotations.json"]
-    if len(files) != 1:
+    """Return the annotation file of a folder, or the file itself, its content as COCO keypoints,
+    and its categories with keypoints by id; a ValueError names the file."""
+    files = [[folder]] if folder.is_file() else [sorted(folder.glob(name)) for name in _FILES]
+    paths = next(filter(None, files), [])
+    if not paths:
         raise ValueError(
-            f"{folder}: the folder contains {len(files)} .json files; "
-            "expected one COCO keypoint file"
+            f"{folder}: the folder contains no annotations; expected keypoints.csv, a COCO "
+            "keypoint file, or annotations of CVAT, labelme, YOLO-pose, DeepLabCut or Label Studio"
         )
-    path = files[0]
+    contents: list[Any] = []
     try:
-        coco = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct)
+        for path in paths:
+            contents.append(read_file(path, folder))
+        if len(paths) > 1 and any(isinstance(content, dict) for content in contents):
+            raise ValueError(f"the folder contains {len(paths)} files; expected one COCO file")
+        coco = contents[0] if isinstance(contents[0], dict) else as_coco(chain(*contents))
         for part in ("images", "annotations", "categories"):
             if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum(
                 "id" in entry for entry in coco[part]
@@ -465,18 +467,18 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
                 raise ValueError(
                     f"keypoints={c['keypoints']} is not valid; expected distinct names"
                 )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, SyntaxError, RuntimeError) as error:
         raise ValueError(
-            f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
+            f"{path}: not a valid annotation file ({type(error).__name__}: {error})"
         ) from None
     return path, coco, categories
 
 
 def coco_objects(
     path: Path, coco: dict[str, Any], names_of: dict[Any, list[str]]
-) -> dict[str, list[tuple[dict[str, list[float]], list[float] | None, bool]]]:
+) -> dict[str, list[tuple[dict[str, list[float]], list[float] | None, bool, float | None]]]:
     """Return the annotated objects of each file: points by name (x, y, visibility), the box (x, y,
-    width, height) if given, and whether it is a crowd.
+    width, height) if given, whether it is a crowd, and the area if given.
 
     ``names_of`` holds the keypoints of the wanted categories by id. A ValueError names the file.
     """
@@ -486,7 +488,8 @@ def coco_objects(
         for a in coco["annotations"]:
             if a["category_id"] not in names_of:
                 continue
-            where, names = f"annotation {a.get('id', '')}", names_of[a["category_id"]]
+            file, names = files[a["image_id"]], names_of[a["category_id"]]
+            where = f"annotation {a['id']}" if "id" in a else file
             values = np.array(a.get("keypoints") or [], float)
             if (
                 len(values) not in (0, 3 * len(names))
@@ -503,12 +506,12 @@ def coco_objects(
                     f"{where}: bbox={a['bbox']} is not valid; expected a positive width and height"
                 )
             points = dict(zip(names, values.reshape(-1, 3).tolist()))
-            entry = points, box, bool(a.get("iscrowd"))
-            if entry not in objects[files[a["image_id"]]]:  # the same object twice counts once
-                objects[files[a["image_id"]]].append(entry)
+            entry = points, box, bool(a.get("iscrowd")), a.get("area") or None
+            if entry not in objects[file]:  # the same object twice counts once
+                objects[file].append(entry)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path}: not a COCO keypoint file ({type(error).__name__}: {error})"
+            f"{path}: not a valid annotation file ({type(error).__name__}: {error})"
         ) from None
     return objects
 
@@ -519,18 +522,19 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     wanted = {
         i: c["keypoints"]
         for i, c in categories.items()
-        if schema == FACES or c.get("name") == schema.category
+        if schema == FACES or c.get("name") in (schema.category, UNNAMED)
     }
     if not any(set(schema.length or schema.keypoints) <= set(names) for names in wanted.values()):
         raise ValueError(
             f"{path}: none of the categories has the keypoints "
             f"{' and '.join(schema.length or schema.keypoints)}"
         )
-    images = []
+    images, inner = [], [folder, folder / "images", *sorted((folder / "images").glob("*/"))]
     for file, objects in coco_objects(path, coco, wanted).items():
-        size = _size(folder / file)
-        instances, boxes, ignore = (list[Any]() for _ in range(3))
-        for points, box, crowd in objects:
+        image = next((place / file for place in inner if (place / file).is_file()), folder / file)
+        size = _size(image)
+        instances, boxes, ignore, areas = (list[Any]() for _ in range(4))
+        for points, box, crowd, area in objects:
             named = {
                 name: (x, y, v >= 2)
                 for name, (x, y, v) in points.items()
@@ -546,9 +550,11 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                     _check_inside(where, name, point, size)
                 instances.append(named)
                 boxes.append([x, y, x + w, y + h])
+                areas.append(w * h if area is None else float(area))
             # an object without a unit of distance: predictions on it are ignored
             elif box:
                 ignore.append([x, y, x + w, y + h])
-        images.append(_annotated_image(folder / file, instances, ignore, schema, (None,), boxes))
+        made = _annotated_image(image, instances, ignore, schema, (None,), boxes)
+        images.append(replace(made, areas=np.array(areas)))
     known = all(np.isfinite(image.boxes).all() for image in images if image.boxes is not None)
-    return images if known else [replace(image, boxes=None) for image in images]
+    return images if known else [replace(one, boxes=None, areas=None) for one in images]

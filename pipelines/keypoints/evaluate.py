@@ -47,9 +47,18 @@ COLUMNS = {
         "keypoint": "keypoint",
         "points": "points",
         "pck": "PCK",
+        "pck_detected": "PCK of detected objects",
         "median_error": "median error",
     },
     "oks": {"oks": "OKS", "objects": "objects", "ap": "AP"},
+}
+# Columns of the last row of "pck" about whole objects
+OF_OBJECTS = {
+    "objects": "objects",
+    "detected": "detected",
+    "oks_ap": "AP (OKS)",
+    "false_per_image": "false per image",
+    "false_per_background_image": "false per background image",
 }
 MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
 Item = TypeVar("Item")
@@ -275,6 +284,7 @@ def _by_box(
             for _, pixels in _readable(progress(background, len(background)), read_image, result)
         ]
         rows = score(result.images, points, empty)
+        rows[-1]["oks_ap"] = oks_rows(result.images, points, probability)[-1]["ap"]
         result.rows = [row for row in rows if row["keypoint"] in (*requested, "all")]
     return result
 

@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...models.files import make_folder, replacing
 from ...models.keypoints.detections import DetectionOptions
 from ...models.keypoints.detector import KeypointDetector
@@ -21,7 +23,7 @@ from ...models.keypoints.schema import Schema
 from ..common.checkpoints import append, check_header, header_line, open_locked, whole_lines
 from ..common.outputs import check_outputs
 from .detect import FileDetections
-from .drawing import write_image
+from .drawing import square_around, write_image
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +44,7 @@ _FIRST = (
     "roll",
 )
 _BATCH = 2000  # rows that are held in memory at a time
+_CROP = 1.2  # side of the crop of an object, in the larger side of its box. A choice
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
@@ -171,7 +174,8 @@ def write_coco(
                 }
             )
         for instance in record.get("faces", record.get("objects", ())):
-            points = [*instance["keypoints"].values(), *instance.get("landmarks", ())]
+            points = [instance["keypoints"][name] for name in keypoints]
+            points += instance.get("landmarks", ())
             x0, y0, x1, y1 = instance["box"]
             width, height = round(x1 - x0, 2), round(y1 - y0, 2)
             entry = {
@@ -203,16 +207,22 @@ def write_coco(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write aligned crops of the faces by decreasing probability: ``STEM_face1.png``, or
-    ``STEM_000012_person3.png`` for a frame."""
+    """Write crops by decreasing probability: aligned faces, ``STEM_face1.png``, or squares around
+    other objects, ``STEM_object1.png``; ``STEM_000012_person3.png`` for a frame."""
+    kind = "face" if result.category is None else "object"
     for number, instance in enumerate(result.instances, 1):
-        name = f"face{number}" if instance.person is None else f"person{instance.person}"
+        name = f"{kind}{number}" if instance.person is None else f"person{instance.person}"
         frame = "" if result.frame is None else f"{result.frame:06d}_"
         assert result.pixels is not None
-        write_image(
-            stem.with_name(f"{stem.name}_{frame}{name}.png"),
-            align_face(result.pixels, instance, size),
+        box = np.reshape(instance.box, (2, 2))
+        crop = (
+            align_face(result.pixels, instance, size)
+            if kind == "face"
+            else square_around(
+                result.pixels, box.mean(axis=0), _CROP * float(np.ptp(box, axis=0).max()), size
+            )
         )
+        write_image(stem.with_name(f"{stem.name}_{frame}{name}.png"), crop)
 
 
 @dataclass(frozen=True)
@@ -295,10 +305,10 @@ class Forms:
             return
         n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
         if self.table is not None:
-            write_table(self.table, finished, columns_of(detector.finder.keypoints, n_landmarks))
+            write_table(self.table, finished, columns_of(detector.keypoints, n_landmarks))
         if self.coco is not None:
             schema = None if detector.category is None else detector.schema
-            write_coco(self.coco, finished, detector.finder.keypoints, n_landmarks, schema)
+            write_coco(self.coco, finished, detector.keypoints, n_landmarks, schema)
 
 
 class Finished:

@@ -84,7 +84,7 @@ class LabelFolder:
         return {
             file: [
                 {"keypoints": {name: p for name, p in points.items() if p[2] > 0}, "bbox": box}
-                for points, box, _ in objects
+                for points, box, *_ in objects
                 if points
             ]
             for file, objects in coco_objects(self.folder, coco, names_of).items()

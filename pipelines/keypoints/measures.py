@@ -210,6 +210,7 @@ def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
 
 #: Relative to the square root of the area of an object's box.
 TOLERANCE = 0.1
+_MAX_OBJECTS = 20  # of an image, for the average precision of objects, as in COCO
 
 Objects = Sequence[np.ndarray]
 
@@ -266,8 +267,9 @@ def score(
     background: Sequence[Objects] = (),
 ) -> list[dict]:
     """Return a row for each keypoint and one for all: ``pck``, the proportion of visible points
-    within `TOLERANCE`, and the median error of the points of detected objects. The last row also
-    has the number of false objects per image."""
+    within `TOLERANCE`, ``pck_detected``, that of the points of detected objects, and the median
+    error of the latter. The last row also has the number of objects, the proportion that is
+    detected, and the number of false objects per image."""
     judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []
@@ -275,11 +277,33 @@ def score(
         known, near = mine[~np.isnan(mine)], mine[np.isfinite(mine)]
         pck = float((known <= TOLERANCE).mean()) if len(known) else None
         median = float(np.median(near)) if len(near) else None
-        rows.append({"keypoint": name, "points": len(known), "pck": pck, "median_error": median})
+        of_near = float((near <= TOLERANCE).mean()) if len(near) else None
+        row = {"keypoint": name, "points": len(known), "pck": pck, "pck_detected": of_near}
+        rows.append(row | {"median_error": median})
+    of_object = errors[~np.isnan(errors).all(axis=1)]
+    detected_share = np.isfinite(of_object).any(axis=1).mean() if len(of_object) else np.nan
+    rows[-1] |= {"objects": len(of_object), "detected": float(detected_share)}
     rows[-1]["false_per_image"] = sum(n for _, n in judged) / len(images)
     if background:
         rows[-1]["false_per_background_image"] = sum(map(len, background)) / len(background)
     return rows
+
+
+def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
+    """Compute the object keypoint similarity of detected objects to the annotated objects and the
+    ignore boxes, shape (n_objects + n_boxes, n_detected); for a box, the distance is that to a box
+    of three times its size."""
+    known = np.isfinite(image.instances).all(axis=2)
+    unit = 1.0 if image.areas is None else (sizes_of(image) / np.sqrt(image.areas))[:, None, None]
+    apart = unit * distances(image, detected) / TOLERANCE
+    near = np.where(known[:, None], np.exp(-(apart**2) / 2), 0.0).sum(axis=2)
+    points = np.reshape(detected, (-1, known.shape[1], 2))
+    low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
+    outside = np.maximum(2 * low - high - points, 0) + np.maximum(points - 2 * high + low, 0)
+    apart = (outside**2).sum(axis=3) / np.prod(high - low, axis=3) / TOLERANCE**2
+    return np.concatenate(
+        [near / np.maximum(known.sum(axis=1), 1)[:, None], np.exp(-apart / 2).mean(axis=2)]
+    )
 
 
 def oks_rows(
@@ -287,37 +311,33 @@ def oks_rows(
     detected: Sequence[Objects],
     probability: Sequence[Sequence[float]],
 ) -> list[dict]:
-    """Compute the average precision of objects by object keypoint similarity: a row per threshold,
-    and their mean.
+    """Compute the average precision of objects by object keypoint similarity (OKS) as pycocotools
+    does: a row per threshold, and their mean.
 
-    The similarity is the mean over the visible points of exp(-(d / (2 s sigma))^2 / 2), with the
-    distance d, the square root s of the box area, and sigma = 0.05 for all points; thresholds 0.5
-    to 0.95 as in COCO [1]_.
+    The similarity is the mean over the annotated points, including hidden ones, of exp(-(d / (2 s
+    sigma))^2 / 2), with the distance d, the square root s of the object's area, and sigma = 0.05
+    for all points. As in COCO [1]_, thresholds are 0.5 to 0.95, at most 20 objects of an image
+    count, and the precision is the mean of its maxima from 101 values of the recall on.
 
     References
     ----------
     .. [1] T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV (2014).
     """
-    seen = [image.visible & np.isfinite(image.instances).all(axis=2) for image in images]
-    similar, rows = [], []
-    for image, objects, visible in zip(images, detected, seen, strict=True):
-        near = np.where(
-            visible[:, None], np.exp(-((distances(image, objects) / TOLERANCE) ** 2) / 2), 0.0
-        )
-        similar.append(near.sum(axis=2) / np.maximum(visible.sum(axis=1), 1)[:, None])
-    n = sum(int(visible.any(axis=1).sum()) for visible in seen)
+    n, rows = sum(len(image.instances) for image in images), []
+    best = [np.argsort(-np.asarray(p), kind="stable")[:_MAX_OBJECTS] for p in probability]
+    scores = [p[j] for p, order in zip(probability, best) for j in order]
     for threshold in (0.5 + 0.05 * np.arange(10)).round(2).tolist():
-        scores, outcomes = [], []
-        for image, objects, p, similarity in zip(images, detected, probability, similar):
-            free, ignored = np.ones(len(similarity), bool), in_ignored(image, objects)
-            for j in np.argsort(-np.asarray(p), kind="stable"):
-                of_free = np.where(free, similarity[:, j], -1.0)
-                hit = len(of_free) > 0 and float(of_free.max()) >= threshold
-                if hit:
-                    free[int(of_free.argmax())] = False
-                scores.append(p[j])
-                outcomes.append(HIT if hit else NEITHER if ignored[j] else FALSE)
-        rows.append(
-            {"oks": threshold, "objects": n, "ap": curve(scores, outcomes, n).average_precision}
-        )
-    return [*rows, {"oks": "mean", "objects": n, "ap": float(np.mean([row["ap"] for row in rows]))}]
+        outcomes = []
+        for image, objects, order in zip(images, detected, best, strict=True):
+            n_objects, similar = len(image.instances), similarities(image, objects)
+            for j in order:
+                near = similar[:, j] >= threshold
+                outcomes.append(HIT if near[:n_objects].any() else NEITHER if near.any() else FALSE)
+                if outcomes[-1] == HIT:  # each object is detected once
+                    similar[similar[:n_objects, j].argmax()] = -1.0
+        made = curve(scores, outcomes, n)
+        precision = np.append(np.maximum.accumulate(made.precision[::-1])[::-1], 0.0)
+        at_recall = precision[np.searchsorted(made.recall, np.linspace(0, 1, 101))]
+        rows.append({"oks": threshold, "objects": n, "ap": float(at_recall.mean()) if n else None})
+    mean = float(np.mean([row["ap"] for row in rows])) if n else None
+    return [*rows, {"oks": "mean", "objects": n, "ap": mean}]

@@ -17,6 +17,7 @@ from .data import AnnotatedImage, read_annotations
 
 MIN_PICTURES = 20
 MIN_COMPLETE = 10  # complete objects, from which the shape is learnt. A choice
+_MAX_SPREAD = 35.0  # of the rotation of upright objects, in degrees. A choice
 _MANY_OBJECTS = 200  # with fewer, each image is rotated twice. A choice
 
 
@@ -27,11 +28,12 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     for image in images:
         image_size(image.path)
     n_seen = np.concatenate([image.visible for image in images]).sum(axis=0)
-    for name, n in zip(schema.keypoints, n_seen):
+    for i, n in enumerate(n_seen):
         if n < MIN_COMPLETE:
+            first = next((image.name for image in images if image.visible[:, i].any()), "no image")
             raise ValueError(
-                f"{folder}: keypoint {name!r} is visible in {n} objects; expected at least "
-                f"{MIN_COMPLETE}"
+                f"{folder}: keypoint {schema.keypoints[i]!r} is visible in {n} objects (first: "
+                f"{first}); expected at least {MIN_COMPLETE}"
             )
     shape = _shape_of(images, folder)
     return [_completed(image, shape) for image in images]
@@ -50,6 +52,22 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
         "at least 100 are recommended"
     )
     return few if n < 100 else None
+
+
+def check_rotation(images: Sequence[AnnotatedImage]) -> str | None:
+    """Return a one-line warning if the schema expects upright objects and many are rotated relative
+    to the mean shape, else None."""
+    points = np.concatenate([image.instances for image in images]) @ [1, 1j]
+    points = points[np.isfinite(points).all(axis=1)]
+    if not images[0].schema.upright or len(points) < MIN_COMPLETE:
+        return None
+    shape = _shape_of(images, Path("annotations")).mean_points
+    # products with the mean shape: small for mirror images and other views, without a rotation
+    turns = (points - points.mean(axis=1, keepdims=True)) @ shape.conj()
+    concentration = abs(turns.sum()) / abs(turns).sum()
+    spread = np.degrees(np.sqrt(-2 * np.log(max(concentration, 1e-9))))
+    message = f"the rotation of objects has a standard deviation of {spread:.0f} degrees"
+    return f"{message}; expected --rotation free" if spread > _MAX_SPREAD else None
 
 
 def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:

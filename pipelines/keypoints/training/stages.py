@@ -258,6 +258,7 @@ def train_detector(
     say: Callable[[str], None] = print,
     n_jobs: Jobs = 1,
     pool: FeaturePool | None = None,
+    stored: Schema | None = None,
 ) -> KeypointDetector:
     """Train detectors of some keypoints, stage by stage, and write them to one model file.
 
@@ -287,6 +288,8 @@ def train_detector(
         Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
         Feature pool; None means the default pool.
+    stored : Schema, optional
+        Schema to store, with the keypoints in the order to report; None means that of the images.
 
     Raises
     ------
@@ -312,7 +315,7 @@ def train_detector(
         say,
         n_jobs,
     )
-    detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=schema)
+    detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=stored or schema)
     facts: dict[str, Any] = {}
     # Processor time of each stage, across interruptions; stored beside the checkpoints because the
     # model file must not depend on it.

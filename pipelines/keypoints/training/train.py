@@ -328,9 +328,8 @@ def train_keypoints(
         for image in images
     ]
     settings = decisions.settings(sum(len(image.instances) for image in images))
-    made = train_detector(
-        images, background, out, settings, list(schema.anchors), "scan", resume, say, n_jobs, pool
-    )
+    more = "scan", resume, say, n_jobs, pool, replace(before, anchors=decisions.anchors)
+    made = train_detector(images, background, out, settings, list(schema.anchors), *more)
     return made, decisions
 
 

@@ -77,14 +77,14 @@ BAD = {
         "a corner of a bbox at (1e+09, 1e+09) lies outside its image of 60 x 40",
     ),
     "a box of NaN": (first(bbox=[8, 8, float("nan"), 24]), "expected a positive width and height"),
-    "a box that is no numbers": (first(bbox=["a", 8, 3, 24]), "not a COCO keypoint file"),
+    "a box that is no numbers": (first(bbox=["a", 8, 3, 24]), "not a valid annotation file"),
     "too few numbers": (first(keypoints=[10, 10, 2]), "expected 9 numbers"),
     "a point that is not a number": (
         first(keypoints=[float("nan"), 10, 2, 40, 12, 2, 25, 30, 2]),
         "expected 9 numbers",
     ),
     "an unknown visibility": (first(keypoints=[10, 10, 7, 40, 12, 2, 25, 30, 2]), "0, 1 or 2"),
-    "a picture that nobody named": (first(image_id=999), "not a COCO keypoint file"),
+    "a picture that nobody named": (first(image_id=999), "not a valid annotation file"),
     "none of the categories has keypoints": (
         lambda c: c["categories"][0].pop("keypoints"),
         "none of the categories has keypoints",
@@ -113,7 +113,7 @@ BAD = {
         "is not in the file; expected one of bar, b",
     ),
     "no annotation": (lambda c: c.update(annotations=[]), "expected at least 10"),
-    "no images": (lambda c: c.pop("images"), "not a COCO keypoint file"),
+    "no images": (lambda c: c.pop("images"), "not a valid annotation file"),
 }
 
 
@@ -137,15 +137,17 @@ def test_one_line_and_nothing_written(tmp_path, change, message):
     "text",
     [
         "{",
-        "[]",
+        "[3]",
         "null",
         '{"images": [], "annotations": [], "categories": 3}',
         '{"images": [], "images": [], "annotations": [], "categories": []}',
     ],
 )
 def test_files_that_are_none(tmp_path, text):
-    with pytest.raises(ValueError, match="not a COCO keypoint file"):
+    with pytest.raises(ValueError, match="not a valid annotation file"):
         schema_of(write(tmp_path, text))
+    with pytest.raises(ValueError, match="none of the categories has keypoints"):
+        schema_of(write(tmp_path, "[]"))  # of Label Studio
 
 
 def test_a_picture_that_is_none(tmp_path):

@@ -1,5 +1,6 @@
 """Average precision of objects by the similarity of their keypoints."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,71 @@ def test_the_similarity_decides_from_which_threshold_on_an_object_is_missed():
     assert ap(annotated()) == [0.0] * 10
 
 
-def test_hidden_points_do_not_count():
+def test_hidden_points_count_and_unknown_points_do_not():
     moved = POINTS + [[0, 0], [0, 0], [60, 0]]
-    assert ap(annotated((True, True, False)), moved) == [1.0] * 10
-    assert ap(annotated(), moved) == [1.0] * 4 + [0.0] * 6  # two of three: 0.667
+    two_of_three = [1.0] * 4 + [0.0] * 6  # 0.667
+    assert ap(annotated(), moved) == ap(annotated((True, True, False)), moved) == two_of_three
+    unknown = replace(annotated(), instances=np.where(moved == POINTS, POINTS, np.nan)[None])
+    assert ap(unknown, moved) == [1.0] * 10
+
+
+def test_precision_is_the_maximum_from_a_recall_on():
+    away = POINTS + [200, 0]
+    image = replace(annotated(), instances=np.stack([POINTS, POINTS + 50]))
+    image = replace(image, visible=np.ones((2, 3), bool), boxes=np.tile(image.boxes, (2, 1)))
+    found = POINTS, away, POINTS + 50
+    # one of one, one of two, two of three: 51 values at 1, 50 at 2 / 3
+    expected = (51 + 50 * 2 / 3) / 101
+    assert ap(image, *found, probability=[0.9, 0.8, 0.7]) == [pytest.approx(expected)] * 10
+
+
+def test_average_precision_is_that_of_pycocotools():
+    coco = pytest.importorskip("pycocotools.coco", reason="needs annealed[integrations]")
+    from pycocotools.cocoeval import COCOeval
+
+    rng = np.random.default_rng(0)
+    images, found, probability, truth, results = [], [], [], [], []
+    for number in range(1, 41):
+        n, m = rng.integers(0, 4), rng.integers(1, 6)
+        every = rng.uniform(0, 300, (n + 1, 1, 2)) + POINTS + rng.normal(0, 2, (n + 1, 3, 2))
+        seen = rng.choice([0, 1, 2], (n + 1, 3), p=[0.1, 0.2, 0.7])
+        seen[:n, 0], seen[n] = 2, 0  # the last one has no points: predictions on it do not count
+        boxes = np.concatenate([every.min(axis=1) - 2, every.max(axis=1) + 2], axis=1)
+        areas = rng.uniform(0.4, 1, n + 1) * np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
+        areas[n] = np.prod(boxes[n, 2:] - boxes[n, :2])
+        known = np.where(seen[:n, :, None] > 0, every[:n], np.nan)
+        image = AnnotatedImage(Path("a.png"), known, seen[:n] == 2, boxes[n:], schema=SCHEMA)
+        images.append(replace(image, boxes=boxes[:n], areas=areas[:n]))
+        near = every[rng.integers(0, n + 1, m)]
+        found.append(list(near + rng.normal(0, 1, (m, 3, 2)) * rng.uniform(0, 3, (m, 1, 1))))
+        probability.append(rng.uniform(0, 1, m).tolist())
+        for points, v, (x0, y0, x1, y1), area in zip(every, seen, boxes, areas):
+            values = {"keypoints": np.column_stack([points, v]).ravel().tolist(), "area": area}
+            values |= {"num_keypoints": int((v > 0).sum()), "bbox": [x0, y0, x1 - x0, y1 - y0]}
+            truth.append(
+                {"id": len(truth) + 1, "image_id": number, "iscrowd": int(not v.any()), **values}
+            )
+        for points, p in zip(found[-1], probability[-1]):
+            values = np.column_stack([points, [2, 2, 2]]).ravel().tolist()
+            results.append({"image_id": number, "keypoints": values, "score": p})
+    category = {"id": 1, "name": "kite", "keypoints": list(SCHEMA.keypoints), "skeleton": []}
+    file = coco.COCO()
+    file.dataset = {
+        "images": [{"id": number} for number in range(1, 41)],
+        "annotations": [{**one, "category_id": 1} for one in truth],
+        "categories": [category],
+    }
+    file.createIndex()
+    judged = COCOeval(
+        file, file.loadRes([{**one, "category_id": 1} for one in results]), "keypoints"
+    )
+    judged.params.kpt_oks_sigmas = np.full(3, 0.05)
+    judged.evaluate()
+    judged.accumulate()
+    expected = judged.eval["precision"][:, :, 0, 0, 0].mean(axis=1)
+    rows = oks_rows(images, found, probability)
+    assert 0.1 < expected.mean() < 0.8
+    np.testing.assert_allclose([row["ap"] for row in rows], [*expected, expected.mean()])
 
 
 def test_a_second_object_on_the_same_one_is_false_and_one_to_ignore_is_neither():

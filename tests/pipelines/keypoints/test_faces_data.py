@@ -254,7 +254,7 @@ def test_coco(tmp_path):
     }
     np.testing.assert_array_equal(image.ignore, [[5, 6, 12, 14]])
     (tmp_path / "k.json").write_text('{"images": []}')
-    with pytest.raises(ValueError, match=r"k\.json: not a COCO keypoint file"):
+    with pytest.raises(ValueError, match=r"k\.json: not a valid annotation file"):
         read_annotations(tmp_path)
 
 
@@ -272,7 +272,7 @@ def test_real_data(data_dir):
 
 def test_a_deep_json_is_one_line(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
-    with pytest.raises(ValueError, match="not a COCO keypoint file"):
+    with pytest.raises(ValueError, match="not a valid annotation file"):
         read_annotations(tmp_path)
 
 

@@ -199,8 +199,8 @@ def test_proposals_of_a_file_and_a_schema_of_a_model(tmp_path):
     np.testing.assert_allclose(
         labels.proposals["001.png"][0]["keypoints"]["head"][:2], paint(1)[1][0]
     )
-    (folder / "proposals.json").write_text("[]")
-    with pytest.raises(ValueError, match="not a COCO keypoint file"):
+    (folder / "proposals.json").write_text("[3]")
+    with pytest.raises(ValueError, match="not a valid annotation file"):
         LabelFolder(folder)
 
 
@@ -299,7 +299,7 @@ def test_labels_of_another_program_are_not_replaced(served, client):
     whole = (folder / "annotations.json").read_text()
     (folder / "annotations.json").write_text(whole[:-5])
     refused = client.put("/api/label/0", json={"objects": [fish(57.0)]})
-    assert refused.status_code == 409 and "not a COCO keypoint file" in refused.text
+    assert refused.status_code == 409 and "not a valid annotation file" in refused.text
     assert (folder / "annotations.json").read_text() == whole[:-5]
     (folder / "annotations.json").write_text(whole)
 

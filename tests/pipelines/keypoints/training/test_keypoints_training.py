@@ -15,7 +15,7 @@ from annealed.models.keypoints.windows.object_search import WHOLE
 from annealed.pipelines.cli.app import app
 from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations, schema_of
 from annealed.pipelines.keypoints.measures import errors_of, score
-from annealed.pipelines.keypoints.objects import read_objects, rotate_upright
+from annealed.pipelines.keypoints.objects import check_rotation, read_objects, rotate_upright
 from annealed.pipelines.keypoints.training.instances import refinement, train
 from annealed.pipelines.keypoints.training.instances.augmentation import (
     AugmentationSettings,
@@ -24,10 +24,13 @@ from annealed.pipelines.keypoints.training.instances.augmentation import (
 from annealed.pipelines.keypoints.training.train import SIDES, Decisions, decide, train_keypoints
 from annealed.pipelines.keypoints.training.windows import classifier
 from annealed.pipelines.keypoints.training.windows.classifier import ClassifierTraining
+from annealed.vision.images import read_image
 from clusters import assert_same_on_a_cluster
-from painted import GIVEN, NAMES, POOL, folder_of, paint
+from painted import GIVEN as OF_ALL
+from painted import NAMES, POOL, folder_of, paint
 from typer.testing import CliRunner
 
+GIVEN = {**OF_ALL, "anchors": ("fin", "head", "tail")}  # not in the order of the annotations
 SCHEMAS = Path(__file__).resolve().parents[4] / "docs" / "schemas.json"
 
 
@@ -158,9 +161,10 @@ def test_commands(trained):
         list(found) == ["category", "probability", "box", "keypoints"]
         and found["category"] == "fish"
     )
-    assert set(found["keypoints"]) == set(NAMES) and all(
-        len(p) == 3 for p in found["keypoints"].values()
-    )
+    # in the order of the annotations, not of the detectors
+    assert load_model(model).keypoints == NAMES != list(GIVEN["anchors"])
+    assert set(found["keypoints"]) == set(NAMES)
+    assert all(len(p) == 3 for p in found["keypoints"].values())
     made = CliRunner().invoke(
         app,
         [
@@ -222,10 +226,59 @@ def test_the_record_has_its_schema_and_other_forms(trained, tmp_path):
         schema_of(folder).keypoints == tuple(NAMES)
         and len(read_annotations(folder, schema_of(folder))) == 4
     )
-    made = CliRunner().invoke(
-        app, ["faces", "detect", str(folder), "--model", model, "--crops", str(tmp_path / "crops")]
+    words = ["--model", model, "--crops", str(tmp_path / "crops"), "--size", "64", "--quiet"]
+    made = CliRunner().invoke(app, ["keypoints", "detect", str(folder), *words])
+    assert made.exit_code == 0 and len(list((tmp_path / "crops").iterdir())) == len(rows)
+    crop, first = read_image(tmp_path / "crops" / "000_object1.png"), records[0]["objects"][0]
+    low, high = np.reshape(first["box"], (2, 2))
+    x, y = (np.array(first["keypoints"]["tail"][:2]) - (low + high) / 2) / (1.2 * max(high - low))
+    assert crop.shape == (64, 64, 3) and crop[round(32 + 64 * y), round(32 + 64 * x)].max() < 60
+
+
+def test_the_precision_is_that_of_pycocotools_on_the_coco_file(trained, tmp_path):
+    coco = pytest.importorskip("pycocotools.coco", reason="needs annealed[integrations]")
+    from pycocotools.cocoeval import COCOeval
+
+    model, folder = str(trained[0] / "fish.safetensors"), folder_of(tmp_path / "own", 12, first=900)
+    own = json.loads((folder / "annotations.json").read_text())
+    for one in own["annotations"]:
+        area = one["bbox"][2] * one["bbox"][3] * (0.5 if one["id"] % 2 else 1.0)
+        # pycocotools takes the id 0 for "not matched"
+        one.update(id=one["id"] + 1, area=area, iscrowd=0, num_keypoints=3)
+        one["keypoints"][1] += one["id"]  # some are less similar
+    (folder / "annotations.json").write_text(json.dumps(own))
+    words = ["--model", model, "--quiet"]
+    ran = CliRunner().invoke(
+        app, ["keypoints", "evaluate", "--data", str(folder), "--json", *words]
     )
-    assert made.exit_code == 2 and "only available for faces" in made.stderr
+    whole = json.loads(ran.stdout)["rows"][-1]
+    found = tmp_path / "found.json"
+    CliRunner().invoke(app, ["keypoints", "detect", str(folder), "--coco", str(found), *words])
+    results = json.loads(found.read_text())
+    names = {image["id"]: Path(image["file_name"]).name for image in results["images"]}
+    number = {image["file_name"]: image["id"] for image in own["images"]}
+    for one in results["annotations"]:
+        one |= {"image_id": number[names[one["image_id"]]], "category_id": 7}
+    truth = coco.COCO(str(folder / "annotations.json"))
+    judged = COCOeval(truth, truth.loadRes(results["annotations"]), "keypoints")
+    judged.params.kpt_oks_sigmas = np.full(len(NAMES), 0.05)
+    judged.evaluate()
+    judged.accumulate()
+    expected = judged.eval["precision"][:, :, 0, 0, 0].mean()
+    assert whole["oks_ap"] == pytest.approx(expected, abs=1e-6) and 0.2 < expected < 0.99
+    assert whole["objects"] == 12 and whole["detected"] >= 0.8 and whole["pck_detected"] > 0.5
+
+
+def test_objects_in_all_directions_get_a_line(trained, in_any_rotation):
+    assert check_rotation(trained[1]) is None and check_rotation(in_any_rotation) is None
+    upright = [
+        replace(image, schema=replace(image.schema, upright=True)) for image in in_any_rotation
+    ]
+    assert re.fullmatch(
+        r"the rotation of objects has a standard deviation of \d+ degrees; "
+        "expected --rotation free",
+        check_rotation(upright),
+    )
 
 
 @pytest.fixture(scope="module")

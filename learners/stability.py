@@ -133,10 +133,10 @@ def selection_stability(
     n_repeats : int, default 20
         Number of fits; at least 2.
     resample : {"half", "bootstrap", "permute"}, default "half"
-        Variation between fits: random halves of the rows in complementary pairs [2]_, stratified by
-        class; bootstrap samples; or only the order of the rows, which affects online learners alone
-        (other selectors have a kappa of 1). Each fit has a new ``random_state`` if the estimator
-        has this parameter.
+        Difference between the fits: random halves of the rows in complementary pairs [2]_,
+        stratified by class; bootstrap samples; or only the order of the rows, which affects online
+        learners alone (other selectors have a kappa of 1). Each fit has a new ``random_state`` if
+        the estimator has this parameter.
     n_features : int or None, default None
         Number of largest absolute coefficients to compare instead of the selection, which makes the
         kappas of estimators with different sparsity comparable.

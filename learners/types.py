@@ -1,13 +1,9 @@
 """Type aliases for the arguments of the learners."""
 
-from __future__ import annotations
+from typing import Any, Literal, TypeAlias
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
+import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # (n_samples, n_features): array, data frame or sparse matrix; scikit-learn checks it
 Matrix: TypeAlias = Any

@@ -70,7 +70,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a ValueError unless a file can be written, for use before long work."""
+    """Raise a ValueError unless a file can be written; called before a long computation."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(
@@ -108,7 +108,7 @@ def write_model(
 ) -> None:
     """Write a model file; an existing file is replaced atomically.
 
-    The header holds JSON values, without NaN or infinity; the kind is checked on reading.
+    The header contains JSON values, without NaN or infinity; the kind is checked on reading.
     """
     header = {**header, "format": FORMAT, "version": VERSION, "kind": kind, "sha256": _NO_DIGEST}
     text = json.dumps(header, sort_keys=True, allow_nan=False)

@@ -308,7 +308,7 @@ def progress(
 
 
 def log(message: str, quiet: bool) -> None:
-    """Print one line about the state of long work on stderr, unless ``quiet``."""
+    """Print one line about the progress of a long computation on stderr, unless ``quiet``."""
     if not quiet:
         typer.echo(message, err=True)
 

@@ -64,7 +64,7 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
     Returns
     -------
-    (H, W, 3) uint8 ndarray
+    ndarray of shape (H, W, 3), uint8
 
     Raises
     ------
@@ -173,7 +173,7 @@ def as_rgb(image: Any) -> npt.NDArray[np.uint8]:
 
     Returns
     -------
-    (H, W, 3) uint8 ndarray
+    ndarray of shape (H, W, 3), uint8
         C-contiguous image; the array itself if it already has this form.
 
     Raises

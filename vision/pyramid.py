@@ -18,12 +18,12 @@ def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
     Parameters
     ----------
-    xy : (..., 2) array_like of float
+    xy : array_like of shape (..., 2), float
         Coordinates in pixels.
 
     Returns
     -------
-    (..., 2) int64 ndarray
+    ndarray of shape (..., 2), int64
         Column and row of the pixel.
     """
     return np.floor(np.asarray(xy, dtype=np.float64) + 0.5).astype(np.int64)
@@ -35,7 +35,7 @@ class Level:
 
     Attributes
     ----------
-    image : (h, w, 3) uint8 ndarray
+    image : ndarray of shape (h, w, 3), uint8
         Resampled image.
     scale : float
         Number of pixels of the level per pixel of the image (1 is the image itself, 0.5 half of its
@@ -55,7 +55,7 @@ class Level:
 
         Returns
         -------
-        (..., 2) float64 ndarray
+        ndarray of shape (..., 2), float64
             Coordinates in pixels of the level.
         """
         return (np.asarray(xy, dtype=np.float64) + 0.5) * self.scale - 0.5
@@ -70,7 +70,7 @@ class Level:
 
         Returns
         -------
-        (..., 2) float64 ndarray
+        ndarray of shape (..., 2), float64
             Coordinates in pixels of the image.
         """
         return (np.asarray(xy, dtype=np.float64) + 0.5) / self.scale - 0.5
@@ -135,7 +135,7 @@ def gaussian_pyramid(
 
     Parameters
     ----------
-    image : (H, W, 3) uint8 ndarray
+    image : ndarray of shape (H, W, 3), uint8
         RGB image.
     scales_per_octave : int, default 4
         Number of levels per octave (a factor of two in size).

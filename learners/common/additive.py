@@ -21,16 +21,16 @@ class AdditiveModel:
 
     Parameters
     ----------
-    selected : (k,) int ndarray
+    selected : ndarray of shape (k,), int
         Columns of X.
-    knots : (k, n_knots) float ndarray
+    knots : ndarray of shape (k, n_knots)
         Positions of the knots in ascending order; ``n_knots`` is 0 for linear responses.
-    responses : (k, r, n_outputs) float ndarray
+    responses : ndarray of shape (k, r, n_outputs)
         Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r =
         ``n_knots - 1``).
-    missing_responses : (k, n_outputs) float ndarray or None, default None
+    missing_responses : ndarray of shape (k, n_outputs) or None, default None
         Response to a missing value (NaN); None makes the response to NaN equal to NaN.
-    intercept : (n_outputs,) float ndarray or float, default 0.0
+    intercept : ndarray of shape (n_outputs,) or float, default 0.0
 
     Raises
     ------
@@ -115,7 +115,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (n_samples, n_outputs) ndarray
+        ndarray of shape (n_samples, n_outputs)
         """
         return self.scores_of_selected(X[:, self.selected])
 
@@ -128,7 +128,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (n_samples, n_outputs) ndarray
+        ndarray of shape (n_samples, n_outputs)
         """
         if not self.knots.shape[1] and (
             self.missing_responses is None
@@ -154,7 +154,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (n_samples, k, n_outputs) ndarray
+        ndarray of shape (n_samples, k, n_outputs)
         """
         values = _dense(X[:, self.selected])
         terms = np.empty((*values.shape, self.responses.shape[2]))
@@ -171,7 +171,7 @@ class AdditiveModel:
 
         Returns
         -------
-        (k, n_outputs) ndarray
+        ndarray of shape (k, n_outputs)
         """
         at = np.array([float(value)])
         return np.array([self._response(j, at)[0] for j in range(len(self.selected))]).reshape(

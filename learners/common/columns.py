@@ -1,7 +1,5 @@
 """Columns specified by index, by name, or as a mask."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +79,7 @@ def column_position(parameter: str, column: Any, n_features: int, names: np.ndar
     return int(column)
 
 
-def feature_names(estimator: BaseEstimator) -> np.ndarray:
+def feature_names(estimator: "BaseEstimator") -> np.ndarray:
     """Return the names (n_features_in_,) of the training columns; unnamed columns are called x0,
     x1, ..."""
     names = getattr(estimator, "feature_names_in_", None)

@@ -187,17 +187,15 @@ class DaskDesign(OutOfCoreDesign):
     def gradient(self, residual: np.ndarray) -> np.ndarray:
         if self._moments is None:
             return self._first_read(residual)
-        sums = []
-        for j, state in enumerate(self._states()):
-            sums.append(
-                reduced(
-                    [
-                        task(tasks.gradient, t[j], state, (residual[r],))
-                        for t, r in zip(self.tiles, self.rows)
-                    ]
-                )
-            )
-        return np.concatenate(dask.compute(*sums))
+        residuals = [(residual[r],) for r in self.rows]
+        return np.concatenate(dask.compute(*self._gradients(self.tiles, residuals)))
+
+    def _gradients(self, tiles: Sequence[Any], slopes: Sequence[Any]) -> list[Any]:
+        """Add the gradients over rows of tiles; the result has one task per part of the columns."""
+        return [
+            reduced([task(tasks.gradient, row[j], state, s) for row, s in zip(tiles, slopes)])
+            for j, state in enumerate(self._states())
+        ]
 
     def _rows_of(self, y: np.ndarray, sample_weight: np.ndarray) -> Sequence[Any]:
         """Send targets and weights to the workers once, split by rows of tiles; if tiles hold whole
@@ -243,18 +241,9 @@ class DaskDesign(OutOfCoreDesign):
                 for tile, state in zip(self.tiles[i], states)
             ]
             slopes.append(task(tasks.residual_of_rows, rows[i], at, *partial))
-        sums = []
-        for j, state in enumerate(self._states()):
-            sums.append(
-                reduced(
-                    [
-                        task(tasks.gradient, self.tiles[i][j], state, s)
-                        for i, s in zip(chosen, slopes)
-                    ]
-                )
-            )
         *gradients, (residual_sum, value) = dask.compute(
-            *sums, reduced([task(tasks.totals, s) for s in slopes])
+            *self._gradients([self.tiles[i] for i in chosen], slopes),
+            reduced([task(tasks.totals, s) for s in slopes]),
         )
         return np.concatenate(gradients), residual_sum, float(value)
 

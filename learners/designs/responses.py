@@ -18,8 +18,8 @@ class PiecewiseLinear(BaseEstimator):
     Parameters
     ----------
     n_bins : int, default 6
-        Number B of bins, from 1 to 126; a response is linear between consecutive ones of B + 1
-        knots.
+        Number B of bins, from 1 to 126; a response is linear between consecutive knots, of which
+        there are B + 1.
     bins : {"range", "quantile"}, default "range"
         Position of the knots: equidistant between each column's minimum and maximum, or at its
         quantiles.
@@ -46,7 +46,8 @@ class PiecewiseLinear(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid; the message names it, its value and what was expected.
+            If a parameter is not valid; the message names the parameter, its value and the expected
+            values.
         """
         if (
             not isinstance(self.n_bins, Integral)
@@ -82,7 +83,7 @@ class PiecewiseLinear(BaseEstimator):
         Raises
         ------
         ValueError
-            If a column holds infinity.
+            If a column contains infinity.
         """
         if self.bins == "range":
             low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
@@ -148,7 +149,7 @@ def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If a column holds infinity.
+        If a column contains infinity.
     """
     empty = low > high
     low, high = np.where(empty, 0.0, low), np.where(empty, 1.0, high)

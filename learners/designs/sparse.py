@@ -1,13 +1,14 @@
 """Linear responses on a sparse matrix, in memory or in files, never densified."""
 
 from collections.abc import Iterator
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..objective.base import Loss
-from ..sources.sparse_files import SparseSource
+from ..sources.sparse_files import SparseSource, write_rows
 from ..types import Matrix
 from .base import COMPACT_RATIO, Design, NotFiniteError, check_underflow, inverse_scale, rounding_of
 from .out_of_core import MEMORY_LIMIT
@@ -43,11 +44,11 @@ class SparseDesign(Design):
         Weights that sum to one.
     """
 
-    per_feature = ("mean", "inv", "stored")
+    per_feature: tuple[str, ...] = ("mean", "inv", "stored")
     X: Any
 
     def __init__(self, X: Matrix, sample_weight: np.ndarray):
-        self.X = canonical(X if X.format in ("csr", "csc") else sp.csr_array(X))
+        self.X = canonical(sp.csc_array(X) if X.format == "csc" else sp.csr_array(X))
         self.n_samples, self.n_features = self.X.shape
         self.stored = np.arange(self.n_features)  # positions of the features among the columns of X
         self._first_read(sample_weight)
@@ -125,8 +126,10 @@ class SparseDesign(Design):
         return every, self.mean[:, 0] @ raw
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
+        total = np.zeros((self.n_samples, coef.shape[2]))
+        if not coef.any():  # before the first step
+            return total
         every, offset = self._raw(coef)
-        total = np.zeros((self.n_samples, every.shape[1]))
         for rows, columns, part in self._blocks():
             total[rows] += part @ every[columns]
         return total - offset
@@ -153,14 +156,17 @@ class SparseDesign(Design):
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
     def matrix(self) -> np.ndarray:
-        return (self.X[:, self.stored].toarray() - self.mean[:, 0]) * self.inv
+        columns = self.X[:, self.stored].toarray() - self.mean[:, 0]
+        columns *= self.inv
+        return columns
 
 
 class SparseBlockDesign(SparseDesign):
     """Linear responses on a sparse matrix in files, which a step reads once.
 
     The first read computes the moments. Columns are loaded into a :class:`SparseDesign` once
-    the memory limit allows.
+    the memory limit allows. Until then, whenever half of the stored values have been dropped, the
+    others are written to a temporary folder, so that later steps read only these.
 
     Parameters
     ----------
@@ -176,12 +182,16 @@ class SparseBlockDesign(SparseDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
+    per_feature = (*SparseDesign.per_feature, "numbers")
+
     def __init__(self, source: SparseSource, sample_weight: np.ndarray):
         self.X = source
         self.limit = MEMORY_LIMIT if source.memory_limit is None else source.memory_limit
         self.n_samples, self.n_features = source.shape
-        self.stored, self._weight = np.arange(self.n_features), sample_weight
-        # Shared by all designs of the source: columns in memory, ascending
+        self.stored = self.numbers = np.arange(self.n_features)
+        self._weight = sample_weight
+        self._folder: TemporaryDirectory | None = None
+        # Shared by all designs of the source: numbers of columns in memory, ascending
         self._pieces: list[tuple[np.ndarray, SparseDesign]] = []
         self._first_read(sample_weight)
 
@@ -201,9 +211,11 @@ class SparseBlockDesign(SparseDesign):
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         every, offset = self._raw(coef)
         product, residual_sum, value = np.zeros(every.shape), np.zeros((1, every.shape[1])), 0.0
+        moved = coef.any()  # not before the first step
         for rows, _, part in self._blocks():
+            scores = part @ every - offset if moved else np.zeros((part.shape[0], len(intercept)))
             block_value, residual = loss.value_and_gradient(
-                y[rows], part @ every - offset + intercept, sample_weight[rows]
+                y[rows], scores + intercept, sample_weight[rows]
             )
             product += part.T @ residual
             residual_sum += residual.sum(axis=0)
@@ -216,32 +228,43 @@ class SparseBlockDesign(SparseDesign):
 
     def keep(self, kept: np.ndarray) -> SparseDesign:  # type: ignore[override]
         new = Design.keep(self, kept)
-        n_bytes = int(self._counts[new.stored].sum()) * _LOADED_BYTES
-        return new.in_memory() if n_bytes <= self.limit else new
+        n_values = int(self._counts[new.numbers].sum())
+        if n_values * _LOADED_BYTES <= self.limit:
+            return new.in_memory()
+        if 2 * n_values <= self.X.nnz:
+            new._folder = TemporaryDirectory()  # removed with the last design that reads it
+            new.X = write_rows(new._remaining(), new._folder.name, len(kept), self.X.dtype)
+            new.stored = np.arange(len(kept))
+        return new
+
+    def _remaining(self) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
+        """Iterate over blocks of rows, restricted to the columns of the features."""
+        for rows, _, part in self._blocks():
+            yield rows, part[:, self.stored]
 
     def in_memory(self) -> SparseDesign:
         """Return the design in memory, without reading columns a second time."""
         have, design = next(
-            ((c, d) for c, d in self._pieces if np.isin(self.stored, c).all()), (self.stored, None)
+            ((c, d) for c, d in self._pieces if np.isin(self.numbers, c).all()),
+            (self.numbers, None),
         )
         if design is None:
-            n_values = int(self._counts[self.stored].sum())
+            n_values, start, order = int(self._counts[self.numbers].sum()), 0, []
             data, indices = np.empty(n_values, self.X.dtype), np.empty(n_values, np.int32)
-            order, lengths, start = [], [], 0
-            for rows, _, part in self._blocks():
-                part = part[:, self.stored]
+            lengths = [np.zeros(1, np.int64)]
+            for rows, part in self._remaining():
                 stop = start + part.nnz
                 data[start:stop], indices[start:stop], start = part.data, part.indices, stop
                 order.append(rows)
                 lengths.append(np.diff(part.indptr))
-            indptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-            X = sp.csr_array((data, indices, indptr), (self.n_samples, self.n_features))
+            parts = data, indices, np.cumsum(np.concatenate(lengths))
+            X = sp.csr_array(parts, (self.n_samples, self.n_features))
             positions = np.concatenate(order)
             if np.any(np.diff(positions) < 0):  # blocks follow the file
                 X = X[np.argsort(positions)]
             design = SparseDesign(X, self._weight)
             self._pieces[1:] = [(have, design)]  # the first, the most columns, and the last
-        reduced = design.keep(np.searchsorted(have, self.stored))
+        reduced = design.keep(np.searchsorted(have, self.numbers))
         reduced.mean, reduced.inv = self.mean, self.inv
         return reduced
 

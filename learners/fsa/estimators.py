@@ -312,7 +312,9 @@ class BatchEstimator(FSAEstimator):
         first = self._moments is None
         if first and hasattr(self, "support_"):
             warnings.warn(
-                "partial_fit starts without the rows of fit, which are not kept", UserWarning, 3
+                "partial_fit starts without the rows of fit, because fit does not store them",
+                UserWarning,
+                3,
             )
         return first
 
@@ -345,7 +347,7 @@ class BatchEstimator(FSAEstimator):
         """
         moments, settings = self._moments, self.fit_settings()
         if moments is None or not moments.n_rows > 0:
-            raise ValueError("there are no rows to fit; expected a call to partial_fit first")
+            raise ValueError("there are no rows to fit; call partial_fit first")
         m = self.n_features_in_
         k = 1 if isinstance(settings.size, str) else min(m, resolve_n_features(settings.size, m))
         if moments.n_samples < k:
@@ -610,7 +612,8 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
           quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
           deviation);
         * "poisson", "negative_binomial" (dispersion 1): for counts;
-        * "gamma": for amounts above 0; "tweedie" (power 1.5): for amounts some of which are 0;
+        * "gamma": for positive amounts; "tweedie" (power 1.5): for non-negative amounts, some of
+          which are 0;
         * "cox": for survival times; ``y`` is a structured array with a boolean event and a time, or
           two columns: the time, and 1 for an event or 0 for a censored row;
         * a :class:`Loss`.

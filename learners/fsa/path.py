@@ -111,7 +111,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the estimator's ``fit`` raises it, or a size is not an integer >= 0.
+            If the estimator's ``fit`` raises an error, or a size is not an integer >= 0.
         """
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(

@@ -55,7 +55,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     fdr : float, default 0.1
         Target false discovery rate, in (0, 1).
     method : {"auto", "conditional", "knockoffs"}, default "auto"
-        Method of selection.
+        Selection method.
 
         * "conditional": the distilled conditional randomisation test [1]_ of the columns of a
           larger fit, with the step-up procedure of Benjamini and Hochberg over all columns. It can
@@ -146,7 +146,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         ------
         ValueError
             If ``fdr`` is outside (0, 1), X has fewer than 50 rows, NaN, or constant or duplicate
-            columns, or the estimator's ``fit`` raises it.
+            columns, or the estimator's ``fit`` raises an error.
         """
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))

@@ -83,9 +83,9 @@ def anneal_bank(
 
     Parameters
     ----------
-    XT : (p, N) ndarray
+    XT : ndarray of shape (p, N)
         Standardised columns.
-    targets : (N, n_outputs) ndarray
+    targets : ndarray of shape (N, n_outputs)
         Targets with mean 0 and variance 1; the outputs share the atoms.
     prior : AtomPrior
     tables : list of Table
@@ -150,8 +150,8 @@ def polished(
     ----------
     likelihood : int
         Likelihood of the weights, ``GAUSSIAN`` or ``LOGISTIC``. The moves use the Gaussian one.
-    XT : (p, N) ndarray
-    y : (N,) ndarray
+    XT : ndarray of shape (p, N)
+    y : ndarray of shape (N,)
         Target, as for :func:`~.chains.sampler.run_chain`.
     prior : AtomPrior
     table : Table

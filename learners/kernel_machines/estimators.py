@@ -54,7 +54,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     frequency_scale : float, default 1.5
         Scale > 0 of the prior of frequencies, in radians per standard deviation of a column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Half of the new atoms are drawn from a table of informative columns and products of
+        Table of informative columns and products from which half of the new atoms are drawn; the
+        products are those of
 
         * "pairs": two columns;
         * "triples": two or three columns, among at most 400;

@@ -62,7 +62,7 @@ class SDistCV(
     param_grid : dict or None, default None
         Lists of values. One run with the largest ``n_steps`` covers all values of ``n_steps``,
         ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``; every other
-        combination needs one run per fold. None searches kappa 3, 5 and 10, order 1 and 2, every
+        combination needs one run per fold. None searches kappa 3, 5 and 10, orders 1 and 2, every
         25th step, and votes of 3 and 5 neighbours.
     cv : int or splitter, default 5
         Number of folds, or a splitter of scikit-learn.

@@ -58,7 +58,8 @@ class SDist(
         Number k of neighbours, at least 1. "auto" is 15 or, with more than 20 columns per row, at
         least half of the smallest class.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric, by the largest W_jj times variance; None: all.
+        Number of columns of phi in the final metric: those with the largest W_jj times variance;
+        None means all.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote, at least 1.
     solver : {"power", "sgd"}, default "power"
@@ -98,7 +99,8 @@ class SDist(
     complexity_weight : float, default 0.1
         Weight lambda_C in eq. (2.17), at least 0, for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of initial products, those most correlated with the class; O(n p^2) time.
+        Number of initial products: those most correlated with the class. The search takes O(n p^2)
+        time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"

@@ -84,8 +84,8 @@ class Loss(BaseEstimator):
     * ``scores`` of shape (n, q): predictions;
     * ``sample_weight`` of shape (n,): weights that sum to one.
 
-    A custom loss needs ``value`` and ``gradient``; Newton's method and feature exchanges also need
-    ``curvature``. Solvers rely on the attributes.
+    A custom loss must define ``value`` and ``gradient``; Newton's method and feature exchanges also
+    require ``curvature``. Solvers rely on the attributes.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class Loss(BaseEstimator):
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
-        """List parts to leave out when estimating the loss on new data; None for single rows.
+        """List the parts to leave out when estimating the loss on new data; None for single rows.
 
         Parameters
         ----------
@@ -233,12 +233,13 @@ class Loss(BaseEstimator):
         Returns
         -------
         list of (ndarray of int, float), or None
-            Pairs of each query, and the fraction of their weight to leave out, for a pairwise loss.
+            For a pairwise loss, the pairs of each query and the fraction of their weight to leave
+            out.
         """
         return None
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Return the score (q,) of minimum loss without features. See :class:`Loss`."""
+        """Return the constant scores (q,) that minimise the loss. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
     # -- targets -----------------------------------------------------------------------------------

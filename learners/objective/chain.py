@@ -119,7 +119,7 @@ class ChainLoss(JointLoss):
         )[1]
 
     def best_path(self, scores: np.ndarray) -> np.ndarray:
-        """Return the most probable sequence of labels as a whole, by the Viterbi algorithm.
+        """Return the most probable sequence of labels, computed by the Viterbi algorithm.
 
         Parameters
         ----------
@@ -260,11 +260,8 @@ def _chain_terms(
                     for i in range(n_classes):
                         beta[i] += u * backward[j, i]
         transition_gradient += weight * expected * forward
-        if len(codes) == 0:
-            value += weight * total
-            continue
         previous = -1
-        for t in range(length):
+        for t in range(length if len(codes) else 0):
             c = codes[begin + t]
             total -= scores[begin + t, c]
             gradient[begin + t, c] -= weight

@@ -19,7 +19,7 @@ class Prior(BaseEstimator):
     ----------
     shrinkage : float, default 0.0
         Factor lambda >= 0 of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. As in all ridge
-        penalties below the estimators, there is no factor of one half.
+        penalties of the solvers, there is no factor of one half.
     second_order : float, default 0.0
         Factor c >= 0 of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
     total_variation : float, default 0.0

@@ -14,8 +14,8 @@ class CoxLoss(JointLoss):
     The score is the logarithm of the relative hazard.
 
     With weights, deaths at the same time are counted with their mean weight, as in R's
-    ``survival``. There is no intercept, since a constant added to all scores changes nothing.
-    Targets are integers: the rank of the time, negative if it is censored
+    ``survival``. There is no intercept, since adding a constant to all scores does not change the
+    loss. Targets are integers: the rank of the time, negative if it is censored
     (:func:`survival_targets`).
 
     References

@@ -160,8 +160,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        Number or fraction of features left at the end with ``selection="annealed"``, for each of
-        several classes.
+        Number or fraction of features that remain at the end with ``selection="annealed"``, for
+        each class if there are several.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
@@ -175,8 +175,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     threshold : float, default 0.7
         Threshold pi_0, in [0, 1]; larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
-        Number of features left after each stage, see :class:`Schedule`; named schedules ("inverse",
-        "inverse_arxiv", "exponential", "linear") have mu = 0.3.
+        Number of features that remain after each stage; see :class:`Schedule`; named schedules
+        ("inverse", "inverse_arxiv", "exponential", "linear") have mu = 0.3.
     learning_rate : float, default 1.0
         Step size > 0, which is divided by the mean squared length of a row.
     rejection : float, default 0.05
@@ -194,8 +194,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_paths : int, default 16
         Number M of paths, at least 1.
     min_bursts : int, default 0
-        Number of bursts, at least 0, that must be exceeded by those with a feature before the
-        feature is judged (delta_K of eq. (3.33)).
+        Number of bursts, at least 0: a feature is judged only after it has occurred in more bursts
+        than this (delta_K of eq. (3.33)).
     n_stages : int, default 100
         Number of stages of the schedule for ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None

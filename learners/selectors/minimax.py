@@ -56,8 +56,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Maximum number T_m of cuts, at least 1.
     n_features_to_select : int or None, default None
         Number of features to select; a warning is issued if the cuts select fewer. With None, the
-        cuts determine the number; with ``C="auto"``, they end once no training row is
-        misclassified.
+        cuts determine the number; with ``C="auto"``, no cuts are added once all training rows are
+        classified correctly.
     retrain_C : float, "auto" or None, default 5.0
         C > 0 of a final ridge logistic regression on the selected features (the paper's protocol);
         None keeps the mixture of the cuts. "auto" chooses the ridge by the approximate

@@ -108,7 +108,7 @@ class TISPClassifier(_TISP, SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        Number k of features to select, or a fraction of them. A number larger than available
+        Number k of features to select, or a fraction of them. A number above the number of features
         selects all, with a warning.
     loss : str or Loss, default "auto"
         Loss of single samples with bounded curvature.

@@ -70,7 +70,7 @@ SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
 class Schedule(BaseEstimator):
     """Annealing schedule: the number of features after each step.
 
-    As an object, it allows a search over its speed (``schedule__mu``).
+    Its speed can be searched as a nested parameter (``schedule__mu``).
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def on_disk(
     Raises
     ------
     ValueError
-        If a file is damaged or of unknown kind, an array is not two-dimensional, a column is not
+        If a file is damaged or of an unknown type, an array is not two-dimensional, a column is not
         numeric, or a limit is out of range.
     FileNotFoundError
     ModuleNotFoundError

@@ -2,7 +2,7 @@
 
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -93,7 +93,8 @@ class SparseSource(Source):
             )
             for name, dtype in (("data.bin", self.stored), ("indices.bin", np.int32))
         )
-        parts = data, indices - np.int32(self._base), self._indptr[start : stop + 1] - first
+        indices -= self._base
+        parts = data, indices, self._indptr[start : stop + 1] - first
         block = sp.csr_array(parts, (stop - start, self.shape[1]))
         block.sum_duplicates()
         return block
@@ -102,6 +103,31 @@ class SparseSource(Source):
         some = self if rows == slice(0, self.shape[0]) else self[rows]
         for here, block in some.blocks(PIECE_BYTES):
             out[here] = block[:, columns].toarray()
+
+
+def write_rows(
+    blocks: Iterable[tuple[np.ndarray, sp.csr_array]],
+    folder: str | PathLike[str],
+    n_features: int,
+    dtype: np.dtype,
+) -> SparseSource:
+    """Write blocks of rows, given with their positions, into a folder.
+
+    Returns
+    -------
+    SparseSource
+        Matrix with the rows in the order of their positions.
+    """
+    folder, positions, lengths = Path(folder), [np.zeros(0, int)], [np.zeros(1, np.int64)]
+    with (folder / "data.bin").open("wb") as data, (folder / "indices.bin").open("wb") as indices:
+        for rows, block in blocks:
+            block.data.tofile(data)
+            block.indices.astype(np.int32, copy=False).tofile(indices)
+            positions.append(rows)
+            lengths.append(np.diff(block.indptr))
+    indptr = np.cumsum(np.concatenate(lengths))
+    np.savez(folder / "index.npz", indptr=indptr, base=0, width=n_features, dtype=str(dtype))
+    return SparseSource(folder, np.argsort(np.concatenate(positions)))
 
 
 def write_csr(
@@ -136,7 +162,7 @@ def write_csr(
     Raises
     ------
     ValueError
-        If the file is damaged or of unknown kind, or an index exceeds ``n_features``.
+        If the file is damaged or of an unknown type, or an index exceeds ``n_features``.
     FileExistsError
         If the folder exists.
 

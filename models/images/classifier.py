@@ -160,7 +160,7 @@ class ImageClassifier(ModelFile):
         }
 
     def selected(self, part: str = WHOLE) -> np.ndarray:
-        """Return the columns that a part uses, strongest first, with those of FSA before sDist.
+        """Return the columns that a part uses, strongest first: those of FSA, then those of sDist.
 
         Parameters
         ----------

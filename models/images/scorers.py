@@ -39,7 +39,7 @@ class AdditiveScorer:
         return self.model.selected
 
     @classmethod
-    def of(cls, classifier: learners.FSAClassifier) -> Self:
+    def of(cls, classifier: "learners.FSAClassifier") -> Self:
         """Convert a fitted classifier; the scores of two classes are -f / 2 and f / 2."""
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
@@ -144,7 +144,7 @@ class MetricScorer:
     n_classes: int
 
     @classmethod
-    def of(cls, model: learners.SDist, X: Matrix, y: np.ndarray) -> Self:
+    def of(cls, model: "learners.SDist", X: Matrix, y: np.ndarray) -> Self:
         """Build a scorer from a metric fitted on X and y."""
         used = model.selected_features_.astype(np.int64)
         place = {int(c): i for i, c in enumerate(used)}

@@ -45,10 +45,10 @@ class DetectionOptions:
         Minimum probability of an instance, 0.5 by default; 0 returns every candidate. It requires
         assembly.
     roll : float, default 30.0
-        Angle in degrees, at most 50, of a second search if no instance is detected or further ones
-        are likely: the image, shrunk to at most 4 million pixels (10 million when rotated), is
-        searched again rotated by this angle in both directions, and with equalised lightness. 0
-        disables the second search.
+        Angle in degrees, at most 50, of a second search, which runs if no instance is detected or
+        further ones are likely: the image, shrunk to at most 4 million pixels (10 million when
+        rotated), is searched again with equalised lightness and rotated by this angle in both
+        directions. 0 disables the second search.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels: one instance is located in each box, regardless
         of its probability, and the rest of the image is not searched. They require assembly.
@@ -138,7 +138,7 @@ class Detection(NamedTuple):
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        Probability that the detection lies within 10 % of the reference length of that keypoint of
+        Probability that the detection lies within 10% of the reference length of that keypoint of
         an object; None if instances are not assembled.
     """
 
@@ -166,7 +166,7 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """Instances; this is the name used until version 0.2."""
+        """Instances, under the name used until version 0.2."""
         warnings.warn(
             "faces was renamed to instances; the old name will be removed in 0.4",
             FutureWarning,

@@ -95,7 +95,7 @@ class KeypointDetector(ModelFile):
 
     @property
     def search(self) -> WindowSearch:
-        """Search of windows with the classifiers of the keypoints."""
+        """Window search with the classifiers of the keypoints."""
         return WindowSearch(
             **{part.name: getattr(self, part.name) for part in fields(WindowSearch)}
         )
@@ -128,8 +128,8 @@ class KeypointDetector(ModelFile):
         Raises
         ------
         ValueError
-            If the model lacks a keypoint, the mode or an assembly, or the sizes are incompatible
-            with its windows.
+            If the model does not support a keypoint, the mode or the assembly, or the sizes are
+            incompatible with its windows.
         """
         default = Assembly.NONE if self.finder is None else self.finder.assembly
         options = replace(
@@ -210,7 +210,7 @@ class KeypointDetector(ModelFile):
     def find(
         self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any
     ) -> DetectionResult:
-        """Detect keypoints and faces.
+        """Detect keypoints and the objects that they belong to.
 
         Parameters
         ----------
@@ -224,7 +224,8 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         DetectionResult
-            Detections and faces; faces have all keypoints, regardless of which were requested.
+            Detections and instances; instances have all keypoints, regardless of which were
+            requested.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
         assert o.keypoints is not None and o.mode is not None
@@ -416,7 +417,7 @@ class KeypointDetector(ModelFile):
         mode: str = Mode.SCAN,
         max_detections: int = 200,
     ) -> dict[str, np.ndarray]:
-        """Compute all local maxima of the scores of some keypoints, from which faces are assembled.
+        """Compute all local maxima of the scores of some keypoints, to assemble instances from.
 
         Parameters
         ----------

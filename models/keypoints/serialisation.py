@@ -116,7 +116,7 @@ def read_guide(
 def read_cascade(
     path: str | Path, arrays: Arrays, described: dict, pool: FeaturePool
 ) -> FaceCascade:
-    """Return the cascade of whole objects; errors as in :func:`read_parts`."""
+    """Return the cascade of whole objects; errors are as in :func:`read_parts`."""
     coarser = float(
         check_settings(
             {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)}

@@ -167,7 +167,7 @@ class SegmentationRanker(ModelFile):
             and features.
         mixed : sequence of CandidateSet or None, default None
             Candidates of all numbers of motions (:meth:`sets_by_number`, joined) of each training
-            sequence; needed to choose that number.
+            sequence; required to choose that number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 

@@ -198,7 +198,7 @@ class TabularModel(ModelFile):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            Scores as from the estimator; a single score for two classes.
+            Scores as computed by the estimator; a single score for two classes.
         """
         scores = self.additive.scores(self._matrix(X))
         if self.offset is not None:
@@ -211,7 +211,7 @@ class TabularModel(ModelFile):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict labels, numbers, or scores that order the rows.
+        """Predict labels, numbers or ranking scores.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class TabularModel(ModelFile):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_outputs)
-            Predictions as from the estimator.
+            Predictions as computed by the estimator.
         """
         scores = self.decision_function(X)
         if self.classes is not None:

@@ -51,7 +51,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Rule by which "auto" chooses: the smallest number with 97% of the gain of the best number,
         the best number, or the smallest within one standard error of the best.
     task : {"auto", "classification", "regression"}, default "auto"
-        Task; "auto" treats text, booleans and few distinct whole numbers as classes. scikit-learn
+        Task; "auto" treats text, booleans and few distinct integers as classes. scikit-learn
         stratifies the folds of its cross-validation only with "classification".
     response : {"linear", "piecewise"}, default "linear"
         Response to each column: a line or a piecewise-linear curve.
@@ -116,7 +116,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     classes_ : ndarray of shape (n_classes,)
         Class labels; only in classification.
     support_ : ndarray of shape (n_features_in_,), bool
-        Mask of the columns that the model needs.
+        Mask of the columns that the model requires.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names, if X has any.
@@ -240,7 +240,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
     def transform(self, X: Any) -> Any:
-        """Select the original columns that the model needs.
+        """Select the original columns that the model requires.
 
         Parameters
         ----------

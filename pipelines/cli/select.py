@@ -1,8 +1,6 @@
 """``annealed select``, ``predict`` and ``export``: feature selection on a table, and the use of its
 model."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from dataclasses import replace
@@ -103,7 +101,7 @@ def select(
         ),
     ] = None,
     report: Annotated[
-        Path | None, _Output(metavar="FOLDER", help="Folder for a report, select.html.")
+        Path | None, _Output(metavar="FOLDER", help="Folder for the report (select.html).")
     ] = None,
     out: Annotated[
         Path | None,
@@ -171,7 +169,7 @@ def select(
         _print_selection(selection, quiet)
 
 
-def _print_selection(selection: Selection, quiet: bool) -> None:
+def _print_selection(selection: "Selection", quiet: bool) -> None:
     """Print the selected columns and their cross-validated scores as tables."""
     from ...models.tabular.fitting.selection import shown
 

@@ -29,7 +29,9 @@ Data = Annotated[
 ]
 HomeName = Annotated[
     str | None,
-    typer.Option("--home", metavar="NAME", help="Name of the home, if the folder holds several."),
+    typer.Option(
+        "--home", metavar="NAME", help="Name of the home, if the folder contains several."
+    ),
 ]
 Features = Annotated[
     str | None,

@@ -24,9 +24,9 @@ _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 
 
 class Checkpoint:
-    """Finished cells of long work, stored in a file.
+    """Finished cells of a long computation, stored in a file.
 
-    The file holds JSON lines: a header with its format, settings and data, then one line ``[key,
+    The file contains JSON lines: a header with its format, settings and data, then one line ``[key,
     value]`` per finished cell. An incomplete last line is dropped. Several processes may write to
     the same file: each line is appended atomically under a lock.
 
@@ -45,7 +45,7 @@ class Checkpoint:
     ------
     ValueError
         If the file is not a checkpoint, cannot be written, belongs to other settings or data, or
-        holds finished cells without ``resume``. The file is then unchanged; no file is ever
+        contains finished cells and ``resume`` is False. The file is then unchanged; no file is ever
         deleted.
 
     Examples
@@ -237,5 +237,5 @@ def read_part(
     path: Path, kind: str, made_from: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Return the arrays and the header written by :func:`write_part`, or None if the file is
-    missing; errors as in :func:`is_finished`."""
+    missing; errors are as in :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

@@ -18,7 +18,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
 
 def list_images(folder: str | Path) -> list[Path]:
-    """List the image files of a folder, at least one, sorted by name."""
+    """List the image files of a folder, sorted by name; raise a ValueError if there are none."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -74,7 +74,7 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     Raises
     ------
     ValueError
-        If a folder contains no image, a pattern matches no file, or stdin is empty.
+        If a folder contains no images, a pattern matches no files, or stdin is empty.
     """
     written = [path.resolve() for path in leave_out if path is not None]
     given = (line for name in names for line in (_names_on_stdin() if name == "-" else [name]))

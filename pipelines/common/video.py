@@ -68,7 +68,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:
-    """Write RGB frames of one size as a video, see :func:`writing_video`."""
+    """Write RGB frames of one size as a video; see :func:`writing_video`."""
     with writing_video(Path(path), rate) as write:
         for frame in frames:
             write(frame)

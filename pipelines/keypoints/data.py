@@ -44,7 +44,7 @@ class AnnotatedImage:
     visible : ndarray of shape (n_faces, n_keypoints), bool
         Whether each point is visible; False for hidden points and points without annotation.
     ignore : ndarray of shape (n_boxes, 4)
-        Boxes x0, y0, x1, y1 that may hold a face without annotation.
+        Boxes x0, y0, x1, y1 that may contain faces without annotations.
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
         Coordinates x, y of the schema's other points, if annotated.
     origin : str, default ""
@@ -134,8 +134,8 @@ class AnnotatedImage:
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return the photographs that train the refinement: those with landmarks, or all photographs if
-    none has landmarks."""
+    """Return the photographs used to train the refinement: those with landmarks, or all photographs
+    if none has landmarks."""
     return [image for image in images if image.landmarks is not None] or list(images)
 
 
@@ -197,11 +197,12 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
 def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[AnnotatedImage]:
     """Read a folder of annotated photographs, sorted by file name; a ValueError names the file.
 
-    It holds the images and one of: ``keypoints.csv`` (image, face, keypoint, x, y and optionally
-    visible) with an optional ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67); 68-point
-    iBUG files ``NAME.pts`` beside the images, also in nested folders; one COCO keypoint JSON file,
-    or the files of another tool (see `label_files`). The first two may have an ``ignore.csv``
-    (image, x0, y0, x1, y1): boxes that may hold a face without annotation.
+    The folder contains the images and one of the following: ``keypoints.csv`` (image, face,
+    keypoint, x, y and optionally visible) with an optional ``landmarks68.csv`` (image, face, x0,
+    y0, ..., x67, y67); 68-point iBUG files ``NAME.pts`` beside the images, also in nested folders;
+    one COCO keypoint JSON file, or the files of another tool (see `label_files`). The first two may
+    have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may contain faces without
+    annotations.
 
     In nested folders the name of the first folder is the photograph's collection. Faces of one
     photograph have files ``NAME_1.pts``, ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of

@@ -64,7 +64,7 @@ class FileDetections:
             object.__setattr__(self, "size", self.pixels.shape[1::-1])
 
     def record(self, landmarks: bool = False) -> dict:
-        """Return the JSON object of the command line, with all points of the faces if requested."""
+        """Return the JSON object printed by the command line, with all points if requested."""
         if self.error is not None or self.size is None:
             return {"image": self.image, "error": self.error}
         width, height = self.size

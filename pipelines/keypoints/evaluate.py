@@ -91,7 +91,7 @@ class Evaluation:
         Average precision by size and pose of the faces: one row per subset, keypoint and tolerance.
     reliability : list of dict
         Proportion of hits by probability, see
-        :func:`~annealed.pipelines.keypoints.measures.reliability`, at a tolerance of 10 %, for all
+        :func:`~annealed.pipelines.keypoints.measures.reliability`, at a tolerance of 10%, for all
         keypoints together; empty without assembly.
     errors : list of str
         Error messages, one line per unreadable photograph.

@@ -312,12 +312,11 @@ class Forms:
 
 
 class Finished:
-    """Records of a run, stored in a file beside the output, from which an interrupted run can
-    resume.
+    """Records of a run, stored beside the output so that an interrupted run can be resumed.
 
-    The file ``OUT.unfinished`` holds JSON lines: a header with the settings and inputs of the run,
-    then one record per photograph or frame, written as soon as it is finished. Only one record is
-    in memory. The file is locked until :meth:`close`.
+    The file ``OUT.unfinished`` contains JSON lines: a header with the settings and inputs of the
+    run, then one record per photograph or frame, written as soon as it is finished. Only one record
+    is in memory. The file is locked until :meth:`close`.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class LabelFolder:
     Raises
     ------
     ValueError
-        If the folder has no image or no schema, or a file cannot be read.
+        If the folder has no images or no schema, or a file cannot be read.
     """
 
     def __init__(self, folder: Path, schema: Schema | None = None):

@@ -90,15 +90,16 @@ def _cutoff(
         cutoff = None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
     except ValueError:
         raise ValueError(
-            f"smooth={smooth!r}: expected auto, off or a cut-off frequency in Hz"
+            f"smooth={smooth!r} is not valid; expected auto, off or a cut-off frequency in Hz"
         ) from None
     if cutoff is not None and not 0 < cutoff < np.inf:
-        raise ValueError(f"smooth={cutoff}: expected a cut-off frequency above 0 Hz")
+        raise ValueError(f"smooth={cutoff} is not valid; expected a cut-off frequency above 0 Hz")
     if _is_tracked(detector, options):
         return cutoff
     if smooth not in ("auto", "off"):
         raise ValueError(
-            f"smooth={smooth}: expected assembled faces, a min_probability above 0 and no threshold"
+            f"smooth={smooth} requires assembled faces; "
+            "expected min_probability above 0 and no threshold"
         )
     return None
 
@@ -129,12 +130,12 @@ def detect_video(
     process = frame_processor(detector, smooth if camera else "off", options)
     name = f"camera {source}" if camera else str(source)
     if every < 1:
-        raise ValueError(f"every={every}: expected an integer of at least 1")
+        raise ValueError(f"every={every} is not valid; expected a positive integer")
     capture = cv2.VideoCapture(source) if isinstance(source, int) else open_video(source)
     with ExitStack() as stack:
         stack.callback(capture.release)
         if not capture.isOpened():
-            raise ValueError(f"{name}: cannot be opened as a video")
+            raise ValueError(f"{name}: cannot be read as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
 
@@ -155,7 +156,7 @@ def detect_video(
                     result = FileDetections(name, pixels, seconds, *more)
                 yield pixels, result
             if start is None:
-                raise ValueError(f"{name}: expected a video with a readable frame")
+                raise ValueError(f"{name}: the video has no readable frames")
 
         frames = detected()
         if cutoff is not None:

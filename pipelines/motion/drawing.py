@@ -44,10 +44,8 @@ def draw_tracks(
     ndarray of shape (H, W, 3), uint8
     """
     out = np.ascontiguousarray(frame).copy()
-    for p in np.flatnonzero(labels >= 0):
+    for p in np.flatnonzero((labels >= 0) & np.isfinite(tracks[t]).all(axis=1)):
         colour = tuple(int(c) for c in COLOURS[labels[p] % len(COLOURS)])
-        if not np.isfinite(tracks[t, p]).all():
-            continue
         path = tracks[max(0, t - tail) : t + 1, p]
         path = path[np.isfinite(path).all(axis=1)]
         cv2.polylines(out, [np.round(path * 8).astype(np.int32)], False, colour, 1, cv2.LINE_AA, 3)

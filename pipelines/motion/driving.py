@@ -109,7 +109,7 @@ def driving_sequence(kind: str, seed: int) -> TrackSequence:
         scene = _scene(np.random.default_rng([seed, attempt, *kind.encode()]), settings)
         if scene is not None:
             return TrackSequence(f"driving_{kind}_{seed}", *scene)
-    raise AssertionError(f"no scene of kind {kind!r} in a hundred attempts")
+    raise AssertionError(f"no valid scene of kind {kind!r} was generated in 100 attempts")
 
 
 def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.ndarray] | None:

@@ -101,7 +101,7 @@ def table_methods(benchmark: Benchmark, names: Sequence[str]) -> list[Method]:
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Raise a ValueError if a method is unknown, or needs a package that is not installed."""
+    """Raise a ValueError if a method is unknown, or requires a package that is not installed."""
     check_names("method", names, METHODS)
     if "lambdarank" in names and not has_lightgbm():
         raise ValueError("method 'lambdarank' requires lightgbm; install it or omit the method")

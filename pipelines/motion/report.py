@@ -1,8 +1,6 @@
 """Tables and figures of the motion experiments, in the layout of Table VII and Figure 9 of the
 papers."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -188,7 +186,7 @@ def write_report(
         )
 
 
-def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> Figure:
+def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> "Figure":
     """Plot cumulative distributions of the error, with one panel per number of motions (Figure 9 of
     Barbu et al. (2014))."""
     from matplotlib.figure import Figure

@@ -58,7 +58,7 @@ class FileSegmentation:
     tracks: np.ndarray
 
     def record(self) -> dict[str, Any]:
-        """Return the JSON object of the command line."""
+        """Return the JSON object printed by the command line."""
         result, listed = (
             self.segmentation,
             zip(self.segmentation.candidates, self.segmentation.scores),
@@ -119,7 +119,7 @@ def segment_file(
     n_motions : int or None
         Number of motions; None chooses it automatically.
     overlay : path or None, default None
-        Output video with coloured tracks, on black if the file holds only tracks.
+        Output video with coloured tracks, on black if the file contains only tracks.
     outliers : bool, default False
         Whether to label points that fit no motion as -1.
     on_frame : function or None, default None

@@ -153,7 +153,8 @@ def check_selection_kinds(kinds: tuple[str, ...]) -> None:
     """Raise a ValueError if a feature of a sensor depends on other sensors."""
     if "last" in kinds:
         raise ValueError(
-            "features last depend on all sensors, including dropped ones; expected history instead"
+            "the feature last depends on all sensors, including dropped ones; "
+            "expected history instead"
         )
 
 

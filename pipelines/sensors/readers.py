@@ -45,7 +45,7 @@ def home_names(folder: Path) -> list[str]:
     Raises
     ------
     ValueError
-        If the folder contains no home.
+        If the folder contains no homes.
     """
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
@@ -68,7 +68,7 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     ----------
     folder : path
     name : str or None
-        Name of the home; None if the folder holds only one.
+        Name of the home; None if the folder contains only one.
     labelled : bool
         Whether activities are required.
 

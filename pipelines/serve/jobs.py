@@ -194,7 +194,7 @@ class WorkerPool:
         Raises
         ------
         RequestError
-            If all uploads together need too much memory (status 503).
+            If all uploads together require too much memory (status 503).
         """
         mine = 0
 

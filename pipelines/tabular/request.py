@@ -81,7 +81,8 @@ class Request(SelectionOptions, _Target):
         default=None,
         metadata=_input(
             metavar="ADDRESS",
-            help="Dask scheduler whose workers fit to .parquet files, such as tcp://host:8786.",
+            help="Dask scheduler whose workers fit models to .parquet files, "
+            "such as tcp://host:8786.",
         ),
     )
     sep: str | None = field(default=None, metadata=_input(**SEPARATOR))

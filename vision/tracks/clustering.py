@@ -138,7 +138,7 @@ def embedded_clusters(vectors: np.ndarray, n_clusters: int, n_runs: int = 30) ->
     Returns
     -------
     ndarray of shape (P,), int
-        Labels 0 .. n_clusters-1; a cluster may stay empty when points coincide.
+        Labels 0 .. n_clusters-1; a cluster may be empty if points coincide.
     """
     rows = vectors[:, vectors.shape[1] - n_clusters :]
     return k_means(

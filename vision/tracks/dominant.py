@@ -201,7 +201,7 @@ def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarra
 
 
 def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
-    """Compute how much nearer some points are than those around them, by the dominant motion.
+    """Compute how much nearer some points are than their surroundings, given the dominant motion.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class Tracker:
         Raises
         ------
         ValueError
-            If the video does not open, has fewer than two frames, or shows no corner.
+            If the video cannot be opened, has fewer than two frames, or has no corners to track.
         """
         # per frame: numbers of the points, positions
         rows: list[tuple[np.ndarray, np.ndarray]] = []

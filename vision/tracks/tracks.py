@@ -74,8 +74,8 @@ class Tracks:
     coordinates : array_like of shape (F, P, 2)
         Coordinates x and y, in pixels, of P points in F frames, without missing entries.
     seen : array_like of shape (F, P), bool, or None, default None
-        Whether each point was seen in each frame; where it was not, its coordinates were completed.
-        None means that all points were seen in all frames.
+        Whether each point was seen in each frame; the coordinates of unseen points are completed
+        values. None means that all points were seen in all frames.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Tracks:
 
     @classmethod
     def completed(cls, coordinates: npt.ArrayLike) -> "Tracks":
-        """Complete tracks with gaps, recording where they were seen.
+        """Complete tracks with gaps, and record where the points were seen.
 
         Parameters
         ----------

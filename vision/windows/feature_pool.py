@@ -27,7 +27,7 @@ from .responses import CompiledModel, Responses, compile_model
 class FeaturePool:
     """Features of a square RGB window, and their values.
 
-    A *feature* is a row of eight whole numbers (see `Column`): its kind (index in ``kinds``;
+    A *feature* is a row of eight integers (see `Column`): its kind (index in ``kinds``;
     ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the size of its
     cells in pixels. For HOG, x and y are those of the block, ``CELL`` counts the cells of the block
     row by row and ``ORIENTATION`` the bins; both are 0 for Haar features. Any feature that fits
@@ -137,12 +137,12 @@ class FeaturePool:
 
         Parameters
         ----------
-        features : (n, 8) array_like of int
+        features : array_like of shape (n, 8), int
             Features, as rows of ``features``.
 
         Returns
         -------
-        (n, 8) int32 ndarray
+        ndarray of shape (n, 8), int32
             The same features, contiguous.
 
         Raises
@@ -187,7 +187,7 @@ class FeaturePool:
 
         Parameters
         ----------
-        feature : (8,) array_like of int
+        feature : array_like of shape (8,), int
             Feature, as a row of ``features``.
 
         Returns
@@ -220,12 +220,12 @@ class FeaturePool:
 
         Parameters
         ----------
-        features : (n, 8) array_like of int
+        features : array_like of shape (n, 8), int
 
         Returns
         -------
-        mirrored : (n, 8) int32 ndarray
-        signs : (n,) int8 ndarray
+        mirrored : ndarray of shape (n, 8), int32
+        signs : ndarray of shape (n,), int8
             1 or -1.
 
         Raises
@@ -269,7 +269,7 @@ class FeaturePool:
 
         Parameters
         ----------
-        features : (n, 8) array_like of int
+        features : array_like of shape (n, 8), int
             Features, as rows of ``features``.
 
         Returns
@@ -292,13 +292,13 @@ class FeaturePool:
 
         Parameters
         ----------
-        features : (n, 8) array_like of int
+        features : array_like of shape (n, 8), int
             Features, as rows of ``features``.
         responses : Responses
             Responses of these features, with one output.
         intercept : float
             Intercept of the model.
-        thresholds : (n,) array_like, optional
+        thresholds : array_like of shape (n,), optional
             Rejection thresholds.
 
         Returns
@@ -319,12 +319,12 @@ class FeaturePool:
 
         Parameters
         ----------
-        patches : (n, window + 2, window + 2, 3) uint8 ndarray
+        patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
             Patches from `extract_patches`.
 
         Returns
         -------
-        (n, (window + 2)**2 * 3) uint8 ndarray
+        ndarray of shape (n, (window + 2)**2 * 3), uint8
             One row per patch.
 
         Raises
@@ -347,13 +347,13 @@ class FeaturePool:
 
         Parameters
         ----------
-        patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        features : (m, 8) array_like of int, or Program, optional
+        patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
+        features : array_like of shape (m, 8), int, or Program, optional
             Features to evaluate; by default all features of the pool.
 
         Returns
         -------
-        (n, m) float32 ndarray
+        ndarray of shape (n, m), float32
 
         Raises
         ------
@@ -379,8 +379,8 @@ class FeaturePool:
 
         Parameters
         ----------
-        patches : (n, window + 2, window + 2, 3) uint8 ndarray
-        features : (m, 8) array_like of int
+        patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
+        features : array_like of shape (m, 8), int
         responses : Responses
             Responses of the m features, with one output.
         intercept : float
@@ -388,7 +388,7 @@ class FeaturePool:
 
         Returns
         -------
-        (n, m) float32 ndarray
+        ndarray of shape (n, m), float32
             Running sums; entry t is the intercept plus the responses of the features up to and
             including t. The last column is the score.
 

@@ -73,13 +73,13 @@ class LevelChannels:
     stride : int
         Number of entries per row of all tables: the width, rounded up to whole groups of lanes,
         plus the window.
-    planes : (3, rows + window + 1, stride + 1) uint8 ndarray
+    planes : ndarray of shape (3, rows + window + 1, stride + 1), uint8
         Channels of the level with border pixels repeated; their pixel (window // 2 + 1, window // 2
         + 1) is pixel (0, first) of the level.
-    integral : (3 * (rows + window) * stride,) int32 ndarray
+    integral : ndarray of shape (3 * (rows + window) * stride,), int32
         Integral image of each channel. Sums may wrap around; the box sums of a window are still
         exact.
-    inverse_sigma : (rows, stride) float32 ndarray
+    inverse_sigma : ndarray of shape (rows, stride), float32
         1 / sigma of the window at each pixel.
     expected_requests : float
         Estimate of the total number of windows whose histograms will be requested, as a multiple of
@@ -153,16 +153,16 @@ class LevelChannels:
 
         Parameters
         ----------
-        places : (n,) uint64 ndarray
+        places : ndarray of shape (n,), uint64
             Flat positions of the windows in the level.
         program : Program
             Compiled features, with c cells and b blocks.
 
         Returns
         -------
-        cells : (n, c, orientations) ndarray
+        cells : ndarray of shape (n, c, orientations)
             Entries of the histograms.
-        inverse_norms : (n, b) float32 ndarray
+        inverse_norms : ndarray of shape (n, b), float32
             1 / norm of each block.
         """
         histogram: npt.NDArray[Any] = np.empty(
@@ -183,7 +183,7 @@ class LevelChannels:
         ----------
         program : Program or None
             Compiled features; None if they need no histograms.
-        places : (n,) uint64 ndarray
+        places : ndarray of shape (n,), uint64
             Flat positions of the windows in the level.
         dense : bool, default False
             Whether to compute histograms for all windows in any case.
@@ -230,7 +230,7 @@ class LevelChannels:
 
         Returns
         -------
-        (n, K) uint64 ndarray
+        ndarray of shape (n, K), uint64
             Positions.
         """
         corners = (
@@ -252,7 +252,7 @@ class LevelChannels:
 
         Returns
         -------
-        (n, 2) uint64 ndarray
+        ndarray of shape (n, 2), uint64
             Positions.
         """
         offsets = np.zeros((len(program.channel), 2), np.uint64)
@@ -283,7 +283,7 @@ def level_channels(
 
     Parameters
     ----------
-    image : (H, W, 3) uint8 ndarray
+    image : ndarray of shape (H, W, 3), uint8
     pool : FeaturePool, optional
         Pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional

@@ -35,23 +35,23 @@ class PatchDesign(Design):
 
     Parameters
     ----------
-    patches : (n, window + 2, window + 2, 3) uint8 ndarray
+    patches : ndarray of shape (n, window + 2, window + 2, 3), uint8
         Windows, each with a one-pixel margin (`annealed.vision.windows.patches.extract_patches`).
         The array is not copied.
-    sample_weight : (n,) array_like
+    sample_weight : array_like of shape (n,)
         Weights that sum to one, for the means and scales of the columns.
-    features : (m, 8) array_like of int, optional
+    features : array_like of shape (m, 8), int, optional
         Features to use; all features of the pool by default.
     n_bins : int, default 6
         Number of bins B, from 1 to 126.
-    low, bin_width : (m,) array_like, optional
+    low, bin_width : array_like of shape (m,), optional
         Left edge of the first bin and bin width for each feature; computed from the patches by
         `value_range` by default.
 
     Attributes
     ----------
-    features : (m, 8) int32 ndarray
-    low, bin_width : (m,) float32 ndarrays
+    features : ndarray of shape (m, 8), int32
+    low, bin_width : ndarray of shape (m,), float32
     """
 
     per_feature = (*Design.per_feature, "features", "low", "bin_width")

@@ -23,10 +23,10 @@ class ImageWindows:
     ----------
     paths : sequence of path
         Image files.
-    image : (n,) array_like of int
+    image : array_like of shape (n,), int
         Index in ``paths`` of the image of each window. Consecutive windows of one image are
         extracted together.
-    x, y : (n,) array_like of int
+    x, y : array_like of shape (n,), int
         Pixels at which the windows lie; see `annealed.vision.windows.patches.extract_patches`.
     window : int, default 24
 
@@ -97,7 +97,7 @@ class PatchSource(Source):
         or in any object of this shape whose row slices are such arrays, for example
         ``h5py.Dataset`` or ``zarr.Array``.
     pool : FeaturePool, optional
-    features : (m, 8) array_like of int, optional
+    features : array_like of shape (m, 8), int, optional
         All features of the pool by default.
 
     Raises

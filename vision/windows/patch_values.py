@@ -136,7 +136,7 @@ def cell_histograms(pixels, program, layout, histogram, inverse_norm):  # type: 
 
 @jit
 def fill_tables(patches, rows, program, tables):  # type: ignore[no-untyped-def]
-    """Fill all tables that the features of a block of patches need."""
+    """Fill all tables that the features of a block of patches require."""
     load_pixels(patches, rows, tables.pixels)
     integrate(tables.pixels, tables.layout.window, tables.integral, tables.inverse_sigma)
     if program.cells.shape[0] > 0:

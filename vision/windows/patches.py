@@ -17,15 +17,15 @@ def extract_patches(
 
     Parameters
     ----------
-    image : (H, W, 3) uint8 ndarray
-    xs, ys : (n,) array_like of int
+    image : ndarray of shape (H, W, 3), uint8
+    xs, ys : array_like of shape (n,), int
         Pixels of the windows.
     window : int, default 24
         Side of the windows in pixels.
 
     Returns
     -------
-    (n, window + 2, window + 2, 3) uint8 ndarray
+    ndarray of shape (n, window + 2, window + 2, 3), uint8
 
     Raises
     ------

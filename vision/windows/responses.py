@@ -35,12 +35,12 @@ class Responses:
 
     Parameters
     ----------
-    low : (n,) array_like of float
+    low : array_like of shape (n,), float
         First knot of each feature.
-    bin_width : (n,) array_like of float
-        Distance > 0 between the knots of each feature.
+    bin_width : array_like of shape (n,), float
+        Positive distance between the knots of each feature.
     values : (n, B + 1) or (n, B + 1, n_outputs) array_like of float
-        Responses at the knots, of which there must be at least two.
+        Responses at the knots; each feature must have at least two knots.
 
     Raises
     ------
@@ -134,7 +134,7 @@ class Responses:
 
         Parameters
         ----------
-        signs : (n,) int8 ndarray
+        signs : ndarray of shape (n,), int8
             Signs of the features, 1 or -1.
 
         Returns
@@ -183,7 +183,7 @@ class Responses:
 
         Parameters
         ----------
-        feature_values : (n_rows, n) float32 ndarray
+        feature_values : ndarray of shape (n_rows, n), float32
             Values from `FeaturePool.evaluate`.
         intercept : float
             Initial value of the sums.
@@ -192,7 +192,7 @@ class Responses:
 
         Returns
         -------
-        (n_rows, n) float32 ndarray
+        ndarray of shape (n_rows, n), float32
 
         Raises
         ------

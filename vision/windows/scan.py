@@ -41,18 +41,18 @@ def scan(
     ----------
     channels : LevelChannels
         Tables of the level, from `level_channels`.
-    features : (n, 8) array_like of int
+    features : array_like of shape (n, 8), int
         Features of the pool.
     responses : Responses
         Responses of these features, with one output.
     intercept : float
         Initial value of the sums.
-    thresholds : (n,) array_like, optional
+    thresholds : array_like of shape (n,), optional
         Rejection thresholds; -inf, the default, never rejects.
 
     Returns
     -------
-    (H, W) float32 ndarray
+    ndarray of shape (H, W), float32
         Scores; entry (y, x) is the score of the window at pixel (x, y), see
         `annealed.vision.extract_patches`, or -inf if it is rejected.
 
@@ -108,11 +108,11 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
     ----------
     channels : LevelChannels
         Tables of the level, from `level_channels`.
-    feature : (8,) array_like of int
+    feature : array_like of shape (8,), int
 
     Returns
     -------
-    (H, W) float32 ndarray
+    ndarray of shape (H, W), float32
 
     Raises
     ------
@@ -309,8 +309,8 @@ def _scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed
 
 @jit(plain=_scan_rows, by_size=False)
 def scan_rows(model, tables, offsets, histograms, last_stage, grid, out, handed):  # type: ignore[no-untyped-def]
-    """Score all windows with the stages before ``last_stage``, a group of neighbours at a time, in
-    the first row of the ``grid`` and then in every so many.
+    """Score the windows in every ``grid[1]``-th row from row ``grid[0]`` with the stages before
+    ``last_stage``, a group of neighbours at a time.
 
     If few windows of a group remain after a stage, their running sums stay in `out`, and `handed`
     holds their next stage; it is 0 for finished windows.

@@ -78,8 +78,8 @@ class Descriptors:
 class DenseSift:
     """Upright SIFT descriptors [1]_ on a grid.
 
-    The value of a descriptor for a cell and an orientation is the magnitude of the gradient,
-    divided linearly between the two nearest orientations and the nearest cells, under a Gaussian
+    The value of a descriptor for a cell and an orientation is the gradient magnitude, distributed
+    linearly over the two nearest orientations and the nearest cells, and weighted by a Gaussian
     window. The triangle and the Gaussian are both separable, so the eight orientation maps of the
     image are summed first along the rows of the grid and then along its columns, once for all
     keypoints. The sums are exactly those of OpenCV's descriptor at a keypoint with angle 0 in

@@ -43,7 +43,7 @@ def lloyd(points: np.ndarray, centres: np.ndarray, n_steps: int) -> np.ndarray:
 
 
 def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """Return whole numbers that sum to ``total``, in proportion to ``counts`` and never exceeding
+    """Return integers that sum to ``total``, in proportion to ``counts`` and never exceeding
     them (largest remainders).
 
     Examples
@@ -181,11 +181,14 @@ class VisualWords(_Transformer, WordCounts):
         start = points[rng.permutation(len(points))[:n_clusters]]
         labels = nearest_centres(points, lloyd(points, start, _COARSE_STEPS))
         members = [points[labels == c] for c in range(n_clusters)]
-        words = []
-        for mine, n in zip(members, shares(np.array([len(m) for m in members]), self.n_words)):
-            if n:
-                words.append(lloyd(mine, mine[rng.permutation(len(mine))[:n]], _FINE_STEPS))
-        return np.concatenate(words)
+        n_of_words = shares(np.array([len(m) for m in members]), self.n_words)
+        return np.concatenate(
+            [
+                lloyd(mine, mine[rng.permutation(len(mine))[:n]], _FINE_STEPS)
+                for mine, n in zip(members, n_of_words)
+                if n
+            ]
+        )
 
 
 class PetFeatures(_Transformer, PetColumns):

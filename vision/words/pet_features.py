@@ -103,7 +103,7 @@ class Photograph:
 
         Returns
         -------
-        (side, side, 3) uint8 ndarray or None
+        ndarray of shape (side, side, 3), uint8, or None
             Image of the head.
         """
         if self.head is None:

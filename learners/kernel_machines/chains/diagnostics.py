@@ -27,7 +27,7 @@ def r_hat(traces: np.ndarray) -> float:
 
     Parameters
     ----------
-    traces : (n_chains, n_draws) ndarray
+    traces : ndarray of shape (n_chains, n_draws)
 
     Returns
     -------
@@ -62,7 +62,7 @@ def effective_sample_size(traces: np.ndarray) -> float:
 
     Parameters
     ----------
-    traces : (n_chains, n_draws) ndarray
+    traces : ndarray of shape (n_chains, n_draws)
 
     Returns
     -------

@@ -84,9 +84,9 @@ def run_chain(
     likelihood : int
         One of ``GAUSSIAN`` (y has mean 0 and variance 1), ``LOGISTIC`` (y is 0 or 1) and
         ``PRIOR_ONLY`` (y is not used).
-    XT : (p, N) ndarray
+    XT : ndarray of shape (p, N)
         Standardised columns.
-    y : (N,) ndarray
+    y : ndarray of shape (N,)
     prior : AtomPrior
     table : Table
     rng : Generator
@@ -100,7 +100,7 @@ def run_chain(
         Number of samples to store, evenly spaced over the remaining moves.
     start : Atoms or None
         Initial atoms; None starts without atoms.
-    probabilities : (9,) ndarray
+    probabilities : ndarray of shape (9,)
         Probability of each move.
     greedy : bool
         Whether to accept every improvement and nothing else.

@@ -43,9 +43,9 @@ def screen(
 
     Parameters
     ----------
-    XT : (p, N) ndarray
+    XT : ndarray of shape (p, N)
         Standardised columns.
-    y : (N,) ndarray
+    y : ndarray of shape (N,)
         Target.
     scale : float
         Scale of the frequencies under the prior.

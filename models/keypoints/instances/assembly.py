@@ -167,7 +167,8 @@ class Assembler:
         )
 
     def whole_objects(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Whole objects among the local maxima, as candidates of one more anchor, the centre."""
+        """Return the whole objects among the local maxima, as candidates of an additional anchor,
+        the centre."""
         n = len(self.shape.anchors)
         if len(self.slope) == n or WHOLE not in maxima:
             return NO_CANDIDATES

@@ -56,7 +56,7 @@ class InstanceProbabilities:
         Coefficients of the log-odds of a face: weights of the score of the classifier, of the sum
         of the log-odds of the anchors and of the logarithm of the reference length, and a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
-        Coefficients of the log-odds that a keypoint of a true face lies within 10 % and 5 % of the
+        Coefficients of the log-odds that a keypoint of a true face lies within 10% and 5% of the
         reference length: weights of the face's log-odds, of the log-odds of the keypoint's own
         detection, of whether there is such a detection, of its distance from the refined point in
         tenths of the reference length, of the logarithm of the distance between two refinements, of
@@ -83,10 +83,10 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the position lies within 10 % of the reference length of that keypoint of
-        an object.
+        Probability that the position lies within 10% of the reference length of that keypoint of an
+        object.
     probability_5 : float
-        Probability that it lies within 5 % of the reference length.
+        Probability that it lies within 5% of the reference length.
     """
 
     x: float
@@ -115,8 +115,8 @@ class Instance:
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
-        Sum of the excess of the log-odds of the detected keypoints and of the whole object over
-        the minimum, an input to the probability.
+        Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
+        exceed the minimum; an input to the probability.
     person : int or None, default None
         Number of the person in a video, from 1; it stays the same from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
@@ -138,7 +138,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Reference length; this is the name used until version 0.2."""
+        """Reference length, under the name used until version 0.2."""
         warnings.warn(
             "ied was renamed to reference_length; the old name will be removed in 0.4",
             FutureWarning,
@@ -167,7 +167,7 @@ class Instance:
         )
 
     def moved(self, x: float, y: float) -> "Instance":
-        """Return a copy of the face shifted in the image.
+        """Return a copy of the instance, shifted in the image.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class Instance:
         return replace(self, box=box, keypoints=keypoints, landmarks=self.landmarks + [x, y])
 
     def record(self) -> dict:
-        """Return the JSON object of the command line, without the landmarks.
+        """Return the JSON object printed by the command line, without the landmarks.
 
         Returns
         -------
@@ -409,8 +409,8 @@ class InstanceFinder:
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
-        """The best n hypotheses, where whole objects add to the support of those in their place,
-        and start one each from the mean shape."""
+        """Return the best n hypotheses; whole objects add to the support of hypotheses in the same
+        place, and each also starts a hypothesis from the mean shape."""
         if not len(whole.anchor):
             return assembled
         assembler, first = self.assembler, len(self.anchors)

@@ -135,10 +135,10 @@ def learn_shape(
     """Learn the mean shape and the covariance of the deviations from annotated faces (generalised
     Procrustes analysis).
 
-    Faces (n_faces, n, 2), mirror images included, with a hidden anchor are dropped; other hidden
-    points are replaced by their predicted positions. The unit is chosen so that, on (geometric)
-    average, the transforms to the faces have the given ``lengths`` (n_faces,) in pixels and no
-    rotation.
+    Faces (n_faces, n, 2), which include mirror images, are dropped if an anchor is hidden; other
+    hidden points are replaced by their predicted positions. The unit is chosen so that, on
+    (geometric) average, the transforms to the faces have the given ``lengths`` (n_faces,) in pixels
+    and no rotation.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]
@@ -314,7 +314,7 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     Raises
     ------
     ValueError
-        If the faces are all seen from one direction, so that their depth is unknown.
+        If all faces have the same pose, so that their depth is unknown.
     """
     both = np.concatenate([shapes, -shapes.real[:, mirror] + 1j * shapes.imag[:, mirror]])
     both = both - both.mean(axis=1, keepdims=True)

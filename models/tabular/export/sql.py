@@ -192,7 +192,7 @@ def _levels(formula: Formula) -> dict[str, set[str]]:
 
 
 def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
-    """Return the spellings of truth values, or of whole numbers, in databases, as levels."""
+    """Return the spellings of truth values, or of integers, in databases, as levels."""
     if levels <= _TRUTHS.keys():
         return _TRUTHS
     whole = all(level.removeprefix("-").isdecimal() for level in levels)

@@ -64,7 +64,7 @@ def export(
     ValueError
         If the model cannot be exported, or the file cannot be written.
     ModuleNotFoundError
-        If the format needs a package that is not installed.
+        If the format requires a package that is not installed.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def export(
         ]:
             raise ValueError(
                 f"column {parts[0].name!r} cannot be exported; "
-                f"expected annealed select --as {parts[0].source}=date"
+                f"use annealed select --as {parts[0].source}=date"
             )
         formula = formula_of(model)
         _write_json(formula)  # fails if a name is not valid text: some writers would not

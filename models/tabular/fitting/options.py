@@ -51,14 +51,14 @@ class SelectionParameters:
     size_rule: SizeRule = field(
         default="explained",
         metadata=_task(
-            help="Rule of -k auto. explained: smallest size with 97% of the gain of the best one; "
-            "best: the lowest loss; one-se: the smallest within one standard error."
+            help="Rule for -k auto: explained (the smallest size with 97% of the gain of the best "
+            "size), best (the lowest loss), or one-se (the smallest within one standard error)."
         ),
     )
     task: Task = field(
         default="auto",
         metadata=_task(
-            help="Task; auto treats text, booleans and few distinct whole numbers as classes."
+            help="Task; auto treats text, booleans and few distinct integers as classes."
         ),
     )
     response: Response = field(

@@ -36,7 +36,7 @@ N_HALVES = 20  # random halves of the rows that measure the stability of a colum
 MAX_SIZES = {"linear": 50, "piecewise": 20}
 _MAX_ALTERNATIVES = 3
 _PLAIN = SelectionOptions()
-MAX_CLASSES = 10  # maximum number of distinct whole numbers that are treated as classes
+MAX_CLASSES = 10  # maximum number of distinct integers that are treated as classes
 
 
 @dataclass
@@ -304,8 +304,8 @@ def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
 
 
 def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct whole
-    numbers, else "regression".
+    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct integers,
+    else "regression".
 
     Numbers with more than two distinct values, and more than half as many as rows, always give
     "regression".
@@ -323,7 +323,7 @@ def guess_task(y: np.ndarray) -> str:
 
 
 def task_note(y: np.ndarray, task: str) -> list[str]:
-    """Return a line about an uncertain guess (:func:`guess_task`) for whole numbers."""
+    """Return a line about an uncertain guess (:func:`guess_task`) for integers."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []

@@ -667,8 +667,8 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
 
 
 def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Return whether a column identifies the rows: distinct whole numbers in a column named ``id``
-    or similar, a count in the first column, or whole numbers too large for exact arithmetic."""
+    """Return whether a column identifies the rows: distinct integers in a column named ``id``
+    or similar, a count in the first column, or integers too large for exact arithmetic."""
     named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     if kind not in "iuf" or (kind == "f" and not named and not first) or (values == np.inf).any():
         return False

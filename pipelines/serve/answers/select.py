@@ -12,7 +12,7 @@ from .fields import Fields, accepts
 
 
 def prepare() -> None:
-    """Do nothing: selection needs no model."""
+    """Do nothing, because selection requires no model."""
 
 
 @accepts(

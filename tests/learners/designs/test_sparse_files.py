@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from annealed.learners import FSAClassifier, FSAClassifierCV, FSARegressor, on_disk, write_csr
+from annealed.learners.sources.sparse_files import SparseSource
 from equal_fits import assert_same_fit
 from sklearn.datasets import dump_svmlight_file
 
@@ -53,6 +54,29 @@ def test_fits_equal_those_in_memory(write, density, limit):
         np.testing.assert_allclose(
             there.predict(source).astype(float), here.predict(X).astype(float), atol=1e-4
         )
+
+
+def test_steps_read_only_what_remains(write, monkeypatch, tmp_path):
+    """With little memory, the remaining columns go to temporary files after each halving, for rows
+    in any order; a step reads these."""
+    read, rows_of = [], SparseSource._rows
+
+    def counted(self, start, stop):
+        block = rows_of(self, start, stop)
+        read.append(block.nnz)
+        return block
+
+    X = _matrix(0.3)
+    y, rows = _labels(X), np.random.default_rng(3).permutation(N)
+    source = on_disk(write(X), memory_limit="5KB")[rows]
+    monkeypatch.setattr(SparseSource, "_rows", counted)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    model = FSAClassifier(4, refinement=None).fit(source, y[rows])
+    assert_same_fit(model, FSAClassifier(4, refinement=None).fit(X[rows], y[rows]))
+    # without temporary files each of the hundred steps would read all values
+    assert 2 < sum(read) / X.nnz < 20
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_rows_sizes_and_other_processes(write):

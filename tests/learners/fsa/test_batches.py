@@ -180,7 +180,7 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "expected loss='squared'"),
         (lambda: FSARegressor(2, response="piecewise").partial_fit(X, Y), "response='linear'"),
         (lambda: FSARegressorCV().partial_fit(X, Y), "expected FSAClassifier or FSARegressor"),
-        (lambda: FSARegressor(2).refresh(), "a call to partial_fit first"),
+        (lambda: FSARegressor(2).refresh(), "call partial_fit first"),
         (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has received 3 rows"),
         (lambda: FSARegressor(2).partial_fit(X, Y).partial_fit(X[:, 1:], Y), "X has 8 features"),
         (lambda: FSARegressor(2).partial_fit(np.where(X > 0, X, np.nan), Y), "contains NaN"),

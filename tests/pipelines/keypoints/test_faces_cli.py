@@ -447,9 +447,9 @@ def test_bad_videos(folder, model, video):
         ([video, "--every", 0], "--every 0"),
         (
             [video, "--smooth", "much"],
-            "smooth='much': expected auto, off or a cut-off frequency in Hz",
+            "smooth='much' is not valid; expected auto, off or a cut-off frequency in Hz",
         ),
-        ([video, "--smooth", 0.5], "smooth=0.5: expected assembled faces"),
+        ([video, "--smooth", 0.5], "smooth=0.5 requires assembled faces"),
         ([video, "--overlay", folder / "x.nonsense"], "x.nonsense"),
         ([video, "--overlay", folder / "x.png"], "expected a file name that ends in .mp4"),
         ([video, "--overlay", folder / "none" / "x.mp4"], "the folder does not exist"),

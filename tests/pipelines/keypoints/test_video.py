@@ -89,7 +89,7 @@ def test_a_camera_is_smoothed_by_earlier_frames(detector, results_of):
 
 @pytest.mark.parametrize("smooth", [0, -1.0, "nan", "inf"])
 def test_cutoff_frequencies_are_positive(results_of, smooth):
-    message = f"smooth={float(smooth)}: expected a cut-off frequency above 0 Hz"
+    message = f"smooth={float(smooth)} is not valid; expected a cut-off frequency above 0 Hz"
     with pytest.raises(ValueError, match=message):
         results_of(smooth=smooth)
 

@@ -246,7 +246,7 @@ def test_baselines_and_selection_on_days_left_out(tmp_path):
         "group lasso",
         "group lasso, shrunk",
     }
-    with pytest.raises(ValueError, match="depend on all sensors"):
+    with pytest.raises(ValueError, match="depends on all sensors"):
         evaluate_selection(minutes, ("on", "last"), range(1, 3))
     with pytest.raises(ValueError, match="4 days for 9 folds"):
         day_folds(minutes.days, 9)
@@ -352,7 +352,7 @@ def test_train_predict_evaluate(flat, tmp_path):
         ),
         (
             ["train", "-k", 2, "--features", "on,last", "--out", "m.safetensors"],
-            "depend on all sensors",
+            "depends on all sensors",
         ),
         (
             ["train", "--features", "colour", "--out", "m.safetensors"],

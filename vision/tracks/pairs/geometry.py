@@ -16,8 +16,8 @@ from ....learners.compilation import jit
 
 
 class Geometry(NamedTuple):
-    """Properties of a model: its numbers of points in a minimal fit, of equations per point and of
-    parameters, and the dimension of its manifold in 4-D."""
+    """Properties of a model: the number of points in a minimal fit, the number of equations per
+    point, the number of parameters, and the dimension of its manifold in 4-D."""
 
     name: str
     n_minimal: int

@@ -190,7 +190,9 @@ def test_times_increase():
     tracker = InstanceTracker(finder(), searching(finder(), []))
     assert tracker.update(frame(60, 50), 1.5)
     for time in (1.5, 1.0, np.nan):
-        with pytest.raises(ValueError, match=f"time={time} is not valid; expected a time after 1.5"):
+        with pytest.raises(
+            ValueError, match=f"time={time} is not valid; expected a time after 1.5"
+        ):
             tracker.update(frame(60, 50), time)
     assert tracker.update(frame(60, 50))
 

@@ -112,7 +112,7 @@ def test_points_in_boxes_of_known_faces(tmp_path):
     assert first > 0.9 > 0.5 > second
     for text, message in (
         ("b.png,1,2,3,4", "line 2: image='b.png' is not among the photographs"),
-        ("a.png,3,2,1,4", "line 2: box (3, 2, 1, 4), expected x0 < x1"),
+        ("a.png,3,2,1,4", "line 2: the box (3, 2, 1, 4) is not valid; expected x0 < x1"),
         ("a.png,900,2,950,4", "expected a box inside the image of 512 x 512 pixels"),
     ):
         boxes.write_text(f"image,x0,y0,x1,y1\n{text}\n")

@@ -91,6 +91,9 @@ def test_whole_objects_support_hypotheses_and_start_their_own():
     maxima = {name: np.empty((0, 4)) for name in finder.anchors}
     maxima[WHOLE] = np.array([[100.0, 80.0, 2.0, 1.0], [300.0, 80.0, 1.0, 0.5]])
     # A model without log-odds of whole objects ignores them.
+    known = {"slope": assembler.slope[:n], "offset": assembler.offset[:n]}
+    assembler = replace(assembler, **known)
+    finder = replace(finder, assembler=assembler)
     none = assembler.whole_objects(maxima, 28.3)
     assert not len(none.anchor) and finder.with_whole([], none, 5) == []
     scored = [np.append(assembler.slope, 1.5), np.append(assembler.offset, 0.5)]

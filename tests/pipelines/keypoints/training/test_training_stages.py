@@ -62,7 +62,9 @@ FACES = {
     "assembly": AssemblySettings(ied=(24.0,)),
     "refinement": RegressionSettings(COPIES, 2, 1, (20, 24), (5, 4), 60, 10),
     # Some starts so far away that they end beside the face: false shapes to learn from.
-    "probabilities": ProbabilitySettings(20, replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)),
+    "probabilities": ProbabilitySettings(
+        20, augmentation=replace(COPIES, shifted=0.6, scaled=0.3), ied=(24.0,)
+    ),
 }
 WHOLE = DetectorSettings(
     0.25,

@@ -324,7 +324,7 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
         raise ValueError(
             f"{name} {old}: this is the former name of {option}; expected only one of them"
         )
-    print_error(f"{name} was renamed to {option}; the old name will be removed in 0.4")
+    print_error(f"{name} is deprecated and will be removed in 0.4; use {option}")
     return old
 
 

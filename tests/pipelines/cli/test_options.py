@@ -78,18 +78,24 @@ def test_a_sample_table_is_selected_from_and_predicted(tmp_path):
 def test_former_names_of_out_work_with_a_warning(tmp_path):
     model, table = tmp_path / "m.safetensors", tmp_path / "t.csv"
     result = helpers.run("select", "--sample", "-k", 2, "--save", model, "--out", table)
-    assert result.exit_code == 0 and "--save is now --out" in result.stderr
-    assert "is now --table" in result.stderr and len(pd.read_csv(table).columns) == 3
+    assert (
+        result.exit_code == 0
+        and "--save is deprecated and will be removed in 0.4; use --out" in result.stderr
+    )
+    assert "use --table" in result.stderr and len(pd.read_csv(table).columns) == 3
     assert helpers.run("predict", model, table).exit_code == 0
     both = ("select", "--sample", "--save", model, "--out", model)
     result = helpers.run(*both)
     assert result.exit_code == 2 and "the former name of --out" in result.stderr
     faces = tmp_path / "faces.csv"
     result = helpers.run("faces", "detect", "--table", faces, "--quiet")
-    assert "--table is now --out" in result.stderr and len(pd.read_csv(faces)) == 1
+    assert (
+        "--table is deprecated and will be removed in 0.4; use --out" in result.stderr
+        and len(pd.read_csv(faces)) == 1
+    )
     tracks = tmp_path / "tracks.csv"
     command = ("motion", "segment", "--sample", "--motions", 3, "--json")
     result = helpers.run(*command, "--tracks", tracks)
-    assert "--tracks is now --out" in result.stderr
+    assert "--tracks is deprecated and will be removed in 0.4; use --out" in result.stderr
     labels = set(pd.read_csv(tracks).label)
     assert labels == {-1, 0, 1, 2} and json.loads(result.stdout)["motions"] == 3

@@ -22,7 +22,7 @@ def test_a_custom_object_in_fifteen_minutes(tmp_path):
     section = (
         (ROOT / "docs" / "keypoints.md")
         .read_text()
-        .partition("## A custom object")[2]
+        .partition("## Example in fifteen minutes")[2]
         .partition("\n## ")[0]
     )
     lines = re.findall(r"^ {4}(.+)$", section, re.MULTILINE)
@@ -36,10 +36,10 @@ def test_a_custom_object_in_fifteen_minutes(tmp_path):
     (whole,) = re.findall(r"\ball\b.*", printed["keypoints evaluate"])
     assert float(re.findall(r"0\.\d+|1\.0+", whole)[0]) >= 0.9, printed["keypoints evaluate"]
     rows, coco = (
-        list(csv.DictReader((tmp_path / "found.csv").open())),
-        json.loads((tmp_path / "found.json").read_text()),
+        list(csv.DictReader((tmp_path / "mugs.csv").open())),
+        json.loads((tmp_path / "mugs.json").read_text()),
     )
     assert len(rows) == len(coco["annotations"]) > 40 and float(rows[0]["rim_handle_x"]) > 0
     assert coco["categories"][0]["name"] == "mug" and len(coco["categories"][0]["skeleton"]) == 5
-    assert (tmp_path / "found.png").stat().st_size > 5_000
+    assert (tmp_path / "keypoints.png").stat().st_size > 5_000
     assert "Learning curve" in (tmp_path / "report" / "keypoints.html").read_text()

@@ -113,7 +113,7 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
     )
     assert {column["pvalue"] for column in result["selected"]} == {None}
     assert result["certainty"]["notes"] == [
-        "p-values could not be computed: column twin is a copy of column gene3; "
+        "p-values could not be computed: column twin is a copy of column gene3, so "
         "no test can distinguish them; "
         "exclude one"
     ]

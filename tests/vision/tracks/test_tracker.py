@@ -75,6 +75,6 @@ def test_a_video_that_is_cut_short_is_said(scene_video, tmp_path):
     whole = path.read_bytes()
     (tmp_path / "half.avi").write_bytes(whole[: len(whole) // 2])
     with pytest.warns(
-        UserWarning, match=rf"half\.avi: \d+ of {scene.n_frames} frames could be read"
+        UserWarning, match=rf"half\.avi: only \d+ of {scene.n_frames} frames could be read"
     ):
         assert 0 < len(list(read_frames(tmp_path / "half.avi"))) < scene.n_frames

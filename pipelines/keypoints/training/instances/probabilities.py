@@ -166,9 +166,9 @@ def train_classifier(
     runs = start_runs(images, finder.assembler.shape, settings.augmentation, 1, [settings.seed, 50])
     values, described = np.empty((0, 0), np.float32), regressor.stages[regressor.described]
     for stage in regressor.stages:
-        found, units = describe_runs(runs, regressor, stage.ied, stage.cell)
-        move_runs(runs, regressor, stage, found, units)
-        values = found if stage is described else values
+        features, units = describe_runs(runs, regressor, stage.ied, stage.cell)
+        move_runs(runs, regressor, stage, features, units)
+        values = features if stage is described else values
     errors = runs.errors(regressor.to_keypoints)[:, settings.judged(finder)].mean(axis=1)
     rows = np.concatenate(
         [

@@ -100,7 +100,7 @@ class SparseDesign(Design):
     def _blocks(self, n_values: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
         """Iterate over the rows, columns and entries of views of neighbouring rows or columns with
         few stored values in total, since products convert float32 to float64 one part at a time."""
-        X, start, n = self.X, 0, len(self.X.indptr) - 1
+        X, start, n, by_rows = self.X, 0, len(self.X.indptr) - 1, self.X.format == "csr"
         n_values = n_values or _BLOCK_ENTRIES
         if X.nnz <= n_values:
             yield slice(None), slice(None), X
@@ -110,12 +110,9 @@ class SparseDesign(Design):
             stop = max(start + 1, int(np.searchsorted(X.indptr, most, side="right")) - 1)
             first, last, some = X.indptr[start], X.indptr[stop], slice(start, stop)
             parts = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
-            if X.format == "csr":
-                shape = stop - start, X.shape[1]
-                yield some, slice(None), sp.csr_array(parts, shape=shape, copy=False)
-            else:
-                shape = X.shape[0], stop - start
-                yield slice(None), some, sp.csc_array(parts, shape=shape, copy=False)
+            shape = (stop - start, X.shape[1]) if by_rows else (X.shape[0], stop - start)
+            where = (some, slice(None)) if by_rows else (slice(None), some)
+            yield *where, type(X)(parts, shape=shape, copy=False)
             start = stop
 
     def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -234,13 +234,6 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     return apart.reshape(shape) / sizes_of(image)[:, None, None]
 
 
-def in_ignored(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Return whether the centre of each detected object (n_detected,) lies in an ignore box."""
-    return in_boxes(
-        np.array([points.mean(axis=0) for points in detected]).reshape(-1, 2), image.ignore
-    )
-
-
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
     """Compute the distances (n_objects, n_keypoints) to the points of the matched detected object,
     relative to the square root of the box area: infinite without a match, NaN for hidden or unknown
@@ -258,7 +251,8 @@ def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int
         if j in left and mean[i, j] < 4 * TOLERANCE and not np.isfinite(errors[i]).any():
             left.discard(j)
             errors[i, visible[i]] = distance[i, j, visible[i]]
-    return errors, len(left) - int(in_ignored(image, detected)[list(left)].sum())
+    centres = np.array([detected[j].mean(axis=0) for j in left]).reshape(-1, 2)
+    return errors, len(left) - int(in_boxes(centres, image.ignore).sum())
 
 
 def score(

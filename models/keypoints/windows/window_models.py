@@ -143,11 +143,11 @@ class WindowModel:
         CompiledModel
         """
         if "_compiled" not in self.__dict__:
-            self.__dict__["_compiled"] = self._compile(pool)
+            thresholds = getattr(self, "thresholds", None)  # classifiers only
+            self.__dict__["_compiled"] = pool.compile_model(
+                self.features, self.responses, self.intercept, thresholds
+            )
         return self.__dict__["_compiled"]
-
-    def _compile(self, pool: FeaturePool) -> CompiledModel:
-        return pool.compile_model(self.features, self.responses, self.intercept)
 
     def _mirrored(self, pool: FeaturePool) -> Self:
         features, signs = pool.mirrored(self.features)
@@ -212,9 +212,6 @@ class KeypointModel(WindowModel):
             self.localisation, offset_x=-self.localisation.offset_x - 1.0 / reference_length
         )
         return replace(self._mirrored(pool), localisation=place)
-
-    def _compile(self, pool: FeaturePool) -> CompiledModel:
-        return pool.compile_model(self.features, self.responses, self.intercept, self.thresholds)
 
     def scores(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
         """Score windows without rejection.

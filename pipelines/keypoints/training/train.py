@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -169,12 +169,6 @@ def _settings(scan: TrainingSettings, held_out: float, **more: Any) -> DetectorS
     return DetectorSettings(held_out, scan, **parts, **more)
 
 
-class _Trial(ClassifierTraining):
-    """Training for a trial, with the default averaging of positions, which its score tolerates."""
-
-    averagings: ClassVar[Sequence[Localisation]] = (Localisation(),)
-
-
 def decide(
     images: Sequence[AnnotatedImage],
     trial_of: Callable[[float, Sequence[AnnotatedImage], DetectorSettings], TrainingJob],
@@ -212,7 +206,9 @@ def decide(
         ]  # evenly spaced, since names may be sorted by kind
         for tried in (side,) if side is not None else SIDES:
             scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
-            training = _Trial(trial_of(tried, some, _settings(scan, 0.4)), scan)
+            job = trial_of(tried, some, _settings(scan, 0.4))
+            # the default averaging of positions, which the score of a trial tolerates
+            training = ClassifierTraining(job, scan, (Localisation(),))
             reached[tried] = {}
             for number, name in enumerate(trained, start=1):
                 say(

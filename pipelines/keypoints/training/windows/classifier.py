@@ -176,12 +176,12 @@ class ClassifierTraining:
 
     job: TrainingJob
     settings: TrainingSettings
+    averagings: Sequence[Localisation] = AVERAGINGS
 
     stage: ClassVar[str] = "scan"
     mode: ClassVar[Mode] = Mode.SCAN  # the windows that the classifier will score
     # cost of a window that the classifier accepts, in Haar features, if the cost is minimised
     after: ClassVar[float | None] = None
-    averagings: ClassVar[Sequence[Localisation]] = AVERAGINGS
 
     def __post_init__(self) -> None:
         self.views, self.held_out_views = (

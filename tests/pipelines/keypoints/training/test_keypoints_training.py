@@ -89,7 +89,7 @@ def test_whole_objects_are_searched(trained):
     node, scores = made.face_cascade.second, made.finder.assembler.slope
     assert node.pool.window == 48 and len(scores) == len(NAMES) + 1 and scores[-1] > 0
     facts = made.info["stages"]["second_node"]
-    assert facts["detected"] >= 0.9 * facts["objects"]
+    assert facts["detected"] >= 0.85 * facts["objects"]
     # Without its points an object is found by its whole.
     levels = made.search.pyramid(images[0].pixels())
     maxima = made.anchor_maxima(levels, made.finder.anchors)

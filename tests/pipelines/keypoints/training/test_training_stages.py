@@ -341,7 +341,7 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     )
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
     with pytest.raises(
-        ValueError, match=r"left_eye\.guide\.safetensors: created with different settings"
+        ValueError, match=r"left_eye\.guide\.safetensors: the file was created with different settings"
     ):
         train_detector(photographs[:14], [], again, other, resume=True, **options)
     assert any("hours of processor time" in line for line in said)

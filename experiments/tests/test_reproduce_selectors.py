@@ -177,7 +177,9 @@ def test_interrupted_tables_go_on_where_they_were(tmp_path, monkeypatch):
         assert {**row, "seconds": 0} == {**expected, "seconds": 0}
     made.clear()
     assert fsa_classification(3, **settings)["rows"] == rows and not made
-    with pytest.raises(ValueError, match="cells: created with different settings or data"):
+    with pytest.raises(
+        ValueError, match="cells: the file was created with different settings or data"
+    ):
         fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "cells")
     points = fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "points")["rows"]
     assert fsa_stability(1, n_samples=50, k=2, checkpoint=tmp_path / "points")["rows"] == points

@@ -115,11 +115,11 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
-        Acceptance rate of each kind of move.
+        Acceptance rate per kind of move.
     r_hat_, effective_sample_size_ : dict of str to float
         Worst values of the convergence diagnostics [3]_.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms during the run.
+        Log likelihood and number of atoms.
     n_features_in_, feature_names_in_
         Number and names of the columns of X.
 

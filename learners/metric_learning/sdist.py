@@ -140,7 +140,7 @@ class SDist(
 
     Notes
     -----
-    A step costs O(n k + n p) time and the fit O(n p) memory; no p x p or n x n matrix is formed.
+    A step takes O(n k + n p) time, the fit O(n p) memory; no p x p or n x n matrix is built.
     See docs/metric.md for the differences from [1]_.
 
     References

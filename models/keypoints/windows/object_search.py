@@ -76,7 +76,7 @@ class ObjectSearch:
         """
         node, buffers, chosen = self.cascade.second, Buffers(), [np.empty((0, 4))]
         assert node is not None
-        for scale in np.unique(maxima[:, 3]):
+        for scale in sorted(set(maxima[:, 3].tolist())):
             centres = maxima[maxima[:, 3] == scale, :2]
             best = np.full((len(centres), 4), -np.inf)
             for octaves in (0.0, -1 / self.scales_per_octave, 1 / self.scales_per_octave):

@@ -337,7 +337,7 @@ def test_columns_of_a_parquet_table(tmp_path):
     table = pd.DataFrame(X[:, :40], columns=[f"c{j}" for j in range(40)])
     table["target"] = targets(X, "binary")
     table.to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="column 'target' holds"):
+    with pytest.raises(ValueError, match="column 'target' has type"):
         on_disk(tmp_path / "t.parquet")
     names = [f"c{j}" for j in range(40)]
     model = FSAClassifier(3).fit(on_disk(tmp_path / "t.parquet", columns=names), table["target"])

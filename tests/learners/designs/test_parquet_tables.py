@@ -42,7 +42,7 @@ def test_partitions_are_columns_that_can_be_asked_for(table, folder):
     found = FSAClassifier(1).fit(source, table["year"] > 2022)
     assert source.names[found.get_support(indices=True)[0]] == "year"
     with pytest.raises(
-        ValueError, match=r"town=a b/p\.parquet: column 'town' holds string; expected numbers"
+        ValueError, match=r"town=a b/p\.parquet: column 'town' has type string; expected numbers"
     ):
         on_disk(folder, columns=["town"])
     # what a file holds itself goes before the name of its folder

@@ -143,7 +143,7 @@ def test_what_is_not_trained_says_so(tmp_path):
 
 def test_without_a_chooser_the_number_must_be_given(ranker):
     tracks, _ = rigid_motions(2, 10)
-    with pytest.raises(ValueError, match="expected a number"):
+    with pytest.raises(ValueError, match="expected n_motions"):
         SegmentationRanker(
             JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function
         ).segment(tracks)

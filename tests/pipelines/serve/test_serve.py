@@ -297,7 +297,7 @@ def test_too_many_pixels_are_not_decoded(client):
         assert (
             answer.status_code == 400
             and answer.json()["error"]
-            == f"a.png: {side} x {side} pixels; expected at most 25 million"
+            == f"a.png: the image has {side} x {side} pixels; expected at most 25 million"
         )
 
 
@@ -482,7 +482,7 @@ def test_fields():
     assert fields.number("a") == 1.5 and fields.number("d") is None and fields.text("b") == "y"
     assert fields.listed("b") == ["x", "y"] and fields.flag("c") and not fields.flag("d")
     assert fields.choice("d", ("p", "q")) == "p"
-    with pytest.raises(ValueError, match=r"a='1\.5': expected true or false"):
+    with pytest.raises(ValueError, match=r"a='1\.5' is not valid; expected true or false"):
         fields.flag("a")
     with pytest.raises(ValueError, match="b='y' is unknown; expected one of p, q"):
         fields.choice("b", ("p", "q"))

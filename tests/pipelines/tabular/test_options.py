@@ -356,7 +356,7 @@ def test_a_file_of_options(folder):
     assert record["settings"]["monotone"] == ["age=-"] and record["settings"]["seed"] == 3
     for text, message in (
         ("tagret = 1", "option 'tagret' is unknown"),
-        ("target = {a = 1}", "target={'a': 1}, expected one value"),
+        ("target = {a = 1}", "target={'a': 1} is not valid; expected a single value"),
         ("target", "not a readable TOML or JSON file"),
         ("seed = 'x'", "Invalid value for '--seed'"),
     ):

@@ -62,7 +62,7 @@ def test_a_folder_equals_the_table_in_memory(frame, folder, tmp_path, limit):
     np.testing.assert_allclose([two[name] for name in one], list(one.values()), rtol=1e-4)
     if limit:
         assert (
-            "encoding of the columns is based on 1000 evenly spaced rows of 6000"
+            "the encoding of the columns is based on 1000 evenly spaced rows of 6000"
             in present["notes"]
         )
         assert any(

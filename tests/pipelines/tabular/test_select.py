@@ -192,11 +192,11 @@ def test_bad_input_is_one_line(tmp_path, name, content, args, message):
 @pytest.mark.parametrize(
     "changed, message",
     [
-        ({"names": np.array("abc")}, "t.npz: 1 names for 3 columns"),
+        ({"names": np.array("abc")}, "t.npz: there are 1 names for 3 columns"),
         ({"names": ["a", "a", "b"]}, "t.npz: two columns have the name 'a'"),
         (
             {"y": np.arange(30) + 1j},
-            "t.npz: X is float64 (30, 3) and y complex128 (30,), expected numbers",
+            "t.npz: X is float64 (30, 3) and y is complex128 (30,)",
         ),
     ],
 )

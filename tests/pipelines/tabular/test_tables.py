@@ -294,7 +294,7 @@ def test_rows_with_one_cell_more(tmp_path):
         result = run("select", csv(tmp_path, rows("a,y,b", *lines)), "--target", "y", "-k", 1)
         assert (
             result.exit_code == 2
-            and "rows have 4 cells; expected 3 as in the header" in result.stderr
+            and "rows have 4 cells; expected 3, as in the header" in result.stderr
         )
 
 

@@ -215,7 +215,9 @@ def test_classifiers_learn_from_what_cascade_and_guide_point_at(photographs, tmp
     assert 28.3 / objects[0, 3] == pytest.approx(view.reference_length[0], rel=0.4)
     detector, _ = train_guides(work, detector)
     assert set(detector.guides) == {"left_eye", "right_eye"}
-    training = GuidedTraining(work, WHOLE.classifier, detector.face_cascade, detector.guides)
+    training = GuidedTraining(
+        work, WHOLE.classifier, face_cascade=detector.face_cascade, guides=detector.guides
+    )
     positives, _, negatives = training._first_rows("left_eye")
     assert len(positives) and len(negatives) > 200
     for number in np.unique(negatives.keys >> 40)[:4].tolist():
@@ -341,7 +343,8 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     )
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
     with pytest.raises(
-        ValueError, match=r"left_eye\.guide\.safetensors: the file was created with different settings"
+        ValueError,
+        match=r"left_eye\.guide\.safetensors: the file was created with different settings",
     ):
         train_detector(photographs[:14], [], again, other, resume=True, **options)
     assert any("hours of processor time" in line for line in said)

@@ -45,10 +45,10 @@ class DetectionOptions:
         Minimum probability of an instance, 0.5 by default; 0 returns every candidate. It requires
         assembly.
     roll : float, default 30.0
-        Angle in degrees, at most 50, of a second search, which runs if no instance is detected or
-        further ones are likely: the image, shrunk to at most 4 million pixels (10 million when
-        rotated), is searched again with equalised lightness and rotated by this angle in both
-        directions. 0 disables the second search.
+        Angle in degrees, at most 50, of a second search, with equalised lightness and rotated by
+        this angle in both directions. If no instance is detected, it covers the image, shrunk to at
+        most 4 million pixels (10 million when rotated); otherwise, it covers the surroundings of
+        further likely instances. 0 disables it.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels: one instance is located in each box, regardless
         of its probability, and the rest of the image is not searched. They require assembly.

@@ -77,7 +77,7 @@ BAD = {
         "a corner of a bbox at (1e+09, 1e+09) lies outside its image of 60 x 40",
     ),
     "a box of NaN": (first(bbox=[8, 8, float("nan"), 24]), "expected a positive width and height"),
-    "a box that is no numbers": (first(bbox=["a", 8, 3, 24]), "not a valid annotation file"),
+    "a box that is not numeric": (first(bbox=["a", 8, 3, 24]), "not a valid annotation file"),
     "too few numbers": (first(keypoints=[10, 10, 2]), "expected 9 numbers"),
     "a point that is not a number": (
         first(keypoints=[float("nan"), 10, 2, 40, 12, 2, 25, 30, 2]),

@@ -15,7 +15,11 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED = {"common", "layouts"}  # imported by scripts
 SCRIPTS = sorted({path.stem for path in (ROOT / "benchmarks").glob("*.py")} - SHARED)
 # What the projects that they compare with bring; the scripts that need it say so on their pages.
-OPTIONAL = {"scale_dask": "distributed", "dask_boosting": "distributed", "torch_devices": "torch"}
+OPTIONAL = {  # module and extra
+    "scale_dask": ("distributed", "dask"),
+    "dask_boosting": ("distributed", "dask"),
+    "torch_devices": ("torch", "torch"),
+}
 NOT_OF_READERS = {"faces_others"}  # started by faces_comparison
 
 
@@ -35,7 +39,8 @@ def load(name):
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_every_benchmark_imports_and_explains_its_options(name, capsys):
     if name in OPTIONAL:
-        pytest.importorskip(OPTIONAL[name])
+        module, extra = OPTIONAL[name]
+        pytest.importorskip(module, reason=f"needs annealed[{extra}]")
     with pytest.raises(SystemExit) as end:
         load(name).main(["--help"])
     assert end.value.code == 0 and capsys.readouterr().out.startswith("usage:")

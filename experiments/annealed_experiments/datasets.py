@@ -64,7 +64,7 @@ def existing(path: Path) -> Path:
     """The path of an existing file; otherwise a ValueError that says how to create it."""
     if not path.is_file():
         raise ValueError(
-            f"{path}: no such file; create it with annealed data convert (docs/datasets.md)"
+            f"{path}: no such file; create it with annealed data convert (see docs/datasets.md)"
         )
     return path
 

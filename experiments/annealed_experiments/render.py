@@ -344,7 +344,8 @@ def render(checkout: Path) -> list[Path]:
     results = checkout / "experiments" / "results"
     if not results.is_dir():
         raise ValueError(
-            f"{results}: no such folder; expected the files of annealed reproduce NAME --results"
+            f"{results}: no such folder; expected the files written by annealed reproduce NAME "
+            "--results"
         )
     changed = []
     for page in pages_of(checkout):

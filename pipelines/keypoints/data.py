@@ -230,7 +230,7 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
                 else "a box of positive size"
             )
             raise ValueError(
-                f"{image.path}: {schema.category} {i} has no unit of distance; expected {unit}"
+                f"{image.path}: {schema.category} {i} has no reference length; expected {unit}"
             )
     if not images:
         raise ValueError(f"{folder}: the folder contains no annotated images")
@@ -470,7 +470,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
                 )
     except (ValueError, LookupError, TypeError, AttributeError, SyntaxError, RuntimeError) as error:
         raise ValueError(
-            f"{path}: not a valid annotation file ({type(error).__name__}: {error})"
+            f"{path} is not a valid annotation file ({type(error).__name__}: {error})"
         ) from None
     return path, coco, categories
 
@@ -512,7 +512,7 @@ def coco_objects(
                 objects[file].append(entry)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path}: not a valid annotation file ({type(error).__name__}: {error})"
+            f"{path} is not a valid annotation file ({type(error).__name__}: {error})"
         ) from None
     return objects
 

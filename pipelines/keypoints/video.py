@@ -135,7 +135,7 @@ def detect_video(
     with ExitStack() as stack:
         stack.callback(capture.release)
         if not capture.isOpened():
-            raise ValueError(f"{name}: cannot be read as a video")
+            raise ValueError(f"{name} cannot be read as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
 

@@ -92,7 +92,7 @@ def read_pets(folder: str | Path) -> list[PetFile]:
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
         raise ValueError(
-            f"{folder}: the folder has only one class ({classes[0]!r}); expected at least two"
+            f"{folder}: the folder contains only one class ({classes[0]!r}); expected at least two"
         )
     return files
 
@@ -175,8 +175,8 @@ def _official_rows(path: Path) -> Iterable[list[str]]:
             continue
         if len(row) != 4 or row[2] not in SPECIES:
             raise ValueError(
-                f"{path}, line {line}: {text!r} is not valid; "
-                "expected a name, a class, a species (1 or 2) and a breed"
+                f"{path}, line {line}: {text!r} is not valid; expected a name, a class, a "
+                "species (1 or 2) and a breed"
             )
         yield row
 

@@ -153,8 +153,7 @@ def check_selection_kinds(kinds: tuple[str, ...]) -> None:
     """Raise a ValueError if a feature of a sensor depends on other sensors."""
     if "last" in kinds:
         raise ValueError(
-            "the feature last depends on all sensors, including dropped ones; "
-            "expected history instead"
+            "the feature last depends on all sensors, including dropped ones; use history instead"
         )
 
 

@@ -311,7 +311,7 @@ def render_page(page: Path, results: Path) -> str:
         pattern = r"-?\d[\d.]*".join(map(re.escape, place.split("{}")))
         matches = re.findall(pattern, text)
         if len(matches) != 1:
-            raise ValueError(f"{page}: {len(matches)} matches for {place!r}; expected one")
+            raise ValueError(f"{page}: {place!r} occurs {len(matches)} times; expected once")
         text = text.replace(matches[0], place.format(value(*source.split(maxsplit=1))))
     return text
 

@@ -92,6 +92,6 @@ def test_unknown_figures_and_options_are_named(tmp_path):
     result = run("reproduce", "--figures", tmp_path, "--checkpoint", tmp_path / "c")
     assert (
         result.exit_code == 2
-        and "expected a NAME with it" in result.stderr
+        and "requires a NAME" in result.stderr
         and not list(tmp_path.iterdir())
     )

@@ -419,7 +419,9 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     """
     resolved = get_loss(loss)
     if not resolved.pointwise:
-        raise ValueError(f"loss={loss!r} is pairwise; expected a loss that is a sum over samples")
+        raise ValueError(
+            f"loss={loss!r} compares samples; expected a loss that is a sum over samples"
+        )
     return resolved
 
 

@@ -261,7 +261,9 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
         what = (
             "does not exist"
             if place.type == fs.FileType.NotFound
-            else "is a folder without .parquet files" if folder else "is not a .parquet file"
+            else "is a folder without .parquet files"
+            if folder
+            else "is not a .parquet file"
         )
         raise ValueError(f"{where} {what}; expected a .parquet file, or a folder of such files")
     folder_fields = [

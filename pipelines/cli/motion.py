@@ -73,10 +73,7 @@ def segment(
     if tracks is not None:
         out = console.renamed(tracks, "--tracks", out, "--out")
     if sample == bool(files):
-        raise ValueError(
-            "neither FILES nor --sample is given, or both are; expected FILES of tracks or "
-            "videos, or --sample"
-        )
+        raise ValueError("expected either FILES of tracks or videos, or --sample")
     if not files:
         files = [console.temporary_file(context, VIDEO)]
         write_sample(files[0])

@@ -133,10 +133,7 @@ def select(
     if save is not None:
         out = renamed(save, "--save", out, "--out")
     if sample == (table is not None):
-        raise ValueError(
-            "neither TABLE nor --sample is given, or both are; expected a TABLE, - for stdin, or "
-            "--sample"
-        )
+        raise ValueError("expected either a TABLE (- for stdin) or --sample")
     if sample:
         write_sample(table := temporary_file(context, TABLE))
         k = request.k or ("auto" if request.fdr is None else None)

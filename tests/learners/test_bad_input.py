@@ -145,7 +145,7 @@ def test_distances_that_overflow():
     for kind in (np.asarray, sp.csr_array):
         with pytest.raises(
             ValueError,
-            match=r"^X contains values up to .*e\+30, whose squares overflow float32; expected",
+            match=r"^X contains values up to .*e\+30, whose squares overflow float32; rescale",
         ):
             SDist().fit(kind((X * 1e30).astype(np.float32)), Y)
 
@@ -172,7 +172,7 @@ def test_losses_that_do_not_fit():
     ):
         with pytest.raises(
             ValueError,
-            match=r"loss=PairwiseLogisticLoss\(\) is pairwise; expected a loss that is a sum over",
+            match=r"loss=PairwiseLogisticLoss\(\) compares samples; expected a loss that is a sum over",
         ):
             clone(model).set_params(loss=PairwiseLogisticLoss()).fit(X, Y)
     for model in (LogitBoostClassifier(2), TISPClassifier(2)):
@@ -220,7 +220,8 @@ def test_streams(model):
         model.partial_fit(X, ["c"] * 40)
     with pytest.raises(
         ValueError,
-        match=r"^classes=\['a', 'c'\] differs from the classes of the first call; expected \['a', 'b'\]$",
+        match=r"^classes=\['a', 'c'\] differs from the classes of the first "
+        r"call; expected \['a', 'b'\]$",
     ):
         model.partial_fit(X, np.where(Y, "a", "b"), classes=["a", "c"])
 
@@ -231,7 +232,7 @@ def test_fewer_features_than_requested_are_reported():
         match="2 features were selected instead of n_features_to_select=5; increase r or max_cuts",
     ):
         MinimaxSparseClassifier(1, max_cuts=2, n_features_to_select=5).fit(X, Y)
-    with pytest.warns(UserWarning, match="n_features_to_select=9 is more than the 6 features"):
+    with pytest.warns(UserWarning, match="n_features_to_select=9 exceeds the 6 available features"):
         MinimaxSparseClassifier(6, n_features_to_select=9).fit(X, Y)
 
 

@@ -205,7 +205,7 @@ class SelectionOptions(SelectionParameters):
             If two options exclude each other.
         """
         if (k is None) == (self.fdr is None):
-            raise ValueError("neither -k nor --fdr is given, or both are; use exactly one of them")
+            raise ValueError("expected exactly one of the options -k and --fdr")
         if self.size_rule != "explained" and k != "auto":
             raise ValueError(f"--size-rule {self.size_rule} is only available with -k auto")
         if self.card and k == "auto":

@@ -148,7 +148,8 @@ def test_bad_input_is_one_line(folder):
         (
             (folder.parent / "empty").as_uri(),
             {},
-            "empty is a folder without .parquet files; expected a .parquet file, or a folder of such files",
+            "empty is a folder without .parquet files; expected a .parquet "
+            "file, or a folder of such files",
         ),
     ):
         (folder.parent / "empty").mkdir(exist_ok=True)

@@ -179,9 +179,9 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         (lambda: FSAClassifier(2).partial_fit(X, LABELS), "use loss='squared'"),
         (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "use loss='squared'"),
         (lambda: FSARegressor(2, response="piecewise").partial_fit(X, Y), "response='linear'"),
-        (lambda: FSARegressorCV().partial_fit(X, Y), "expected FSAClassifier or FSARegressor"),
+        (lambda: FSARegressorCV().partial_fit(X, Y), "use FSAClassifier or FSARegressor"),
         (lambda: FSARegressor(2).refresh(), "call partial_fit first"),
-        (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has received 3 rows"),
+        (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has received only 3 rows"),
         (lambda: FSARegressor(2).partial_fit(X, Y).partial_fit(X[:, 1:], Y), "X has 8 features"),
         (lambda: FSARegressor(2).partial_fit(np.where(X > 0, X, np.nan), Y), "contains NaN"),
         (lambda: FSARegressor(2).partial_fit(1e200 * X, Y), "rescale the data"),
@@ -197,7 +197,7 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         ),
         (
             lambda: FSAClassifier(2, loss="squared").partial_fit(X, LABELS, ["maybe", "yes"]),
-            "y contains 'no'",
+            "y contains the unknown label 'no'",
         ),
         (
             lambda: FSAClassifier(2, loss="squared", class_weight="balanced").partial_fit(

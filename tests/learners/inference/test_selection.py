@@ -270,7 +270,7 @@ def broken(kind):
         ("constant", "column 0 is constant"),
         ("copy", "column 9 is a copy of column 5"),
         ("missing", "row 3, column 3"),
-        ("sparse", "expected a dense array"),
+        ("sparse", "require a dense array"),
         ("few", "30 rows, but tests of columns require at least 50"),
     ],
 )

@@ -97,7 +97,7 @@ def test_mirror_names():
         ),
         (
             ["a_1.png,0,left_eye,1,2,1"],
-            "face 0 has no unit of distance; expected left_eye and right_eye",
+            "face 0 has no reference length; expected left_eye and right_eye",
         ),
         ([], "contains no annotated images"),
     ],

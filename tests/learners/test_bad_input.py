@@ -172,7 +172,8 @@ def test_losses_that_do_not_fit():
     ):
         with pytest.raises(
             ValueError,
-            match=r"loss=PairwiseLogisticLoss\(\) compares samples; expected a loss that is a sum over",
+            match=r"loss=PairwiseLogisticLoss\(\) compares samples; expected a "
+            r"loss that is a sum over",
         ):
             clone(model).set_params(loss=PairwiseLogisticLoss()).fit(X, Y)
     for model in (LogitBoostClassifier(2), TISPClassifier(2)):

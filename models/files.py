@@ -57,14 +57,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
         temporary.touch(exist_ok=False)
     except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror})") from None
+        raise ValueError(f"{path}: the file cannot be written ({error.strerror})") from None
     try:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror or error})") from None
+        raise ValueError(
+            f"{path}: the file cannot be written ({error.strerror or error})"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -73,9 +75,11 @@ def check_writable(path: Path) -> None:
     """Raise a ValueError unless a file can be written; called before a long computation."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path} cannot be written (the folder does not exist or is not writable)")
+        raise ValueError(
+            f"{path}: the file cannot be written (the folder does not exist or is not writable)"
+        )
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; expected the name of a file")
+        raise ValueError(f"{path}: this is a folder; expected the name of a file")
 
 
 def make_folder(path: Path | None) -> None:

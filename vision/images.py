@@ -84,7 +84,7 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
         pixels = _pillow_to_rgb(image)
     if n_frames > 1:
         warnings.warn(
-            f"{os.fspath(path)} has {n_frames} frames or pages; only the first is used",
+            f"{os.fspath(path)}: the file has {n_frames} frames or pages; only the first is used",
             stacklevel=2,
         )
     return pixels
@@ -135,12 +135,12 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     except FileNotFoundError:
         raise ValueError(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise ValueError(f"{name} is a folder; expected an image file") from None
+        raise ValueError(f"{name}: this is a folder; expected an image file") from None
     except UnidentifiedImageError:
         empty = os.path.getsize(name) == 0
         hint = "; convert it to PNG or JPEG" if name.lower().endswith(_TO_CONVERT) else ""
         raise ValueError(
-            f"{name} is {'an empty file' if empty else 'not a readable image' + hint}"
+            f"{name}: the file is {'empty' if empty else 'not a readable image' + hint}"
         ) from None
     # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
     except Exception as error:

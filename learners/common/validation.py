@@ -54,7 +54,7 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
         n = np.ma.count_masked(values)
         raise ValueError(
             f"{name} is a masked array with {n} masked values; replace them first, for example "
-            "with its filled()"
+            "with its filled method"
         )
     if not numbers:
         return

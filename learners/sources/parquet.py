@@ -259,13 +259,13 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
         raise without_package(error, where) from None
     if not files:
         what = (
-            "does not exist"
+            "no such file"
             if place.type == fs.FileType.NotFound
-            else "is a folder without .parquet files"
+            else "the folder contains no .parquet files"
             if folder
-            else "is not a .parquet file"
+            else "the file is not a .parquet file"
         )
-        raise ValueError(f"{where} {what}; expected a .parquet file, or a folder of such files")
+        raise ValueError(f"{where}: {what}; expected a .parquet file, or a folder of such files")
     folder_fields = [
         field
         for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries)

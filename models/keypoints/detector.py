@@ -478,7 +478,7 @@ class KeypointDetector(ModelFile):
             {name: header.get(name, value) for name, value in example.items()}, example, limits
         )
         if not models:
-            raise ValueError("the model has no keypoints")
+            raise ValueError("the model has no keypoints; expected at least one")
         numbers["reference_length"] = numbers.pop("reference_ied")
         return cls(
             models,

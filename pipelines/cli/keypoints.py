@@ -223,7 +223,8 @@ def _video_source(images: Sequence[str]) -> str | int | None:
         return None
     if len(images) > 1:
         raise ValueError(
-            f"{videos[0]} is a video, and {len(images)} files are given; expected a single video"
+            f"{videos[0]}: a video must be the only input, but {len(images)} inputs are given; "
+            "expected a single video"
         )
     return videos[0]
 

@@ -74,8 +74,8 @@ def train(
     model.save(out)
     log(
         (
-            f"{out}: trained on {len(model.activities)} activities and {len(model.sensors)} "
-            f"sensors: {', '.join(model.sensors)}"
+            f"{out}: trained to recognise {len(model.activities)} activities from "
+            f"{len(model.sensors)} sensors: {', '.join(model.sensors)}"
         ),
         quiet,
     )

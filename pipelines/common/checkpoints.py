@@ -69,7 +69,7 @@ class Checkpoint:
         if self.path.is_dir() or not os.access(
             self.path if self.path.exists() else self.path.parent, os.W_OK
         ):
-            raise ValueError(f"{self.path} cannot be written; expected a writable file")
+            raise ValueError(f"{self.path}: the file cannot be written; expected a writable file")
         self._header = header_line(made_from or {})
         with open_locked(self.path) as file:
             lines = list(whole_lines(self.path, file))
@@ -158,7 +158,7 @@ def append(path: Path, file: Any, line: bytes) -> None:
         while line:  # unbuffered: closing the file has nothing left to write
             line = line[os.write(file.fileno(), line) :]
     except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror})") from None
+        raise ValueError(f"{path}: the file cannot be written ({error.strerror})") from None
 
 
 def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> None:
@@ -196,7 +196,9 @@ def open_locked(path: Path, wait: bool = True) -> Any:
             "that run ends"
         ) from None
     except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror or error})") from None
+        raise ValueError(
+            f"{path}: the file cannot be written ({error.strerror or error})"
+        ) from None
     return file
 
 

@@ -54,7 +54,9 @@ def read_tables(path: Path) -> dict[str, Any]:
         is_json = path.suffix.lower() == ".json"
         entries = json.loads(raw, object_pairs_hook=distinct) if is_json else tomllib.loads(raw)
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a readable TOML or JSON file ({error})") from None
+        raise ValueError(
+            f"{path}: the file is not a readable TOML or JSON file ({error})"
+        ) from None
     if not isinstance(entries, dict):
         raise ValueError(f"{path}: the file contains no settings; expected a table of settings")
     return entries

@@ -66,12 +66,12 @@ def _check_file(path: Path, inputs: Sequence[Path]) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise ValueError(f"{path} cannot be written ({error.strerror})") from None
+        raise ValueError(f"{path}: the file cannot be written ({error.strerror})") from None
     _check_no_input(path, inputs)
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} cannot be written (not a regular file)")
+        raise ValueError(f"{path}: the file cannot be written (not a regular file)")
     if path.exists() and not os.access(path, os.W_OK):
-        raise ValueError(f"{path} cannot be written (it is read-only)")
+        raise ValueError(f"{path}: the file cannot be written (it is read-only)")
 
 
 def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
@@ -86,12 +86,14 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
 
 def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str]) -> None:
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; expected a folder")
+        raise ValueError(f"{folder}: this is a file; expected a folder")
     parent = folder.absolute()
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ValueError(f"{folder} cannot be written (no write permission in {parent})")
+        raise ValueError(
+            f"{folder}: the folder cannot be written (no write permission in {parent})"
+        )
     present = (
         sorted({path for pattern in patterns for path in folder.glob(pattern)})
         if folder.is_dir()
@@ -137,8 +139,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
         return [overlay]
     if overlay.exists() and not overlay.is_dir():
         raise ValueError(
-            f"--overlay {overlay}: is a file; "
-            f"expected a folder for the overlays of {len(images)} images"
+            f"--overlay {overlay} is a file; expected a folder for the overlays of "
+            f"{len(images)} images"
         )
     return [overlay / f"{stem}_{ending}.png" for stem in distinct_stems(images)]
 

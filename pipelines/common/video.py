@@ -18,7 +18,8 @@ def check_video_name(path: Path) -> None:
     """Raise a ValueError unless a file name has a video suffix."""
     if path.suffix.lower() not in VIDEO_SUFFIXES:
         raise ValueError(
-            f"{path} cannot be written as a video; expected a file name that ends in .mp4 or .avi"
+            f"{path}: the file cannot be written as a video; expected a file name that ends in "
+            ".mp4 or .avi"
         )
 
 
@@ -65,7 +66,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 f"{n_read} of {n_frames} frames can be read back"
                 + ", but the file has no index" * (n_read == n_frames)
             )
-            raise ValueError(f"{path} cannot be written ({what}; is the disk full?)")
+            raise ValueError(f"{path}: the file cannot be written ({what}; is the disk full?)")
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:

@@ -148,7 +148,7 @@ def _encoded(path: Path, image: np.ndarray) -> bytes:
         written = False
     if not written:
         raise ValueError(
-            f"{path} has an unknown file type; expected a file name that ends in .png, .jpg or "
+            f"{path}: unknown file type; expected a file name that ends in .png, .jpg or "
             "another image suffix"
         )
     return data.tobytes()

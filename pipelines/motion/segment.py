@@ -140,7 +140,7 @@ def segment_file(
     """
     if path.exists() and not path.is_file():
         raise ValueError(
-            f"{path} is {'a folder' if path.is_dir() else 'not a regular file'}; expected "
+            f"{path}: this is {'a folder' if path.is_dir() else 'not a regular file'}; expected "
             "tracks or a video"
         )
     if path.suffix.lower() in TRACK_FILES:

@@ -190,7 +190,7 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
             "" if box is None else box.findtext(tag, "") for tag in ("xmin", "ymin", "xmax", "ymax")
         ]
     except ET.ParseError as error:
-        raise ValueError(f"{path}: the XML is damaged ({error})") from None
+        raise ValueError(f"{path}: the XML file is damaged ({error})") from None
     return _box([t.strip() for t in texts], str(path))
 
 

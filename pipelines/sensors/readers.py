@@ -117,8 +117,8 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     )  # pandas represents at most 292 years
     if n > _MAX_MINUTES:
         raise ValueError(
-            f"{name}: the times from {begin} span {n} minutes; expected a single recording; "
-            "check for a mistyped year"
+            f"{name}: the times from {begin} span {n} minutes, which is too long for a single "
+            "recording; check for a mistyped year"
         )
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place
@@ -228,7 +228,7 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
         ) from None
     except (pd.errors.ParserError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{path} is not a readable table ({' '.join(str(error).split())})"
+            f"{path}: the file is not a readable table ({' '.join(str(error).split())})"
         ) from None
     if not header:
         raw = raw.rename(columns=dict(enumerate(columns)))

@@ -100,7 +100,9 @@ class Worker:
             forward()
         except TimeoutError:
             raise RequestError(
-                504, f"{upload.name}: stopped after the time limit of {seconds:.0f} seconds"
+                504,
+                f"{upload.name}: processing was stopped after the time limit of "
+                f"{seconds:.0f} seconds",
             ) from None
         except (BrokenProcessPool, OSError):
             raise RequestError(

@@ -209,7 +209,7 @@ def check_table(path: Path) -> str:
         If the table does not exist or its format is not supported.
     """
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; expected a table")
+        raise ValueError(f"{path}: this is a folder; expected a table")
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     name = path.name.lower()
@@ -282,7 +282,7 @@ def read_frame(
                 "the checkout of annealed"
             ) from None
         except (ValueError, OSError) as error:
-            raise ValueError(f"{path} is not a readable table ({error})") from None
+            raise ValueError(f"{path}: the file is not a readable table ({error})") from None
     elif name.endswith(".xlsx"):
         try:
             with pd.ExcelFile(path, engine="openpyxl") as book:
@@ -293,7 +293,7 @@ def read_frame(
                 "checkout of annealed"
             ) from None
         except Exception as error:  # errors of zipfile, xml and openpyxl on damaged files
-            raise ValueError(f"{path} is not a readable .xlsx file ({error})") from None
+            raise ValueError(f"{path}: the file is not a readable .xlsx file ({error})") from None
         if notes is not None and len(sheets) > 1:
             notes.append(
                 f"{path.name}: the file has {len(sheets)} sheets; only the first sheet, "
@@ -363,11 +363,11 @@ def _read_text(
             else "set --encoding, for example to latin-1 or utf-16"
         )
         raise ValueError(
-            f"{path} is not a readable table in {encoding or 'utf-8'} ({error}); {hint}"
+            f"{path}: the file is not a readable table in {encoding or 'utf-8'} ({error}); {hint}"
         ) from None
     # pandas' parser errors are ValueErrors
     except (ValueError, OSError, EOFError, csv.Error) as error:
-        raise ValueError(f"{path} is not a readable table ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable table ({error})") from None
     if len(header) == frame.shape[1]:
         frame.columns = header
     return frame.reset_index(drop=True)
@@ -462,7 +462,7 @@ def _read_npz(path: Path) -> Matrix:
             arrays = {name: file[name] for name in file.files}
     # zipfile, zlib, struct and numpy raise different errors on a damaged file
     except Exception as error:
-        raise ValueError(f"{path} is not a readable .npz file ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable .npz file ({error})") from None
     if not {"X", "y"} <= arrays.keys():
         raise ValueError(
             f"{path}: the file contains {', '.join(arrays) or 'nothing'}; "
@@ -498,7 +498,7 @@ def _read_svmlight(path: Path) -> Matrix:
     try:
         X, y, queries = load_svmlight_file(str(path), query_id=True)
     except (ValueError, OSError, OverflowError) as error:
-        raise ValueError(f"{path} is not a readable svmlight file ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable svmlight file ({error})") from None
     if not X.shape[0]:
         raise ValueError(f"{path}: the table has no rows")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():

@@ -212,7 +212,7 @@ def test_nothing_half_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
     with pytest.raises(
-        ValueError, match=r"m\.safetensors cannot be written \(No space left on device\)"
+        ValueError, match=r"m\.safetensors: the file cannot be written \(No space left on device\)"
     ):
         write_model(path, "thing", {}, {})
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["m.safetensors"]

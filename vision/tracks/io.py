@@ -144,7 +144,7 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
         MatReadError,
     ) as error:
         raise ValueError(
-            f"{path} is not a readable MATLAB file ({' '.join(str(error).split())})"
+            f"{path}: the file is not a readable MATLAB file ({' '.join(str(error).split())})"
         ) from None
     y, s = content.get("y"), content.get("s")
     if y is None or s is None:
@@ -165,7 +165,8 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     if not zipfile.is_zipfile(path):
         raise ValueError(
-            f"{path} is not a readable npz file (it is not a zip archive, or it is truncated)"
+            f"{path}: the file is not a readable npz file (it is not a zip archive, or it is "
+            "truncated)"
         )
     try:
         with np.load(path, allow_pickle=False) as content:
@@ -179,9 +180,11 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
                 raise ValueError(f"{path}: tracks have dtype {tracks.dtype}; expected numbers")
             return _seen(tracks.astype(float), content), content.get("labels")
     except (OSError, zipfile.BadZipFile, EOFError, TypeError) as error:
-        raise ValueError(f"{path} is not a readable npz file ({str(error)[:120]})") from None
+        raise ValueError(
+            f"{path}: the file is not a readable npz file ({str(error)[:120]})"
+        ) from None
     except ValueError as error:
-        message = f"{path} is not a readable npz file ({str(error)[:120]})"
+        message = f"{path}: the file is not a readable npz file ({str(error)[:120]})"
         raise ValueError(str(error) if str(path) in str(error) else message) from None
 
 
@@ -275,7 +278,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         table = pd.read_csv(path, skipinitialspace=True)
     except (ValueError, OSError) as error:
         raise ValueError(
-            f"{path} is not a readable table ({' '.join(str(error).split())})"
+            f"{path}: the file is not a readable table ({' '.join(str(error).split())})"
         ) from None
     missing = [c for c in ("frame", "point", "x", "y") if c not in table]
     if missing:

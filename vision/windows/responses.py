@@ -250,8 +250,8 @@ def compile_model(
     )
     if limits.shape != (n_features,) or np.isnan(limits).any():
         raise ValueError(
-            f"thresholds has shape {limits.shape}; "
-            f"expected one number, not NaN, for each of the {n_features} features"
+            f"thresholds has shape {limits.shape}; expected one number that is not NaN for each "
+            f"of the {n_features} features"
         )
     # A numerator s of a feature, times its scale, lies at s * slope - shift among the bins.
     slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width

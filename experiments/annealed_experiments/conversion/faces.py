@@ -95,7 +95,7 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = {key: database.execute(query).fetchall() for key, query in _AFLW_QUERIES.items()}
     except sqlite3.Error as error:
-        raise ValueError(f"{path} is not the database of AFLW ({error})") from None
+        raise ValueError(f"{path}: the file is not the database of AFLW ({error})") from None
     named: dict[int, Points] = {}
     for face, point, x, y in rows["points"]:
         named.setdefault(face, {})[point] = (float(x), float(y), True)
@@ -175,7 +175,8 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
             xy = np.array([line.split(",") for line in lines[1:] if line.strip()], float)
         except ValueError:
             raise ValueError(
-                f"{path} is not a file of HELEN; expected a name and {_N_HELEN} lines 'x , y'"
+                f"{path}: the file is not a file of HELEN; expected a name and {_N_HELEN} lines "
+                "'x , y'"
             ) from None
         if xy.shape != (_N_HELEN, 2) or not np.isfinite(xy).all():
             raise ValueError(

@@ -51,7 +51,7 @@ def numbers(path: Path, n_columns: int, **options: Any) -> np.ndarray:
             table = np.loadtxt(lines, dtype=np.float32, ndmin=2, **options)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(
-            f"{path} is not a numeric table ({' '.join(str(error).split())})"
+            f"{path}: the file is not a numeric table ({' '.join(str(error).split())})"
         ) from None
     if table.shape[1] != n_columns:
         raise ValueError(f"{path}: the table has {table.shape[1]} columns; expected {n_columns}")

@@ -64,7 +64,9 @@ def _extract_truth(archive: Path, place: Path) -> None:
                     target.parent.mkdir(exist_ok=True)
                     target.write_bytes(content.read(member))
     except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise ValueError(f"{archive} is not a readable zip archive ({str(error)[:100]})") from None
+        raise ValueError(
+            f"{archive}: the file is not a readable zip archive ({str(error)[:100]})"
+        ) from None
     if not any(place.iterdir()):
         raise ValueError(f"{archive}: the archive contains no NAME{TRUTH}; expected Hopkins155")
 

@@ -245,7 +245,8 @@ def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(content["X"], np.float32), np.asarray(content["Y"]).ravel()
     except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
         raise ValueError(
-            f"{path} is not a MATLAB file with X and Y ({' '.join(str(error).split())[:100]})"
+            f"{path}: the file is not a MATLAB file with X and Y "
+            f"({' '.join(str(error).split())[:100]})"
         ) from None
 
 
@@ -268,7 +269,7 @@ def libsvm(source: Path, folder: Path, name: str) -> list[str]:
     """
     if not source.is_file():
         raise ValueError(
-            f"{source} is a folder; expected a LIBSVM file with its test file (.t) beside it"
+            f"{source}: this is a folder; expected a LIBSVM file with its test file (.t) beside it"
         )
     (X, y), (X_test, y_test) = _libsvm_pair(source)
     values = np.unique(y)
@@ -302,5 +303,5 @@ def _svmlight(path: Path, zero_based: bool | str = False):
             return load_svmlight_file(lines, dtype=np.float32, zero_based=zero_based)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(
-            f"{path} is not a LIBSVM file ({' '.join(str(error).split())[:100]})"
+            f"{path}: the file is not a LIBSVM file ({' '.join(str(error).split())[:100]})"
         ) from None

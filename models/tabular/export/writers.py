@@ -85,8 +85,7 @@ def export(
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
         raise ValueError(
-            f"{path} has an unknown file type; expected a file name that ends in "
-            f"{', '.join(WRITERS)}"
+            f"{path}: unknown file type; expected a file name that ends in {', '.join(WRITERS)}"
         )
     options: dict[str, Any] = {
         name: v for name, v in (("table", table), ("dialect", dialect), ("keys", keys)) if v

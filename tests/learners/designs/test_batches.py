@@ -93,7 +93,7 @@ def test_bad_batches_are_named():
             r"batch 1 of batches contains X of shape \(1300, 60\) and other arrays of shape \(\); "
             r"expected a target \(and a weight, if given\) for each row",
         ),
-        ([(X, y, weight[:3])], r"batch 0 of batches has .* of shape \(1300,\) and \(3,\);"),
+        ([(X, y, weight[:3])], r"batch 0 of batches contains .* of shape \(1300,\) and \(3,\);"),
         (
             [(X[:, 0], y)],
             "X of batch 0 of batches is a ndarray; "

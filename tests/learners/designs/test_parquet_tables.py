@@ -143,12 +143,12 @@ def test_bad_input_is_one_line(folder):
         (
             (folder / "year=2022" / "nothing").as_uri(),
             {},
-            "nothing does not exist; expected a .parquet file",
+            "nothing: no such file; expected a .parquet file",
         ),
         (
             (folder.parent / "empty").as_uri(),
             {},
-            "empty is a folder without .parquet files; expected a .parquet "
+            "empty: the folder contains no .parquet files; expected a .parquet "
             "file, or a folder of such files",
         ),
     ):

@@ -171,7 +171,7 @@ main()
     [
         (["camera", "0"], "camera 0: cameras are not supported; expected files"),
         (["/dev/zero"], "not a regular file; expected tracks or a video"),
-        (["."], "is a folder; expected tracks or a video"),
+        (["."], "this is a folder; expected tracks or a video"),
     ],
 )
 def test_what_motion_segment_cannot_take(files, message):

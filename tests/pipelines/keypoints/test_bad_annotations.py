@@ -69,12 +69,12 @@ def hide(keypoint, left=3):
 BAD = {
     "a point outside its picture": (
         first(keypoints=[10, 10, 2, 400, 12, 2, 25, 30, 2]),
-        "outside its image of 60 x 40",
+        "outside the image of 60 x 40",
     ),
     "a box of zero size": (first(bbox=[8, 8, 0, 24]), "expected a positive width and height"),
     "a box far beyond its picture": (
         first(bbox=[0, 0, 1e9, 1e9]),
-        "a corner of a bbox at (1e+09, 1e+09) lies outside its image of 60 x 40",
+        "a corner of a bbox at (1e+09, 1e+09) lies outside the image of 60 x 40",
     ),
     "a box of NaN": (first(bbox=[8, 8, float("nan"), 24]), "expected a positive width and height"),
     "a box that is not numeric": (first(bbox=["a", 8, 3, 24]), "not a valid annotation file"),

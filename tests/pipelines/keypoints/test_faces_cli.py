@@ -606,7 +606,7 @@ def test_further_frames_are_said_to_be_left_out(folder, model, pixels, good, nam
     assert (
         result.exit_code == 0
         and result.stderr
-        == f"annealed: {folder / name} has 3 frames or pages; only the first is used\n"
+        == f"annealed: {folder / name}: the file has 3 frames or pages; only the first is used\n"
     )
     if name == "a.tif":
         one, two = lines(result)

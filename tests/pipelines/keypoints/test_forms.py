@@ -234,7 +234,7 @@ def test_a_video_is_a_table_of_frames(tmp_path):
         ),
         (("--resume",), "--resume is only available for photographs with --out or --coco"),
         (("--out", "t.csv", "--assembly", "none"), "use an assembly other than 'none'"),
-        (("--out", "no/t.csv"), "no/t.csv cannot be written"),
+        (("--out", "no/t.csv"), "no/t.csv: the file cannot be written"),
         (("no/*.jpg",), "no/*.jpg: no files match this pattern"),
         (("empty",), "empty: the folder contains no images"),
         (("-",), "-: stdin is empty; expected a list of paths"),

@@ -259,7 +259,7 @@ BAD = {
     "a point beyond the border": (
         write_labelme,
         first_shape(points=[[-20.0, 10.0]]),
-        "left_end at (-20, 10) lies outside its image of 64 x 48",
+        "left_end at (-20, 10) lies outside the image of 64 x 48",
     ),
     "CVAT that is no XML": (
         write_cvat_xml,

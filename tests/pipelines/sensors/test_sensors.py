@@ -157,7 +157,7 @@ def test_the_other_layout(tmp_path):
         (
             "activities",
             "1724-03-01 02:00:00,2024-03-01 01:00:00,Sleeping",
-            r"expected a single recording; check for a mistyped year",
+            r"which is too long for a single recording; check for a mistyped year",
         ),
     ],
 )

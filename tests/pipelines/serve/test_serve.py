@@ -210,8 +210,8 @@ def test_what_the_detector_selected(client):
 @pytest.mark.parametrize(
     "kind, name, content, fields, status, message",
     [
-        ("faces", "a.jpg", b"text", {}, 400, "a.jpg is not a readable image"),
-        ("faces", "a.jpg", b"", {}, 400, "a.jpg: empty file"),
+        ("faces", "a.jpg", b"text", {}, 400, "a.jpg: the file is not a readable image"),
+        ("faces", "a.jpg", b"", {}, 400, "a.jpg: the file is empty"),
         ("faces", "a.png", png()[:200], {}, 400, "a.png: the image is damaged"),
         (
             "faces",
@@ -230,7 +230,7 @@ def test_what_the_detector_selected(client):
             "field 'colour' is unknown; expected one of keypoint",
         ),
         ("faces", "a.png", png(), {"keypoint": "knee"}, 400, "keypoint 'knee' is unknown"),
-        ("pets", "../../b.png", b"text", {}, 400, "b.png is not a readable image"),
+        ("pets", "../../b.png", b"text", {}, 400, "b.png: the file is not a readable image"),
         (
             "pets",
             "a.png",
@@ -239,8 +239,8 @@ def test_what_the_detector_selected(client):
             400,
             "evidence='perhaps' is not valid; expected true or false",
         ),
-        ("motion", "a.avi", b"text", {}, 400, "a.avi: cannot be read as a video"),
-        ("motion", "a.npz", b"text", {}, 400, "a.npz is not a readable npz file"),
+        ("motion", "a.avi", b"text", {}, 400, "a.avi: the file cannot be read as a video"),
+        ("motion", "a.npz", b"text", {}, 400, "a.npz: the file is not a readable npz file"),
         (
             "motion",
             "a.npz",

@@ -41,7 +41,7 @@ def test_work_that_takes_too_long_is_ended_and_the_next_is_answered(monkeypatch)
     async def work(pool):
         monkeypatch.setitem(LIMITS, "select", replace(LIMITS["select"], seconds=0.0))
         with pytest.raises(
-            RequestError, match="stopped after the time limit of 0 seconds"
+            RequestError, match="processing was stopped after the time limit of 0 seconds"
         ) as refused:
             await select(pool)
         assert refused.value.status == 504

@@ -398,7 +398,7 @@ def test_stdin_and_spreadsheets(folder):
     header = CliRunner().invoke(app, ["predict", str(folder / "m"), "-"], input=b"a,b\n")
     assert header.exit_code == 2 and "stdin.csv: the table has no rows" in header.stderr
     (folder / "bad.xlsx").write_text("no sheet")
-    assert "bad.xlsx is not a readable .xlsx file" in refused(folder / "bad.xlsx", "y")
+    assert "bad.xlsx: the file is not a readable .xlsx file" in refused(folder / "bad.xlsx", "y")
 
 
 @pytest.mark.parametrize(

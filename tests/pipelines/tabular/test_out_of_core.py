@@ -287,7 +287,7 @@ def test_a_url_and_its_partitions(frame, tmp_path):
     result = select((tmp_path / "small").as_uri(), *options)
     assert (
         result.exit_code == 2
-        and "small does not exist; expected a .parquet file" in result.stderr
+        and "small: no such file; expected a .parquet file" in result.stderr
         and result.stderr.count("\n") == 1
     )
 
@@ -316,12 +316,12 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     for arguments, message in (
         (
             (tmp_path / "empty", "-k", 2),
-            "is a folder without .parquet files; expected a .parquet file, "
+            "the folder contains no .parquet files; expected a .parquet file, "
             "or a folder of such files",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"),
-            "t.csv is not a .parquet file; expected a .parquet file, or a folder",
+            "t.csv: the file is not a .parquet file; expected a .parquet file, or a folder",
         ),
         ((folder, "-k", 2, "--memory-limit", "much"), "memory_limit='much' is not valid"),
         ((folder, "-k", 2, "--card"), "--card is not available for out-of-core tables"),

@@ -210,7 +210,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
     (tmp_path / "t.csv").mkdir()
     (tmp_path / "t.svm").touch()
     assert (
-        "t.csv is a folder; expected a table"
+        "t.csv: this is a folder; expected a table"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
     assert "t.svm: the table has no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr

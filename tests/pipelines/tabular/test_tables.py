@@ -512,5 +512,5 @@ def test_a_damaged_page_of_parquet(tmp_path):
     at = data.index(np.float64(200.1).tobytes())
     data[at : at + 60] = bytes(60)
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"t\.parquet is not a readable table"):
+    with pytest.raises(ValueError, match=r"t\.parquet: the file is not a readable table"):
         read_table(path, Request(target="y"))

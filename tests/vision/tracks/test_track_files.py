@@ -100,7 +100,7 @@ def test_bad_files(tmp_path, name, message):
 def test_bad_folders(tmp_path):
     with pytest.raises(ValueError, match="no such folder"):
         read_sequences(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="neither"):
+    with pytest.raises(ValueError, match="contains no sequences"):
         read_sequences(tmp_path)
 
 

@@ -85,7 +85,9 @@ def test_unknown_figures_and_options_are_named(tmp_path):
         ValueError, match=f"'fsa-wide' has no figure; expected one of {', '.join(FIGURES)}"
     ):
         draw("fsa-wide", tmp_path)
-    with pytest.raises(ValueError, match="runs: the figure fsa-losses has no such option"):
+    with pytest.raises(
+        ValueError, match="runs: this option is not available for the figure fsa-losses"
+    ):
         draw("fsa-losses", tmp_path, runs=3)
     with pytest.raises(ValueError, match="runs=0; expected at least 1"):
         draw("motion-table", tmp_path, runs=0)

@@ -676,7 +676,7 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(
             ModuleNotFoundError,
-            match=rf"requires {package}; run pip install '\.\[export\]' in the "
+            match=rf"requires the package {package}; run pip install '\.\[export\]' in the "
             rf"checkout of annealed",
         ):
             export(model_of("linear, number"), tmp_path / f"m.{suffix}")

@@ -247,7 +247,7 @@ def test_other_bad_calls(data, tmp_path):
         (["segment", data / "scene0.npz", "--model", "mouse"], "mouse"),
         (
             ["segment", data / "scene0.npz", data / "scene1.npz", "--overlay", tmp_path / "o.mp4"],
-            "--overlay: expected a single FILE, not 2",
+            "--overlay accepts a single FILE, not 2",
         ),
         (["evaluate", "--data", tmp_path], "t: the sequence has no labels"),
         (
@@ -510,7 +510,7 @@ def test_tracks_and_masks_of_a_video(tmp_path):
     )
     for arguments, message in (
         (("--out", tmp_path / "t.txt"), "expected .npz, .csv or .parquet"),
-        ((video, "--out", tmp_path / "t.csv"), "--out: expected a single FILE, not 2"),
+        ((video, "--out", tmp_path / "t.csv"), "--out accepts a single FILE, not 2"),
         (("--masks", video), "the folder cannot be created"),
     ):
         refused = run("motion", "segment", video, *arguments)

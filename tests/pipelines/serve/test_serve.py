@@ -247,7 +247,7 @@ def test_what_the_detector_selected(client):
             b"text",
             {"motions": "0"},
             400,
-            "motions 0: expected a positive integer",
+            "motions 0 is not valid; expected a positive integer",
         ),
         (
             "select",

@@ -419,7 +419,7 @@ def test_stdin_and_spreadsheets(folder):
         (("--bounds", "a"), "--bounds a is not valid; expected COLUMN=LOW:HIGH"),
         (("--bounds", "gone=0:"), "--bounds gone=0:: column 'gone' cannot be used"),
         (("--bounds", "a=x:"), "--bounds a=x:: 'x' is not a number"),
-        (("--bounds", "a=1:2"), "--bounds a=1:2: expected bounds that include 0"),
+        (("--bounds", "a=1:2"), "--bounds a=1:2 is not valid; expected bounds that include 0"),
         (
             ("--bounds", "a=0:", "--monotone", "a=+"),
             "column 'a' is named by both --bounds and --monotone",

@@ -305,7 +305,7 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
             frame[["a", "y"]].to_parquet(),
             "big: 2.parquet: column 'b' is absent, but double in ",
         ),
-        (frame.assign(a="x").to_parquet(), "big: 2.parquet: column 'a': "),
+        (frame.assign(a="x").to_parquet(), "big: 2.parquet: column 'a' is "),
     ):
         part.write_bytes(content)
         result = select(folder, "-k", 2)

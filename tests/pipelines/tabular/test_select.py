@@ -144,7 +144,7 @@ def test_guess_task():
             "t.csv",
             "a,y\n1,2\n",
             ("--target", "y", "-k", 0),
-            "-k 0: expected a positive integer or auto",
+            "-k 0 is not valid; expected a positive integer or auto",
         ),
         (
             "t.csv",
@@ -210,7 +210,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
     (tmp_path / "t.csv").mkdir()
     (tmp_path / "t.svm").touch()
     assert (
-        "t.csv: this is a folder; expected a table"
+        "t.csv: the folder contains no .parquet files; expected"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
     assert "t.svm: the table has no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr

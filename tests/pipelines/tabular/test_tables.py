@@ -233,7 +233,11 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
             ("--table", "x.xls"),
             "--table x.xls is not valid; expected a file name that ends in .csv",
         ),
-        (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a positive integer or auto"),
+        (
+            rows("a,y,b", *NUMBERS),
+            ("-k", "many"),
+            "-k many is not valid; expected a positive integer or auto",
+        ),
         (
             rows("a,y,b", "1,2,3", "3,4,9"),
             ("-k", "auto"),

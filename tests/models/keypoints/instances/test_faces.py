@@ -262,7 +262,7 @@ def test_faces_have_pose_box_and_probabilities():
         set(record) == {"probability", "pose", "box", "keypoints"}
         and len(record["keypoints"]["chin"]) == 3
     )
-    with pytest.raises(ValueError, match="does not predict probabilities"):
+    with pytest.raises(ValueError, match="was not trained to predict probabilities"):
         replace(model, probabilities=None).find(maxima([face]), levels, 28.3)
 
 

@@ -1,4 +1,4 @@
-"""Fitted sums of single-column responses, and their evaluation."""
+"""Evaluation of fitted additive models: sums of single-column responses."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,26 +10,26 @@ from scipy.special import expit, softmax
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu
-    et al. (2017) [1]_.
+    """Additive model: an intercept plus one response function per selected column, eq. (12) of
+    [1]_.
 
-    The shapes determine the kind of response: linear if there are no knots; linear between
-    ``n_knots`` knots and constant outside; or constant in each of ``n_knots - 1`` bins if there is
-    one response fewer than knots. Image windows are scored by compiled loops instead
-    (`annealed.vision.windows.kernels.accumulate`), which compute the same sum in float32 with a
-    rejection threshold after each term.
+    The shapes determine the kind of response. Without knots, the response is linear. With one
+    response per knot, it is linear between the knots and constant outside them. With one response
+    fewer than knots, it is constant in each of the ``n_knots - 1`` bins. Image windows are scored
+    by compiled loops instead (`annealed.vision.windows.kernels.accumulate`), which compute the same
+    sum in float32 with a rejection threshold after each term.
 
     Parameters
     ----------
     selected : ndarray of shape (k,), int
         Columns of X.
     knots : ndarray of shape (k, n_knots)
-        Positions of the knots in ascending order; ``n_knots`` is 0 for linear responses.
+        Knot positions in ascending order; ``n_knots`` is 0 for linear responses.
     responses : ndarray of shape (k, r, n_outputs)
-        Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r =
+        Coefficients (r = 1), values at the knots (r = ``n_knots``), or values in the bins (r =
         ``n_knots - 1``).
     missing_responses : ndarray of shape (k, n_outputs) or None, default None
-        Response to a missing value (NaN); None makes the response to NaN equal to NaN.
+        Response to a missing value (NaN). None propagates NaN.
     intercept : ndarray of shape (n_outputs,) or float, default 0.0
 
     Raises
@@ -76,13 +76,14 @@ class AdditiveModel:
 
     @classmethod
     def from_estimator(cls, estimator: Any, by_importance: bool = False) -> Self:
-        """Copy the fitted ``coef_``, or ``knots_`` and ``responses_``, of a selector.
+        """Create a model from the fitted ``coef_``, or ``knots_`` and ``responses_``, of a
+        selector.
 
         Parameters
         ----------
         estimator : fitted selector
         by_importance : bool, default False
-            Whether to order the columns by decreasing ``feature_importances_`` instead of by index.
+            Whether to sort the columns by decreasing ``feature_importances_`` instead of by index.
 
         Returns
         -------
@@ -120,7 +121,7 @@ class AdditiveModel:
         return self.scores_of_selected(X[:, self.selected])
 
     def scores_of_selected(self, values: Any) -> npt.NDArray[np.floating]:
-        """Compute the scores from the selected columns only, in the order of ``selected``.
+        """Compute the scores from the selected columns alone, given in the order of ``selected``.
 
         Parameters
         ----------
@@ -163,7 +164,7 @@ class AdditiveModel:
         return terms if reference is None else terms - self.responses_at(reference)
 
     def responses_at(self, value: float) -> npt.NDArray[np.floating]:
-        """Compute the responses of all columns to the same value.
+        """Compute the response of each selected column to the same value.
 
         Parameters
         ----------
@@ -179,7 +180,7 @@ class AdditiveModel:
         )
 
     def _response(self, j: int, x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        """Compute the responses (n, n_outputs) of the j-th selected column to values (n,)."""
+        """Return the responses (n, n_outputs) of the j-th selected column to values (n,)."""
         knots, table = self.knots[j], self.responses[j]
         if not len(knots):
             result = x[:, None] * table[0]
@@ -208,8 +209,8 @@ def class_probabilities(
     scores : (n_samples,) or (n_samples, n_classes) ndarray
         Score of the second of two classes, or one score per class.
     slope, flip : float
-        Parameters of softmax(slope scores), or, for two classes, of flip + (1 - 2 flip) / (1 +
-        exp(-slope score)), where ``flip`` is the fraction of flipped labels.
+        Parameters of the link function: softmax(slope scores) or, for two classes, flip + (1 - 2
+        flip) / (1 + exp(-slope score)), where ``flip`` is the fraction of flipped labels.
     """
     if scores.ndim == 2:
         return softmax(slope * scores, axis=1)

@@ -1,3 +1,2 @@
-"""Other feature selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, and minimax sparse
-logistic regression.
+"""Other selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax logistic.
 """

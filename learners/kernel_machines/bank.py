@@ -36,8 +36,7 @@ def _fill(
     kinds: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Fill ``atoms`` after the first ``size`` with new atoms and variations of ``parents``.
-    """
+    """Fill ``atoms`` after the first ``size`` with new atoms and variations of ``parents``."""
     n_parents = len(parents.length)
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     while size < len(atoms.length):

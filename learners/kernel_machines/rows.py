@@ -1,5 +1,4 @@
-"""Input of the chains: contiguous standardised columns, and groups of correlated columns.
-"""
+"""Input of the chains: contiguous standardised columns, and groups of correlated columns."""
 
 from dataclasses import dataclass
 

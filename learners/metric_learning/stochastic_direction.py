@@ -1,5 +1,4 @@
-"""Direction of an sDist step by stabilised truncated SGD, Algorithm 3.4 of Ma (thesis).
-"""
+"""Direction of an sDist step by stabilised truncated SGD, Algorithm 3.4 of Ma (thesis)."""
 
 from functools import partial
 from typing import Any

@@ -10,9 +10,7 @@ from ..sklearn_bases import BaseEstimator
 _N_STEPS = 20  # number of Newton steps for an intercept, set by hand
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
-SecondOrder = tuple[
-    float, np.ndarray, list[HessianProduct]
-]  # value, gradient, Hessian per output
+SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian per output
 
 
 def effective_rows(weight: np.ndarray) -> float:

@@ -35,7 +35,7 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
     if kind == HUBERISED_HINGE:
         h = parameter
         slope = 0.0 if u > 1.0 + h else -1.0 if u < 1.0 - h else (u - 1.0 - h) / (2.0 * h)
-        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, or 0 above 1 + h
+        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, 0 above 1 + h
         return value, y * slope
     if kind == LORENZ:
         v = min(u - 1.0, 0.0)

@@ -1,5 +1,4 @@
-"""Stabilised truncated SGD for linear classifiers, Ma (thesis), Algorithms 3.2 to 3.4.
-"""
+"""Stabilised truncated SGD for linear classifiers, Ma (thesis), Algorithms 3.2 to 3.4."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

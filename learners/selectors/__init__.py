@@ -1,2 +1,1 @@
-"""Other selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax logistic.
-"""
+"""Other selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax logistic."""

@@ -166,8 +166,7 @@ class _ConvexModel:
         self.coef, self.value = self._minimise(positions)
 
     def _minimise(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
-        """Minimise over the given coordinates by BFGS; backtracking keeps the objective finite.
-        """
+        """Minimise over the given coordinates by BFGS; backtracking keeps the objective finite."""
         coef = self.coef.copy()
         value, gradient = self._at(coef)
         gradient, inverse = gradient[positions], np.eye(len(positions))

@@ -28,9 +28,7 @@ from .base import SelectingClassifier
 # Bounds on the steps, set by hand
 # ridge of a weak learner relative to its curvature, for features that vary in few rows
 _DAMPING = 1e-3
-_MIN_CURVATURE = (
-    1e-4  # minimum curvature of a row relative to the largest, if all rows fit well
-)
+_MIN_CURVATURE = 1e-4  # minimum curvature of a row relative to the largest, if all rows fit well
 _MAX_HALVINGS = 10  # maximum halvings of a step that increases the loss, before boosting ends
 
 

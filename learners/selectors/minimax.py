@@ -25,7 +25,7 @@ from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing
 
 _AUTO_C = (
-    25.0  # C="auto" times the rows, from cross-validation on text (benchmarks/sparse_words.py choose)
+    25.0  # C="auto" times the rows: cross-validation on text (benchmarks/sparse_words.py choose)
 )
 
 

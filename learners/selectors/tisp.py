@@ -1,5 +1,4 @@
-"""Quantile TISP (QTP in the FSA papers): iterative thresholding that keeps exactly k features.
-"""
+"""Quantile TISP (QTP in the FSA papers): iterative thresholding that keeps exactly k features."""
 
 from dataclasses import dataclass, field
 

@@ -77,7 +77,8 @@ class ForwardBackwardCRF(SelectingCRF):
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    where w is the weight of a sequence [1]_; transitions and intercept are always included.
+    Here w is the weight of a sequence, and the model is that of [1]_. Transitions and intercept are
+    always included.
 
     Parameters
     ----------

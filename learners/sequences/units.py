@@ -11,7 +11,7 @@ from ..objective.base import charges_of, effective_rows
 from ..solvers.greedy import Step
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
-SEARCH_TOLERANCE = 1e-7  # relative tolerance of refits in a search, far below the gains that are compared
+SEARCH_TOLERANCE = 1e-7  # relative tolerance of refits in a search, far below the compared gains
 _MIN_GAIN = 1e-6  # minimum relative gain of an exchange; smaller gains are rounding errors
 _TRIAL_TOLERANCE = 1e-5  # relative tolerance of refits for trial exchanges
 # Relative amount by which a trial exchange may miss its goal and still be refitted

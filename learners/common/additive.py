@@ -10,8 +10,7 @@ from scipy.special import expit, softmax
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """Additive model: an intercept plus one response function per selected column, eq. (12) of
-    [1]_.
+    """Additive model, the intercept plus one response per selected column, eq. (12) of [1]_.
 
     The shapes determine the kind of response. Without knots, the response is linear. With one
     response per knot, it is linear between the knots and constant outside them. With one response
@@ -76,8 +75,7 @@ class AdditiveModel:
 
     @classmethod
     def from_estimator(cls, estimator: Any, by_importance: bool = False) -> Self:
-        """Create a model from the fitted ``coef_``, or ``knots_`` and ``responses_``, of a
-        selector.
+        """Create a model from ``coef_``, or ``knots_`` and ``responses_``, of a fitted selector.
 
         Parameters
         ----------

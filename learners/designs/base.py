@@ -285,8 +285,9 @@ class Design:
         y: np.ndarray,
         sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Compute the loss and its gradient at ``scores(coef) + intercept``, in one pass if
-        possible.
+        """Compute the loss and its gradient at ``scores(coef) + intercept``.
+
+        This takes one pass over the data if possible.
 
         Parameters
         ----------
@@ -337,8 +338,7 @@ class Design:
         return raw, intercept - np.einsum("mw,mwq->q", self.mean, raw)
 
     def _standardised(self, product: np.ndarray, residual: np.ndarray) -> np.ndarray:
-        """Convert the product of raw columns and residual to a gradient in standardised
-        coordinates."""
+        """Convert the product of raw columns and residual to a standardised gradient."""
         return (product - self.mean[:, :, None] * residual.sum(axis=0)) * self.inv[:, None, None]
 
 
@@ -368,6 +368,5 @@ class FirstReadDesign(Design):
         self._moments = self.mean, inv
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
-        """Compute the moments, and return the gradient for ``residual`` (n_samples, n_outputs),
-        shaped like coef."""
+        """Compute the moments, and return the gradient for a residual (n_samples, n_outputs)."""
         raise NotImplementedError

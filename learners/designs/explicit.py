@@ -10,7 +10,9 @@ from .piecewise_linear import encoded, evenly_spaced, hat_basis
 
 
 class ExplicitDesign(Design):
-    """Matrix of all standardised columns in memory; scores and gradients are BLAS products. Other
+    """Matrix of all standardised columns in memory; scores and gradients are BLAS products.
+
+    Other
     designs give the same results without forming the matrix. This design is their reference in
     tests.
 

@@ -126,8 +126,7 @@ class OutOfCoreDesign(FirstReadDesign):
         return self.in_memory().matrix()
 
     def _load(self, columns: np.ndarray) -> np.ndarray:
-        """Read columns, given by their indices in the data, as values or codes along the second
-        axis."""
+        """Read columns by their indices in the data, as values or codes along the second axis."""
         raise NotImplementedError
 
     def _resident(self, values: np.ndarray) -> DenseDesign | PiecewiseDesign:

@@ -140,8 +140,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         groups: Any,
         offset: Any,
     ) -> FitSettings:
-        """Set ``n_features_`` by cross-validation, and return the best settings and a
-        description."""
+        """Set ``n_features_`` by cross-validation; return the best settings and a description."""
         splits = list(self._splitter(y, groups).split(np.zeros((len(y), 1)), y, groups))
         if is_classifier(self):
             for i, (train, _) in enumerate(splits):

@@ -294,8 +294,7 @@ class BatchEstimator(FSAEstimator):
     _by_moments: Callable[..., FitProblem]  # returns a problem on rows with given moments
 
     def _takes_batches(self) -> bool:
-        """Check that the parameters allow ``partial_fit``; otherwise, the method is not
-        available."""
+        """Check that the parameters allow ``partial_fit``, which is otherwise not available."""
         loss = "squared" if isinstance(self, RegressorMixin) and self.loss == "auto" else self.loss
         needs = f"partial_fit is not available for {type(self).__name__}"
         if not self._learns_from_batches:

@@ -72,8 +72,8 @@ WEAK_SIGNAL_RESIDUAL, SMALL_SAMPLE = 0.25, 30.0
 MIN_WRONG = 0.01  # share of misclassified training rows above which labels look noisy, set by hand
 # Number of supported coefficients below which held-out rows choose the size, for classes and for
 # numeric targets. On gene tables the criterion selects one to six features, with twice the error of
-# twenty features. It is right on the simulated tables of Barbu et al. (2017), which support at
-# least 14 and 60 coefficients.
+# twenty features. It is right on the simulated tables of Barbu et al. (2017), which support 14 and
+# 60 or more coefficients.
 FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 # A fit with the squared loss uses moments for up to this many columns and from this many rows per
 # column. It then takes a third to a tenth of the time (benchmarks/batches.py), and the sums need

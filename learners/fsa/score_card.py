@@ -270,8 +270,7 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
 
 
 def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first occurrence of each distinct 0/1 row, and the index of each row among
-    them."""
+    """Return the first occurrence of each distinct 0/1 row, and the index of every row."""
     bits = np.ascontiguousarray(np.packbits(held.astype(bool), axis=1))
     return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[
         1:

@@ -68,12 +68,11 @@ class SparseMetric:
         return metric
 
     def trimmed(self, n_columns: int, variance: np.ndarray) -> "SparseMetric":
-        """Restrict the metric to the ``n_columns`` columns that contribute most to the mean
-        distance.
+        """Restrict the metric to the ``n_columns`` columns with the largest share of the distance.
 
-        The contribution of a column is W_jj var_j, where ``variance`` (len(columns),) is computed
-        on the training rows, so that the choice does not depend on the column units. The resulting
-        submatrix is positive semi-definite.
+        The share of a column is proportional to W_jj var_j, where ``variance`` (len(columns),) is
+        computed on the training rows, so that the choice does not depend on the column units. The
+        resulting submatrix is positive semi-definite.
         """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
@@ -140,7 +139,7 @@ class MetricBooster:
     in_bag : ndarray of bool, shape (n,)
         Rows used by the last step.
     oob_improvement : float
-        Decrease in the mean loss of the out-of-bag rows in the last step.
+        Decrease of the mean out-of-bag loss in the last step.
     """
 
     n_expanders, n_partners = (

@@ -75,8 +75,7 @@ class FeatureMap:
         return np.ascontiguousarray((X - self.center) / self.scale)
 
     def columns(self, X: Matrix, which: Sequence[int]) -> np.ndarray:
-        """Compute the columns ``which`` of the map for raw rows X, as a dense (n, len(which))
-        array."""
+        """Compute the columns ``which`` of the map, dense (n, len(which)), for raw rows X."""
         tuples = [self.monomial(c) for c in which]
         used = sorted({j for t in tuples for j in t})
         place = {j: i for i, j in enumerate(used)}

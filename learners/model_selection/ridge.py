@@ -168,8 +168,10 @@ def _nearer_start(
 
 
 class _RidgeSearch:
-    """Search over ``RIDGES`` for the lowest held-out loss, each fit starting from the previous
-    one."""
+    """Search over ``RIDGES`` for the lowest held-out loss.
+
+    Each fit starts from the previous fit.
+    """
 
     def __init__(
         self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit
@@ -181,8 +183,7 @@ class _RidgeSearch:
         self.settled = False
 
     def walk(self, first: int, direction: int, patience: int) -> None:
-        """Try ridges, starting with ``first``, until ``patience`` consecutive ones bring no
-        gain."""
+        """Try ridges from ``first`` on, until ``patience`` of them in a row bring no gain."""
         worse = 0
         for i in range(first, len(RIDGES) if direction > 0 else -1, direction):
             worse = 0 if self._gains(i, direction) else worse + 1

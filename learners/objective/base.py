@@ -169,6 +169,7 @@ class Loss(BaseEstimator):
     @property
     def kernel_code(self) -> tuple[int, float] | None:
         """Code and parameter for compiled loops; None for a loss without a compiled form.
+
         Subclasses do not inherit the code, since they may override methods.
         """
         number = vars(type(self)).get("kernel")
@@ -210,8 +211,7 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Compute value and gradient; override if a joint computation is faster. See
-        :class:`Loss`."""
+        """Compute value and gradient together; may be overridden. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(
@@ -320,8 +320,7 @@ class Loss(BaseEstimator):
         return BandedLoss(self, self.best_constant(y, sample_weight))
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bound the second derivatives, (n, q); None if a single bound suffices. See
-        :class:`Loss`."""
+        """Bound the second derivatives (n, q); None if one bound suffices. See :class:`Loss`."""
         return None
 
 

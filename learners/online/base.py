@@ -223,8 +223,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         self.intercept_ = np.array([b for _, b in pairs])
 
     def _warn_of_means(self, X: Matrix) -> None:
-        """Warn if the column means dominate the length of the first rows, and hence the step
-        size."""
+        """Warn if the column means dominate the row lengths, and hence the step size."""
         if self._first_rows is None:
             return
         n, total, square = self._first_rows

@@ -45,9 +45,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     def _store(
         self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray
     ) -> None:
-        """Store the standardised coefficients (k, q) of the ascending columns ``kept`` in raw
-        units.
-        """
+        """Store standardised coefficients (k, q) of the columns ``kept`` in raw units."""
         warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
         self.support_ = np.isin(np.arange(design.n_features), kept)
@@ -83,8 +81,7 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
     def _encode(
         self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Any, np.ndarray, Loss, np.ndarray]:
-        """Validate the data, and return X, encoded targets (n, q), the matching loss, and
-        weights."""
+        """Validate the data; return X, encoded targets (n, q), the matching loss, and weights."""
         X, y = self._validate(X, y)
         return X, *self._encode_labels(y, self._named_loss, sample_weight, X.shape[0])
 

@@ -202,8 +202,7 @@ class _ConvexModel:
         return coef, value
 
     def charges(self) -> np.ndarray:
-        """Return the penalties of the units, which are 0 since every unit is a single
-        coordinate."""
+        """Return the unit penalties, which are 0 since every unit is a single coordinate."""
         return np.zeros(len(self.coef))
 
     def strengths(self) -> np.ndarray:

@@ -211,14 +211,14 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     def _cutting_planes(
         self, design: Design, y: np.ndarray, upper: np.ndarray, size: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Run Algorithm 1: add the most violated constraint and solve the reduced problem,
-        repeatedly.
+        """Run Algorithm 1, which adds the most violated constraint at a time.
 
-        The targets ``y`` (n_samples,) are -1 or +1, and ``upper`` contains the bounds C_i on alpha.
-        The search ends once ``size`` different features are selected; surplus features of the last
-        cut, which are the weakest, are omitted. The method returns the selected features in
-        ascending order, their weights (k, 1), and the constant. The column of the constant belongs
-        to every cut, so its weight is shrunk like the others.
+        The reduced problem over all constraints is solved after each addition. The targets ``y``
+        (n_samples,) are -1 or +1, and ``upper`` contains the bounds C_i on alpha. The search ends
+        once ``size`` different features are selected; surplus features of the last cut, which are
+        the weakest, are omitted. The method returns the selected features in ascending order, their
+        weights (k, 1), and the constant. The column of the constant belongs to every cut, so its
+        weight is shrunk like the others.
         """
         constant = int(bool(self.fit_intercept))
         Z = np.ones((len(y), constant))

@@ -99,8 +99,7 @@ class UnitModel:
         self.keep([other for other in self.units if other != unit], tol)
 
     def value_without(self, unit: int) -> float:
-        """Compute the objective with the coefficients of a unit set to zero, and the others
-        fixed."""
+        """Compute the objective if a unit is set to zero and all other units are fixed."""
         coef = self.fit.coef.copy()
         coef[self.codes[self.columns] == unit] = 0.0
         return self.part.value_and_gradient(self.fit.with_coef(coef))[0]

@@ -27,8 +27,8 @@ POOL_FACTOR = 15
 REGROWTH = 0.01
 # Number of units with the steepest gradients that each round adds to the pool, as a multiple of k
 N_GRADIENT_CANDIDATES = 5
-# Maximum bytes of columns in memory at a time, if a subset of rows or one column at a time
-# suffices. Set by hand.
+# Maximum number of values (over all rows) in memory at a time, where a subset of the rows or one
+# part after another suffices; set by hand
 _MAX_VALUES = 1 << 25
 _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rounding errors
 # Minimum fraction of a unit's curvature that remains given the support, so that the predicted gain
@@ -128,8 +128,7 @@ class Pool:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """Columns (n_columns, n_samples), each contiguous, which speeds up access to a few of
-        them."""
+        """Columns (n_columns, n_samples), each of which is contiguous, for fast access."""
         return np.ascontiguousarray(self.Z.T)
 
     def square_sums(self, weights: np.ndarray) -> np.ndarray:
@@ -374,8 +373,7 @@ class Candidates:
         return Pool.read(self.design, self.units, numbers, self.rows)
 
     def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
-        """Return the units outside the pool with the largest gradients, in one pass over all
-        columns."""
+        """Return the units outside the pool with the largest gradients, in one pass."""
         residual, of_feature = fit.residual, self.units.of_feature
         if self.rows is not None:
             residual = np.zeros((self.design.n_samples, residual.shape[1]))
@@ -680,7 +678,7 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
     flat = change.ravel()
     improving = np.flatnonzero(flat < 0)
     most = max(n_tries, 4 * len(change))
-    if len(improving) > 2 * most:  # leaves room for ties
+    if len(improving) > 2 * most:  # allows for ties
         improving = improving[np.sort(np.argpartition(flat[improving], 2 * most)[: 2 * most])]
     order = improving[ascending(flat[improving])[:most]]
     ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))

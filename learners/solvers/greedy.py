@@ -47,8 +47,7 @@ class GreedyModel(Protocol):
         """Remove a unit."""
 
     def value_without(self, unit: int) -> float:
-        """Compute the objective with the coefficients of a unit set to zero, and the others
-        fixed."""
+        """Compute the objective if a unit is set to zero and all other units are fixed."""
 
 
 def greedy_search(

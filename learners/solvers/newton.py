@@ -120,8 +120,7 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the objective, and the gradient and Hessian products of the loss in the
-        scores."""
+        """Compute the objective, and the loss's gradient and Hessian products in the scores."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),

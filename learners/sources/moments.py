@@ -76,8 +76,7 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """Compute the root of each sum of squared deviations (p,), or 0 if constant up to
-        rounding."""
+        """Compute the root of the summed squared deviations (p,), or 0 if due to rounding."""
         scale = np.sqrt(np.diagonal(self.scatter))
         rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
         return np.where(scale > rounding, scale, 0.0)

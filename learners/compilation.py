@@ -76,6 +76,7 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     Returns
     -------
     context manager
+        Context in which plain forms are used.
 
     Examples
     --------

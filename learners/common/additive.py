@@ -30,6 +30,7 @@ class AdditiveModel:
     missing_responses : ndarray of shape (k, n_outputs) or None, default None
         Response to a missing value (NaN). None propagates NaN.
     intercept : ndarray of shape (n_outputs,) or float, default 0.0
+        Intercept of each output.
 
     Raises
     ------
@@ -80,12 +81,14 @@ class AdditiveModel:
         Parameters
         ----------
         estimator : fitted selector
+            Fitted selector.
         by_importance : bool, default False
             Whether to sort the columns by decreasing ``feature_importances_`` instead of by index.
 
         Returns
         -------
         AdditiveModel
+            Model with the same scores.
         """
         selected = np.flatnonzero(estimator.get_support())
         order = np.arange(len(selected))
@@ -111,10 +114,12 @@ class AdditiveModel:
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
+            Rows to score.
 
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
+            Scores of the rows.
         """
         return self.scores_of_selected(X[:, self.selected])
 
@@ -124,10 +129,12 @@ class AdditiveModel:
         Parameters
         ----------
         values : (n_samples, k) array or sparse matrix
+            Values of the selected columns.
 
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
+            Scores of the rows.
         """
         if not self.knots.shape[1] and (
             self.missing_responses is None
@@ -147,6 +154,7 @@ class AdditiveModel:
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
+            Rows to explain.
         reference : float, optional
             Value whose response is subtracted, such as 0.0 for counts, so that an absent word
             contributes nothing.
@@ -154,6 +162,7 @@ class AdditiveModel:
         Returns
         -------
         ndarray of shape (n_samples, k, n_outputs)
+            Contribution of each selected column to each score.
         """
         values = _dense(X[:, self.selected])
         terms = np.empty((*values.shape, self.responses.shape[2]))
@@ -167,10 +176,12 @@ class AdditiveModel:
         Parameters
         ----------
         value : float
+            Value of every column.
 
         Returns
         -------
         ndarray of shape (k, n_outputs)
+            Response of each selected column.
         """
         at = np.array([float(value)])
         return np.array([self._response(j, at)[0] for j in range(len(self.selected))]).reshape(

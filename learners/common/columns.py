@@ -17,13 +17,16 @@ def included_and_excluded(
     Parameters
     ----------
     include, exclude : int, str, array of these, or mask of shape (n_features,), or None
+        Included and excluded columns, given by index, by name or as a mask.
     n_features : int
+        Number of columns.
     names : ndarray of shape (n_features,) or None
         Names of the columns.
 
     Returns
     -------
     included, excluded : ndarray of shape (n_features,), bool
+        Masks of the columns.
 
     Raises
     ------

@@ -125,6 +125,7 @@ def encode_classes(
     targets : ndarray of shape (n_samples, 1 or n_classes)
         One-hot columns for multiclass losses, otherwise -1 and +1.
     loss : Loss
+        Loss for these classes.
     """
     classes, codes = class_codes(y)
     several = len(classes) > 2
@@ -195,6 +196,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
 
         Returns
         -------
@@ -215,10 +217,12 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels.
         """
         return rowwise(self.labels, self.decision_function(X), dtype=self.classes_.dtype)
 
@@ -233,6 +237,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Label of each row.
         """
         one = scores.ndim == 1 or scores.shape[1] == 1
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
@@ -247,6 +252,7 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------

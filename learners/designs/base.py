@@ -177,6 +177,7 @@ class Design:
         Number of rows, number of features, number of columns per feature, and number of these
         columns that form the response curve.
     mean : ndarray of shape (n_features, width)
+        Mean of each column.
     inv : ndarray of shape (n_features,)
         Inverse scale of each feature; 0 for constant features.
 

@@ -45,6 +45,7 @@ class Coding:
     even, missing : bool
         Whether the knots are equidistant, and whether the data contain NaN.
     dtype : dtype
+        Precision of the values.
     """
 
     dtype: Any

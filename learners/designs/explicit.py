@@ -22,10 +22,13 @@ class ExplicitDesign(Design):
         Standardised columns in the precision of the data. The values of a column are contiguous, so
         that dropping columns is cheap.
     mean : ndarray of shape (n_features, width)
+        Mean of each column.
     inv : ndarray of shape (n_features,)
         Means and inverse scales of the standardisation.
     n_knots : int, default 1
+        Number of columns that form the response curve.
     knots : ndarray of shape (n_features, n_knots) or None, default None
+        Knots of each feature; None for linear responses.
     missing : ndarray of shape (n_features, n_samples), bool, or None, default None
         Mask of the NaN values.
     """

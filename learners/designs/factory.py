@@ -148,10 +148,12 @@ def unscaled(design: Design, X: Matrix) -> Design:
     design : Design
         Design of linear responses to ``X``; it is changed in place.
     X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Data of the design.
 
     Returns
     -------
     Design
+        The changed design.
 
     Raises
     ------

@@ -101,6 +101,7 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
     Parameters
     ----------
     response : {"linear", "piecewise"} or PiecewiseLinear
+        Name of a response, or a response object.
     n_bins : int, default 6
         Number B of bins for "piecewise".
 

@@ -56,8 +56,11 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
+            Targets.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         groups : array of shape (n_samples,) or None, default None
             Group of each ROW, such as a patient. No group is split between the training and test
             rows of a fold. The groups are passed to ``cv``; an integer ``cv`` then means group

@@ -111,6 +111,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
     n_iter_ : int
         Number of annealing steps. With a refinement, annealing ends as soon as k features remain.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names of X; only set if X has column names.
 
@@ -159,6 +160,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Returns
         -------
         FitSettings
+            Validated settings.
 
         Raises
         ------
@@ -176,9 +178,11 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
             Labels of any type with at least two classes, or numbers in regression.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
             Known part of the scores, such as the log exposure for a loss with a log link.
             Prediction then requires an offset, too.
@@ -253,6 +257,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Returns
         -------
         array or sparse matrix of shape (n_samples, k)
+            Selected columns of the rows.
         """
         source = as_out_of_core(X)
         if source is None:
@@ -486,6 +491,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         FitProblem
+            Problem to solve.
         """
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
@@ -509,10 +515,13 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+            Batch of rows.
         y : array of shape (n_samples,)
+            Targets of the batch.
         classes : array or None, default None
             All labels of the stream; required for the first batch.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         forgetting : float, default 1.0
             Factor for the weights of all earlier rows, in (0, 1].
         refresh : bool, default True
@@ -553,6 +562,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
         offset : array or None, default None
             As for :meth:`fit`.
 
@@ -570,12 +580,14 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
         offset : array or None, default None
             As for :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels.
         """
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
@@ -585,6 +597,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
         offset : array or None, default None
             As for :meth:`fit`.
 
@@ -671,6 +684,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         FitProblem
+            Problem to solve.
         """
         loss = regression_loss(
             "squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss
@@ -711,7 +725,9 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
             Batch of rows with at most 10,000 columns.
         y : array of shape (n_samples,), or (n_samples, n_outputs)
+            Targets of the batch.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         forgetting : float, default 1.0
             Factor for the weights of all earlier rows, in (0, 1]; values below 1 track drifting
             data.
@@ -760,6 +776,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
         offset : array or None, default None
             As for :meth:`fit`.
 
@@ -779,9 +796,11 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
         y : array
             As for :meth:`fit`.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         offset : array or None, default None
             As for :meth:`fit`.
 

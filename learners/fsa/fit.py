@@ -45,6 +45,7 @@ def solve(
     Parameters
     ----------
     problem : FitProblem
+        Problem to solve.
     settings : FitSettings
         Settings with a numeric ``size``.
     start : (kept, coef, intercept) or None

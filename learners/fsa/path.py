@@ -59,6 +59,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Remaining features (m,) and their standardised coefficients (m, width, n_outputs) after each
         step; empty unless ``trajectory=True``.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names of X; only set if X has column names.
 
@@ -99,7 +100,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or None, default None
+            Targets, as for the estimator's ``fit``.
         **fit_params
             Arguments passed to the estimator's ``fit``.
 
@@ -161,6 +164,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAClassifier, FSARegressor or FSARanker
+            Fitted estimator of this size.
 
         Raises
         ------
@@ -196,7 +200,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
         y : array of shape (n_samples,)
+            True targets.
         scoring : str, function or None, default None
             scikit-learn scorer; None means accuracy or R^2.
         **score_params
@@ -205,6 +211,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_sizes,)
+            Score of each size.
         """
         check_is_fitted(self, "sizes_")
         scorer = check_scoring(self.estimator, scoring)

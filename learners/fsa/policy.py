@@ -92,6 +92,7 @@ class Facts:
         Loss function; the rules use attributes such as ``pointwise``, ``has_curvature`` and
         ``is_quadratic``.
     classification : bool
+        Whether the targets are classes.
     n_samples, n_features, n_units, n_outputs : int
         Number of rows, number of selectable columns, number of groups (or of columns without
         groups), and number of outputs.
@@ -205,7 +206,9 @@ def decide(
     Parameters
     ----------
     facts : Facts
+        Facts about the problem.
     settings : FitSettings
+        Settings of the fit.
     n_columns : float, default 0.0
         Number of selected columns of the design: the number of features times the width of a
         response.
@@ -216,6 +219,7 @@ def decide(
     Returns
     -------
     Plan
+        Plan of the fit.
     """
     loss, given = facts.loss, settings.refinement
     supported, linear = facts.supported_coefficients, settings.response is None
@@ -383,6 +387,7 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
     Parameters
     ----------
     facts : Facts
+        Facts about the problem.
     size, n_columns : int
         Number of selected units, and number of columns of the design.
     gain : float

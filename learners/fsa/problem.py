@@ -37,9 +37,11 @@ class FitProblem:
     Attributes
     ----------
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
+        Validated training data.
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss. With an offset they are complex; see :class:`.OffsetLoss`.
     loss : Loss
+        Loss function.
     weight : ndarray of shape (n_samples,)
         Row weights as given by the user. A row of weight two counts as two rows.
     shift, scale : ndarray of shape (n_outputs,) or float
@@ -48,6 +50,7 @@ class FitProblem:
     flat : bool
         Whether the user's targets, and hence ``coef_``, are one-dimensional.
     classification : bool
+        Whether the targets are classes.
     names : ndarray of shape (n_features,) or None
         Column names.
     groups : ndarray of shape (n_features,), int, or None

@@ -77,6 +77,7 @@ class FSARanker(FSAEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or None, default None
             Relevance grades, where higher is better; not needed with ``pairs``.
         qid : array of shape (n_samples,) or None, default None
@@ -124,6 +125,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         FitProblem
+            Problem to solve.
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(
@@ -158,6 +160,7 @@ class FSARanker(FSAEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
 
         Returns
         -------

@@ -39,7 +39,9 @@ def refine(
     state : Annealed
         Final state of annealing.
     problem : FitProblem
+        Problem to solve.
     settings : FitSettings
+        Settings of the fit.
     solution : Solution
         Solution at ``state``; it is changed in place.
     along_path : bool, default False

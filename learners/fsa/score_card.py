@@ -65,6 +65,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     knots_, responses_, missing_responses_ : ndarray
         Step functions of the score card in log odds; see :class:`LogitBoostClassifier`.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names of X; only set if X has column names.
 
@@ -104,6 +105,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         y : array of shape (n_samples,)
             Labels of two classes.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -193,10 +195,12 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Rows to score.
 
         Returns
         -------
         ndarray of shape (n_samples,), int
+            Total points of each row.
         """
         return (
             rule_matrix(self._checked(X), self.rule_columns_, self.rule_thresholds_) @ self.points_
@@ -225,7 +229,9 @@ def candidate_rules(
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Training rows.
     weight : ndarray of shape (n_samples,)
+        Row weights.
     n_thresholds : int
         Maximum number of thresholds per column.
 
@@ -254,6 +260,7 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Rows on which the rules are evaluated.
     columns, thresholds : ndarray of shape (n_rules,)
         Rules, as returned by :func:`candidate_rules`.
 

@@ -137,10 +137,13 @@ class FitSettings:
     response : PiecewiseLinear or None
         Piecewise-linear response; None for linear responses.
     prior : Prior or None
+        Prior on the coefficients; None for no penalty.
     standardize : bool
+        Whether to standardise the columns.
     schedule : function
         Function of the number of features, the number to select and the number of steps.
     n_steps : int
+        Number of annealing steps.
     named_schedule : bool
         Whether the schedule was given by name. Its speed and number of steps are then automatic.
     learning_rate : float or None
@@ -151,8 +154,11 @@ class FitSettings:
     refinement : Refinement or None
         Refinement after annealing; None for the algorithm of the paper.
     fit_intercept : bool
+        Whether to fit an intercept.
     random_state : int, RandomState or None
+        Random seed for the subsampling of data.
     n_threads : int
+        Number of threads.
     title : str or None
         Title of the progress bar.
     undecided : bool

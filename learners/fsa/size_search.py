@@ -216,12 +216,14 @@ def held_out(
     Parameters
     ----------
     problem : FitProblem
+        Problem to solve.
     settings : FitSettings
         Settings of the fits. Exchanges chosen by cross-validation start from a separate annealing
         run for each size.
     splits : sequence of (ndarray of int, ndarray of int)
         Rows to fit on and rows to score.
     sizes : ndarray of int
+        Numbers of features, in ascending order.
     score : function
         Function of the training problem, a solution and the rows to score.
     """

@@ -20,10 +20,12 @@ def n_factors(singular_values: np.ndarray, n_features: int) -> int:
     singular_values : ndarray
         Singular values of the standardised columns, in descending order.
     n_features : int
+        Number of columns.
 
     Returns
     -------
     int
+        Number of common factors.
 
     Examples
     --------
@@ -77,6 +79,7 @@ def column_residuals(
     Returns
     -------
     ndarray of shape (n_samples, n_targets)
+        Residuals of each target.
 
     Examples
     --------

@@ -66,6 +66,7 @@ def conditional_pvalues(
         Problem whose X is dense and without NaN, and whose columns are all selectable and none
         included.
     settings : FitSettings
+        Settings of the fit.
     candidates : ndarray of int or None, default None
         Units to test. The target is predicted by the same number of units. None means the units
         that a fit selects, with the sizes from :func:`sizes_to_test`.

@@ -35,7 +35,9 @@ def gaussian_knockoffs(
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Original columns.
     random_state : RandomState
+        Random number generator.
     covariance : ndarray of shape (n_features, n_features) or None, default None
         Covariance of the columns, if known.
 
@@ -124,12 +126,16 @@ def antisymmetric_statistics(
     problem : FitProblem
         Problem whose X is dense, and whose columns are all selectable and none included.
     settings : FitSettings
+        Settings of the fit.
     copies : ndarray of shape (n_samples, n_features)
+        Knockoffs of the columns.
     random_state : RandomState
+        Random number generator.
 
     Returns
     -------
     ndarray of shape (n_units,)
+        Statistic W of each unit.
     """
     units = problem.n_units
     groups = np.arange(problem.n_features) if problem.groups is None else problem.groups
@@ -183,10 +189,12 @@ def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
     draws : ndarray of shape (n_draws, n_units)
         Statistics W of each draw.
     fdr : float
+        Target level of the false discovery rate.
 
     Returns
     -------
     ndarray of shape (n_units,)
+        Mean e-value of each unit.
     """
     values = np.zeros(draws.shape)
     for value, W in zip(values, draws):
@@ -207,7 +215,9 @@ def exchangeability(
     Parameters
     ----------
     X, copies : ndarray of shape (n_samples, n_features)
+        Columns and their knockoffs.
     random_state : RandomState
+        Random number generator.
 
     Returns
     -------

@@ -95,6 +95,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     estimator_ : FSAClassifier or FSARegressor
         Estimator fitted on the selected columns; the best constant if none are selected.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Column names of X; only set if X has column names.
 
@@ -239,10 +240,12 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels or targets.
         """
         check_is_fitted(self, "support_")
         return self.estimator_.predict(X)

@@ -86,9 +86,11 @@ def anneal_bank(
     targets : ndarray of shape (N, n_outputs)
         Targets with mean 0 and variance 1. The outputs share the atoms.
     prior : AtomPrior
+        Prior of the atoms.
     tables : list of Table
         Proposal table of each output.
     rng : Generator
+        Random number generator.
     n_components, n_bank, n_rounds : int
         Number of atoms to select, number of candidates per round, and number of rounds after the
         first.
@@ -96,6 +98,7 @@ def anneal_bank(
     Returns
     -------
     Atoms
+        Selected atoms.
     """
     n = XT.shape[1]
     weight, loss = np.full(n, 1.0 / n), SquaredLoss()
@@ -151,13 +154,19 @@ def polished(
         Likelihood for the weights, ``GAUSSIAN`` or ``LOGISTIC``. The moves use the Gaussian
         likelihood.
     XT : ndarray of shape (p, N)
+        Standardised columns.
     y : ndarray of shape (N,)
         Target, as for :func:`~.chains.sampler.run_chain`.
     prior : AtomPrior
+        Prior of the atoms.
     table : Table
+        Proposal table.
     rng : Generator
+        Random number generator.
     start : Atoms
+        Initial atoms.
     precision : float
+        Prior precision of the weights.
 
     Returns
     -------

@@ -157,6 +157,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,)
             Labels of any type with at least two classes.
 
@@ -269,7 +270,9 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,)
+            Targets.
 
         Returns
         -------
@@ -296,9 +299,11 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted targets.
         """
         return self._mean_scores(X, False)[:, 0] * self._deviation + self._centre

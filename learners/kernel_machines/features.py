@@ -103,6 +103,7 @@ class SparseFourierFeatures(AtomFeatures):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,)
             Labels of any type, or numeric targets, which are floats with fractional parts.
 

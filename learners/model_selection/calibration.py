@@ -32,10 +32,12 @@ def calibrate(
     codes : ndarray of shape (n_rows,), int
         Class index of each row.
     weight : ndarray of shape (n_rows,) or None, default None
+        Row weights; None means equal weights.
 
     Returns
     -------
     slope, flip : float
+        Slope a and flip f.
 
     Examples
     --------

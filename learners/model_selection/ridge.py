@@ -83,7 +83,9 @@ def choose_ridge(
     theta : ndarray of shape (p, n_outputs)
         Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
+        Initial intercept.
     left_out : LeftOut
+        Parts to leave out.
     few_rows : bool
         Whether to search in descending order of the ridges, instead of ascending order. The search
         may stop early.
@@ -96,7 +98,9 @@ def choose_ridge(
     Returns
     -------
     fit : Fit
+        Fit with the chosen ridge.
     ridge : float
+        Chosen ridge.
     how : str
         Description of how the ridge was chosen; empty if it was not chosen.
 
@@ -243,12 +247,14 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
     problem : SupportProblem
         Problem, treated as least squares on its targets and without a prior.
     A : ndarray of shape (n_samples, p)
+        Columns of the support.
     n_rows : float
         Sum of the row weights.
 
     Returns
     -------
     float
+        Ridge penalty.
     """
     weight, y = problem.sample_weight, problem.y
     if problem.fit_intercept:
@@ -276,9 +282,11 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
     Parameters
     ----------
     problem : SupportProblem
+        Problem of the fit.
     fit : Fit
         Fit of ``problem``.
     left_out : LeftOut
+        Parts to leave out.
 
     Returns
     -------

@@ -28,10 +28,12 @@ def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
     n_units : int
         Number of features (or groups).
     n_samples : int
+        Number of rows.
 
     Returns
     -------
     ndarray of int
+        Candidate sizes.
 
     Examples
     --------
@@ -64,6 +66,7 @@ def ebic(
         logistic losses. With an ``unknown_dispersion``, such as the variance for the squared loss,
         the term is n ln(2 value).
     n_samples : float
+        Number of rows.
     k, n_units : int
         Number of selected features, and total number of features.
     degrees : int
@@ -164,6 +167,7 @@ def beats_constant(
     losses, constant : ndarray of shape (n_rows,)
         Losses of the best size and of a constant.
     weight : ndarray of shape (n_rows,) or None, default None
+        Row weights; None means equal weights.
     groups : ndarray of shape (n_rows,) or None, default None
         Groups of the rows. If given, the standard error is taken over groups.
 
@@ -205,10 +209,12 @@ def folds_by_content(
     stratify : bool
         Whether the targets are classes.
     n_folds : int, default 5
+        Maximum number of folds.
 
     Returns
     -------
     list of (ndarray of int, ndarray of int)
+        Training rows and held-out rows of each fold.
     """
     scale = max(float(np.abs(content).max(initial=0.0)), np.finfo(float).tiny)
     content = np.round(content / scale, 9)  # sums of equal rows may differ by rounding

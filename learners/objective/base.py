@@ -43,6 +43,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     Returns
     -------
     ndarray of shape (n_units,)
+        Penalty of each unit.
 
     References
     ----------

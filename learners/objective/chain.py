@@ -156,6 +156,7 @@ def chain_terms(
     Parameters
     ----------
     scores : ndarray of shape (n, n_classes), float64
+        Class scores.
     codes : ndarray of shape (n,), int
         True classes. If empty, the value is the sum of the log partition functions, and the
         gradients are the marginals.
@@ -164,12 +165,16 @@ def chain_terms(
     offsets : ndarray of shape (n_sequences + 1,), int
         First row of each sequence, followed by the number of rows.
     weights : ndarray of shape (n_sequences,)
+        Weight of each sequence.
 
     Returns
     -------
     value : float
+        Weighted negative log likelihood.
     gradient : ndarray of shape (n, n_classes)
+        Gradient with respect to the scores.
     transition_gradient : ndarray of shape (n_classes, n_classes)
+        Gradient with respect to the transitions.
     """
     gradient, transition_gradient = np.empty(scores.shape), np.zeros(transitions.shape)
     value = _chain_terms(

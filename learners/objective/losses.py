@@ -366,10 +366,12 @@ def losses_for(task: str) -> list[str]:
     Parameters
     ----------
     task : {"binary", "multiclass", "regression", "ranking", "online"}
+        Type of estimator.
 
     Returns
     -------
     list of str
+        Names of the losses.
 
     Examples
     --------
@@ -390,6 +392,7 @@ def get_loss(loss: str | Loss) -> Loss:
     Returns
     -------
     Loss
+        Loss object.
 
     Raises
     ------
@@ -416,6 +419,7 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     Returns
     -------
     Loss
+        Loss object.
 
     Raises
     ------
@@ -441,6 +445,7 @@ def regression_loss(loss: str | Loss) -> Loss:
     Returns
     -------
     Loss
+        Loss object.
 
     Raises
     ------
@@ -457,6 +462,7 @@ def loss_of_several_classes(loss: Loss) -> Loss:
     Parameters
     ----------
     loss : Loss
+        Pointwise loss.
 
     Returns
     -------

@@ -174,6 +174,7 @@ def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_pairs, 2), int
+        Pairs of row indices.
 
     Raises
     ------
@@ -212,7 +213,9 @@ def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarra
     Returns
     -------
     ij : ndarray of shape (n_pairs, 2), int
+        Row indices of each pair.
     r : ndarray of shape (n_pairs,)
+        Preference of each pair.
 
     Raises
     ------

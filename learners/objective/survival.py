@@ -147,6 +147,7 @@ def survival_targets(y: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,)
+        Encoded targets.
 
     Raises
     ------
@@ -217,6 +218,7 @@ def concordance(y: np.ndarray, risk: np.ndarray) -> float:
     y : ndarray of shape (n_samples,)
         Targets encoded by :func:`survival_targets`.
     risk : ndarray of shape (n_samples,)
+        Predicted risk, such as the score of :class:`CoxLoss`.
 
     Returns
     -------

@@ -45,7 +45,9 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     Returns
     -------
     kind : int
+        Code of the loss.
     parameter : float
+        Parameter of the loss.
 
     Raises
     ------
@@ -96,6 +98,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         y : array-like of shape (n_samples,)
             Labels of any type with at least two classes.
         sample_weight : array-like of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -128,10 +131,13 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Batch of rows.
         y : array-like of shape (n_samples,)
+            Targets of the batch.
         classes : array-like or None, default None
             All labels of the stream; required for the first batch.
         sample_weight : array-like of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -257,6 +263,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------

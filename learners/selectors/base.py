@@ -91,9 +91,11 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,)
             Labels of any type with at least two classes.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -122,8 +124,11 @@ class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -152,6 +157,7 @@ class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------

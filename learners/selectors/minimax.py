@@ -137,9 +137,11 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,)
             Labels of two classes and of any type.
         sample_weight : array of shape (n_samples,) or None
+            Row weights; None means equal weights.
 
         Returns
         -------

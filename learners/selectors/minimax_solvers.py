@@ -329,6 +329,7 @@ def solve_newton(
     Parameters
     ----------
     problem : ReducedProblem
+        Reduced problem.
     mixture : ndarray of shape (n_cuts,)
         Initial mixture, with positive weights.
     coef : ndarray of shape (p,) or None
@@ -383,6 +384,7 @@ def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
     Parameters
     ----------
     problem : ReducedProblem
+        Reduced problem.
     tol : float, default 1e-3
         Relative duality gap to reach.
 

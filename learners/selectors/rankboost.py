@@ -111,6 +111,7 @@ class RankBoost(BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or None
             Relevance grades, where higher is better; not needed with ``pairs``.
         qid : array of shape (n_samples,) or None

@@ -31,6 +31,7 @@ def lasso_path(
     decrease : float, default 0.75
         Ratio of consecutive penalties.
     max_penalties : int, default 30
+        Maximum number of penalties.
 
     Yields
     ------

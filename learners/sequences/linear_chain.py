@@ -262,6 +262,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
+            Predicted labels.
         """
         check_choice("method", method, ("marginal", "viterbi"))
         scores, sequences, loss = self._scores(X, lengths, sequence)
@@ -311,6 +312,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
+            Log probability.
 
         Raises
         ------

@@ -29,14 +29,17 @@ class ChainFit:
     Attributes
     ----------
     coef : ndarray of shape (n_features, n_classes)
+        Coefficients of each class.
     transitions : ndarray of shape (n_classes, n_classes)
         Transition scores, indexed [from, to].
     intercept : ndarray of shape (n_classes,)
+        Intercept of each class.
     value : float
         Value of the objective.
     n_iter : int
         Number of L-BFGS iterations.
     converged : bool
+        Whether the iterations converged.
     """
 
     coef: np.ndarray
@@ -64,10 +67,15 @@ class ChainProblem:
     codes : ndarray of shape (n_rows,), int
         Class codes.
     n_classes : int
+        Number of classes.
     offsets : ndarray of shape (n_sequences + 1,), int
+        First row of each sequence, followed by the number of rows.
     weights : ndarray of shape (n_sequences,)
+        Weight of each sequence.
     ridge : float
+        Factor of the ridge penalty.
     fit_intercept, fit_transitions : bool
+        Whether to fit an intercept, and whether to fit transitions.
     offset : ndarray of shape (n_rows, n_classes) or None
         Fixed scores, which are added to those of the columns.
     free : ndarray of shape (n_features, n_classes), bool, or None
@@ -136,15 +144,18 @@ def minimise(
     Parameters
     ----------
     problem : ChainProblem
+        Problem to solve.
     start : ChainFit or None
         Initial parameters; None means zeros.
     tol : float, default 1e-9
         Relative decrease in the objective below which the iterations end.
     max_iter : int, default 1000
+        Maximum number of iterations.
 
     Returns
     -------
     ChainFit
+        Fit at the minimum.
     """
     start = problem.start() if start is None else start
     k = problem.n_classes

@@ -39,12 +39,16 @@ def accelerated_gradient(
     intercept : ndarray of shape (n_outputs,)
         Initial intercept.
     prior : Prior
+        Prior on the coefficients.
     n_steps : int, default 100
+        Number of steps.
     fit_intercept : bool, default True
+        Whether to fit an intercept.
 
     Returns
     -------
     coef, intercept : ndarray
+        Coefficients and intercept after the last step.
 
     References
     ----------

@@ -28,6 +28,7 @@ class Annealed:
     coef : ndarray of shape (k, width, n_outputs)
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
+        Intercept of each output.
     dropped_at : ndarray of shape (n_features,), int
         Step at which each feature was dropped or, for remaining features, the number of steps.
         Features that were dropped late were nearly selected.
@@ -82,10 +83,12 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     curves : ndarray of shape (m, n_knots, n_outputs)
+        Values of the curves at the knots.
 
     Returns
     -------
     ndarray of shape (m, n_knots, n_outputs)
+        Values of the nearest non-decreasing curves.
 
     References
     ----------
@@ -232,6 +235,7 @@ def anneal(
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss
+        Loss function.
     counts : ndarray of int, or function
         Non-increasing number of features (or groups, if given) that remain after each step. A
         function is called with the design after the first gradient.
@@ -242,6 +246,7 @@ def anneal(
         cut and whenever half of the features have been dropped. It need not be called more often,
         since a step size that is safe for some columns is safe for a subset of them.
     prior : Prior or None
+        Prior on the coefficients; None for no penalty.
     momentum : float
         Momentum, in [0, 1).
     fit_intercept : bool

@@ -28,7 +28,9 @@ def shrunken_discriminant(
     Returns
     -------
     coef : ndarray of shape (p, n_classes)
+        Coefficients of the scores.
     intercept : ndarray of shape (n_classes,)
+        Intercepts of the scores.
 
     References
     ----------

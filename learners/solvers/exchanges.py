@@ -232,7 +232,9 @@ def swap(
     Parameters
     ----------
     problem : SupportProblem
+        Problem on the support.
     pool : Pool
+        Units to exchange, including those of the support.
     support : ndarray of shape (k,), int
         Positions in the pool of the units of the support.
     fit : Fit
@@ -247,7 +249,9 @@ def swap(
     Returns
     -------
     support : ndarray of shape (k,), int
+        Positions in the pool of the units of the new support.
     fit : Fit
+        Fit of the new support.
     change : ndarray of shape (k, n_units)
         Result of :func:`exchange_changes` for this support and fit.
     """
@@ -285,7 +289,9 @@ def regrow(
     Returns
     -------
     support : ndarray of shape (k,), int
+        Positions in the pool of the units of the new support.
     fit : Fit
+        Fit of the new support.
     """
     k, sizes = len(support), np.diff(pool.offsets)
     some = max(1, k // 8)
@@ -360,8 +366,11 @@ class Candidates:
     Attributes
     ----------
     design : Design
+        Design of all features.
     units : Units
+        Units of the exchanges.
     rows : ndarray of int, or None
+        Row indices; None means all rows.
     """
 
     design: Design
@@ -494,8 +503,11 @@ def exchange(
     Returns
     -------
     kept : ndarray of shape (k,), ascending
+        Selected features.
     coef : ndarray of shape (k, width, n_outputs)
+        Coefficients of the selected features.
     intercept : ndarray of shape (n_outputs,)
+        Intercept of each output.
     """
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
@@ -581,7 +593,9 @@ def exchange_changes(
     Parameters
     ----------
     problem : SupportProblem
+        Problem on the support.
     pool : Pool
+        Candidate units, including those of the support.
     support : ndarray of shape (k,), int
         Positions in the pool of the units of the support.
     fit : Fit

@@ -87,6 +87,7 @@ def greedy_search(
     chosen : list of int
         Selected units in the order of their addition.
     path : list of Step
+        Steps of the search.
     """
     chosen: list[int] = []
     path: list[Step] = []

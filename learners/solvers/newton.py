@@ -35,10 +35,15 @@ class SupportProblem:
     Attributes
     ----------
     y : ndarray of shape (n_samples, n_outputs)
+        Targets encoded for the loss.
     loss : Loss
+        Loss function.
     sample_weight : ndarray of shape (n_samples,)
+        Weights that sum to one.
     fit_intercept : bool
+        Whether to fit an intercept.
     prior : Prior or None
+        Prior on the coefficients; None for no penalty.
     width, n_knots : int
         Number of columns per feature, and number of knots of the design.
     shrinkage : float
@@ -138,7 +143,9 @@ class Fit:
     Attributes
     ----------
     theta : ndarray of shape (p, n_outputs)
+        Coefficients.
     intercept : ndarray of shape (n_outputs,)
+        Intercept of each output.
     value : float
         Objective at the coefficients.
     residual : ndarray of shape (n_samples, n_outputs)
@@ -200,6 +207,7 @@ def refit(
     Returns
     -------
     Fit
+        Fit at the minimum.
     """
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     scores, slope = A1[:, :p] @ theta + intercept, problem.penalty_gradient(theta)
@@ -344,6 +352,7 @@ def bounded_fit(
     Parameters
     ----------
     problem : SupportProblem
+        Problem on the support.
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     theta : ndarray of shape (p, 1)
@@ -359,6 +368,7 @@ def bounded_fit(
     Returns
     -------
     Fit
+        Fit at the minimum within the bounds.
     """
     lower, upper = (
         np.append(ends.ravel(), end) for ends, end in zip(bounds, (-np.inf, np.inf), strict=True)

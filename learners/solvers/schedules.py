@@ -159,12 +159,14 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     Parameters
     ----------
     schedule : str, Schedule or function
+        Name of a schedule, schedule object, or custom function.
     mu : float, default 100.0
         Speed of a schedule that is given by name, or whose speed is "auto".
 
     Returns
     -------
     function
+        Function that returns the number of features after each step.
 
     Raises
     ------

@@ -26,6 +26,7 @@ def largest_eigenvalue(
     Parameters
     ----------
     design : Design
+        Design of all features.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     direction : ndarray of shape (n_features, width, 1)
@@ -96,7 +97,9 @@ def annealing_step(
     Parameters
     ----------
     loss : Loss
+        Loss function.
     sample_weight : ndarray of shape (n_samples,)
+        Weights that sum to one.
     step : float or None
         Step size that replaces the default of the loss, if it has one. Losses without a default use
         the Lipschitz step size, since larger steps diverge.

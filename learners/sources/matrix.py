@@ -126,6 +126,7 @@ class OutOfCoreMatrix:
         Returns
         -------
         OutOfCoreMatrix
+            The matrix itself.
 
         Raises
         ------

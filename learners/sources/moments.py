@@ -33,6 +33,7 @@ class Moments:
     n_rows : float
         Sum of the row weights.
     mean : ndarray of shape (p,)
+        Weighted mean of each column and target.
     scatter : ndarray of shape (p, p)
         Weighted sum of the products of deviations from the mean.
     """
@@ -99,6 +100,7 @@ class Moments:
         Returns
         -------
         ndarray of shape (r + 1, p)
+            Rows with the same moments.
         """
         p = len(self.mean)
         scale = self.scale

@@ -36,6 +36,7 @@ class ParquetPart:
     Parameters
     ----------
     file : pyarrow.parquet.ParquetFile
+        Open file.
     name : str, default "ParquetFile"
         Name of the file in error messages.
     groups : sequence of int or None, default None
@@ -218,12 +219,14 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     Parameters
     ----------
     where : Path, or str of a URL
+        Path of a file or folder, or URL.
     filters : list or None, default None
         pyarrow filters. Row groups without matching rows are skipped.
 
     Returns
     -------
     tuple of ParquetPart
+        Files of the table.
 
     Raises
     ------

@@ -28,6 +28,7 @@ def r_hat(traces: np.ndarray) -> float:
     Parameters
     ----------
     traces : ndarray of shape (n_chains, n_draws)
+        Draws of each chain.
 
     Returns
     -------
@@ -64,6 +65,7 @@ def effective_sample_size(traces: np.ndarray) -> float:
     Parameters
     ----------
     traces : ndarray of shape (n_chains, n_draws)
+        Draws of each chain.
 
     Returns
     -------

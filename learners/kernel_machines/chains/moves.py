@@ -157,6 +157,7 @@ def propose(
     Returns
     -------
     possible : bool
+        Whether the move is possible in the current state.
     removed : int
         Index of the atom to remove, or -1.
     n : int

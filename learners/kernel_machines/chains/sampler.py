@@ -86,10 +86,15 @@ def run_chain(
     XT : ndarray of shape (p, N)
         Standardised columns.
     y : ndarray of shape (N,)
+        Target, as ``likelihood`` requires.
     prior : AtomPrior
+        Prior of the atoms.
     table : Table
+        Proposal table.
     rng : Generator
+        Random number generator.
     max_components : int
+        Maximum number of atoms.
     precision : float
         Prior precision of the weights. Their prior is N(0, noise variance / precision) for a
         Gaussian likelihood and N(0, 1 / precision) for a logistic likelihood.
@@ -107,6 +112,7 @@ def run_chain(
     Returns
     -------
     Chain
+        Samples, trace and acceptance counts of the chain.
     """
     gram = empty_gram(XT.shape[1], max_components)
     atoms = empty_atoms(max_components, prior.max_order)

@@ -55,6 +55,7 @@ def screen(
     Returns
     -------
     Table
+        Proposal table.
 
     Raises
     ------

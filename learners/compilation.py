@@ -1,8 +1,8 @@
 """Compilation with numba, and the choice between compiled loops and plain NumPy.
 
-``jit`` declares a loop to be compiled. numba is imported and the loop is compiled on the first
-call, so importing the package or fitting a small problem compiles nothing. A loop may also have a
-plain form: the same computation in NumPy. The plain form is readable, serves as the reference in
+``jit`` declares a loop to be compiled. On the first call, numba is imported and the loop is
+compiled, so importing the package or fitting a small problem compiles nothing. A loop may also have
+a plain form: the same computation in NumPy. The plain form is readable, serves as the reference in
 tests, and is used for small problems.
 """
 
@@ -51,9 +51,9 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
 
     The number of values determines whether compiled code is used, and stays fixed while features
     are dropped. Compiled loops use ``n_threads`` threads (None means the limit that holds outside
-    the context), and BLAS uses one thread. Rounding would depend on the number of BLAS threads. In
-    addition, idle BLAS threads spin, so a fit takes ten times as long while other processes use the
-    cores (benchmarks/busy_cores.py).
+    the context), and BLAS uses one thread. With more BLAS threads, rounding would depend on their
+    number. In addition, idle BLAS threads spin, so a fit takes ten times as long while other
+    processes use the cores (benchmarks/busy_cores.py).
     """
     with (
         _inside(_size, n_values),
@@ -103,8 +103,8 @@ def is_small(n_values: float) -> bool:
     return (n_values if size is None else size) <= SMALL
 
 
-# Number of array values that take as long to process as one row in Python, about 15 microseconds.
-# It converts rows to values where rows are processed one at a time.
+# Number of array values that NumPy processes in the time that Python takes for one row, about 15
+# microseconds. The size of a problem whose rows are processed one at a time is a multiple of it.
 VALUES_PER_ROW = 125
 
 
@@ -174,8 +174,8 @@ def jit(
         NumPy function with the same result, used for small problems; True means ``function``
         itself.
     by_size : bool, default True
-        Whether the sizes of the arguments choose the form outside :func:`problem_size`. If False,
-        the compiled form is always used there, as in loops over parts of an image.
+        Whether the form depends on the sizes of the arguments outside :func:`problem_size`. If
+        False, the compiled form is always used there, as in loops over parts of an image.
     **options
         Options of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
@@ -245,7 +245,7 @@ def _private_folder() -> str:
     """Return a temporary folder that only this user can write to, or "" if none exists.
 
     Machine code is loaded from this folder. A folder that another user owns or can write to is
-    therefore rejected. So is the working folder, which Python falls back to.
+    therefore rejected. The same applies to the working folder, which Python uses as a last resort.
     """
     user = os.getuid() if hasattr(os, "getuid") else None
     folder = Path(tempfile.gettempdir(), f"annealed-numba-{'user' if user is None else user}")

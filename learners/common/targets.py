@@ -110,7 +110,7 @@ def encode_classes(
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Labels of any type, with two or more classes.
+        Labels of any type with at least two classes.
     loss : str or Loss
         Loss; ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for
         more.
@@ -191,7 +191,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return targets, resolved, weight
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Compute the scores of the classes.
+        """Compute the class scores.
 
         Parameters
         ----------

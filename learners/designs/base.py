@@ -31,7 +31,7 @@ _LOST_DIGITS = 1e10
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """Compute the inverse standard deviation of each column, or 0 if it is constant up to rounding.
+    """Compute the inverse standard deviations of columns, with 0 for constants up to rounding.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ def table_histograms(
     m = len(features)
     # Allocated once, since concurrent allocations block each other
     h, g = np.empty((4, 256)), np.empty((4, 256))
-    # Two features at once in four parts each, so that repeated codes do not stall each other
+    # Two features at once in four parts each, so that equal codes in a row do not stall each other
     for pair in range(begin, end):
         j, k = 2 * pair, min(2 * pair + 1, m - 1)
         h[:], g[:] = 0.0, 0.0

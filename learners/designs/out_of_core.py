@@ -137,8 +137,8 @@ class OutOfCoreDesign(FirstReadDesign):
 class BlockDesign(OutOfCoreDesign):
     """Linear responses to the columns of a file.
 
-    A step reads the remaining columns once, in blocks of whole rows. It reads them twice if whole
-    rows of file chunks do not fit into a block, or if the loss is pairwise.
+    A step reads the remaining columns once, in blocks of whole rows. It reads them twice if the
+    chunks of the file are too tall for blocks of whole rows, or if the loss is pairwise.
 
     Parameters
     ----------

@@ -103,8 +103,8 @@ class SparseDesign(Design):
     def _blocks(self, n_values: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
         """Iterate over small blocks of adjacent rows or columns.
 
-        Yields row range, column range and entries. Products convert one block at a time to float64,
-        which limits the memory.
+        Each block consists of a row range, a column range and the entries. Products convert one
+        block at a time to float64, which limits the memory.
         """
         X, start, n, by_rows = self.X, 0, len(self.X.indptr) - 1, self.X.format == "csr"
         n_values = n_values or _BLOCK_ENTRIES
@@ -150,7 +150,7 @@ class SparseDesign(Design):
         return new
 
     def damp(self, n_rows: float) -> None:
-        """Increase each variance by that of one row in ``n_rows``.
+        """Increase each variance as if one more row in ``n_rows`` were non-zero.
 
         Rare columns then do not dominate frequent columns.
         """
@@ -268,7 +268,7 @@ class SparseBlockDesign(SparseDesign):
             if np.any(np.diff(positions) < 0):  # blocks are in file order
                 X = X[np.argsort(positions)]
             design = SparseDesign(X, self._weight)
-            self._pieces[1:] = [(have, design)]  # the first has most columns
+            self._pieces[1:] = [(have, design)]  # the first has the most columns
         reduced = design.keep(np.searchsorted(have, self.numbers))
         reduced.mean, reduced.inv = self.mean, self.inv
         return reduced

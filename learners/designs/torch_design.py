@@ -79,8 +79,8 @@ class TorchDesign(Design):
 class TorchPiecewiseDesign(CodedDesign):
     """Piecewise-linear responses computed from one-byte codes in a torch tensor.
 
-    A score is a sum over features of entries of a table of 256 numbers. A gradient is a histogram
-    of codes.
+    A score is a sum of table entries over the features, with a table of 256 numbers per feature. A
+    gradient is a histogram of codes.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
     """Mixin that chooses the number of features before the estimator is fitted."""
 
     _learns_from_batches = False
-    # Set by ``fit``; not a parameter
+    # Attribute that ``fit`` sets, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
     def fit(

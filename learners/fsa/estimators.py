@@ -85,8 +85,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Coefficients of linear responses; 0 for columns that are not selected. Ranking and
-        regression with one target have the first shape. Two classes have a single row, and several
-        classes or targets have one row each.
+        regression with one target have the first shape. Classification with two classes has a
+        single row, and several classes or targets have one row each.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     ridge_ : float
@@ -373,8 +373,8 @@ class BatchEstimator(FSAEstimator):
 class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    It minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k features with
-    theta_j != 0.
+    The classifier minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k
+    features with theta_j != 0.
 
     Parameters
     ----------
@@ -613,8 +613,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    It minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k features with
-    theta_j != 0.
+    The regressor minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k
+    features with theta_j != 0.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
     intercept = np.zeros(q)
     if settings.fit_intercept:
         intercept = loss.best_constant(problem.y, weight)
-        if loss.has_curvature:  # not every loss has a closed form of the constant
+        if loss.has_curvature:  # the constant has a closed form for some losses only
             support = SupportProblem(problem.y, loss, weight)
             intercept = refit(
                 support, np.zeros((design.n_samples, 0)), np.zeros((0, q)), intercept

@@ -49,8 +49,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     losses_ : ndarray of shape (n_sizes,)
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
-        Extended Bayesian information criterion [1]_ at each size. The number of rows in it is the
-        sum of the sample weights.
+        Extended Bayesian information criterion [1]_ at each size. It uses the sum of the sample
+        weights as the number of rows.
     best_size_ : int
         Size with the lowest ``ebic_``.
     loss_curve_ : ndarray of shape (n_steps,)

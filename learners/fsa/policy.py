@@ -59,7 +59,7 @@ SPARSE_RIDGE = 3e-3
 # Maximum multiplications per round of exchanges (about a second), per size of a path (about ten
 # milliseconds) and per step of Newton's method, set by hand
 MAX_SWAP_COST, MAX_PATH_SWAP_COST, MAX_NEWTON_COST = 2e9, 2e7, 2e8
-# Number of supported coefficients from which exchanges are not checked for numeric targets (1,000
+# Number of supported coefficients from which exchanges for numeric targets are not checked (1,000
 # rows), set by hand
 MAX_CHECKED = 200.0
 # A checked exchange must gain this factor times sqrt(columns / rows) times the extended criterion's
@@ -79,7 +79,7 @@ FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
 # column. It then takes a third to a tenth of the time (benchmarks/batches.py), and the sums need
 # little memory compared with X.
 MAX_CONDENSED, ROWS_PER_COLUMN = 2000, 10
-MAX_ROWS_HELD_OUT = 1000  # maximum rows for a choice of exchanges by folds, by hand
+MAX_ROWS_HELD_OUT = 1000  # maximum rows for choosing exchanges by folds
 
 
 @dataclass(frozen=True)

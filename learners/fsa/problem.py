@@ -269,7 +269,7 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     if sp.issparse(X):
         X = canonical(X if present.all() else X[present])
         non_zero = np.asarray((X != 0).sum(axis=0)).ravel()
-        full = np.flatnonzero(non_zero == X.shape[0])  # zeros next to values vary
+        full = np.flatnonzero(non_zero == X.shape[0])  # others with values vary
         low, high = min_max_axis(X[:, full], axis=0)
         columns, start = np.union1d(np.flatnonzero(non_zero == 0), full[low == high]), n
     else:
@@ -500,7 +500,7 @@ def _check_out_of_core(
 def reported_steps(
     reporter: Any, problem: FitProblem
 ) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Return a function to call after each annealing step per callback of ``reporter``.
+    """Yield one function per callback of ``reporter``, to call after each annealing step.
 
     Callbacks require scikit-learn 1.9 or later.
     """

@@ -16,8 +16,8 @@ from .problem import FitProblem, check_data, fit_problem
 class FSARanker(FSAEstimator):
     """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
-    It minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to exactly k features
-    with theta_j != 0. There is no intercept, since it would not affect the order.
+    The ranker minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to exactly k
+    features with theta_j != 0. There is no intercept, since it would not affect the order.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def _size_by_folds(
 ) -> tuple[FitSettings, str]:
     """Return the size and refinement with the lowest held-out loss; see :func:`.choose_size`.
 
-    Sizes range up to the number of training rows in a fold, but at most to 50. The size is 0 if the
+    The largest size is the number of training rows in a fold, but at most 50. The size is 0 if the
     best size is not better than a constant (:func:`.beats_constant`).
     """
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS

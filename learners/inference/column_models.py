@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _MAX_STEPS = 25  # maximum columns, besides common factors, that predict a column; set by hand
-# A larger ratio of consecutive singular values ends the common factors; set by hand
+# Minimum ratio of consecutive singular values at the end of the common factors, set by hand
 _MIN_RATIO = 1.3
 # Minimum columns per factor: with fewer, a factor consists of the column that it should predict
 _COLUMNS_PER_FACTOR = 20
@@ -113,7 +113,7 @@ def _on_all_others(
 def _matching_pursuit(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Run orthogonal matching pursuit for all targets together, each until it stops improving."""
+    """Run orthogonal matching pursuit for all targets at once, each as long as it improves."""
     n, p = Z.shape
     price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
     residuals = targets.T.copy()

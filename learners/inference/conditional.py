@@ -63,7 +63,7 @@ def conditional_pvalues(
     Parameters
     ----------
     problem : FitProblem
-        Problem whose X is dense and without NaN, and whose columns are all selectable and none
+        Problem with a dense X without NaN. All columns must be selectable, and none may be
         included.
     settings : FitSettings
         Settings of the fit.

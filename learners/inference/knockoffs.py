@@ -124,7 +124,7 @@ def antisymmetric_statistics(
     Parameters
     ----------
     problem : FitProblem
-        Problem whose X is dense, and whose columns are all selectable and none included.
+        Problem with a dense X. All columns must be selectable, and none may be included.
     settings : FitSettings
         Settings of the fit.
     copies : ndarray of shape (n_samples, n_features)

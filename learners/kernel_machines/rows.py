@@ -11,7 +11,7 @@ from .chains.screening import BLOCK, correlations
 
 # Limit in standard deviations, beyond which a phase is meaningless and its cosine imprecise
 FARTHEST = 1e3
-MAX_CLUSTERED = 2000  # columns; a larger component forms a single group
+MAX_CLUSTERED = 2000  # columns per component; a larger component forms a single group
 
 
 @dataclass

@@ -115,7 +115,7 @@ def class_scores(
     Parameters
     ----------
     model : SDist
-        Estimator whose parameters are used.
+        Estimator that provides the parameters.
     Z : ndarray of shape (n, rank)
         Points in the subspace.
     train : ndarray of shape (n_train, rank)
@@ -150,7 +150,7 @@ class BoostingRun:
     Parameters
     ----------
     model : SDist
-        Estimator whose parameters are used.
+        Estimator that provides the parameters.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         Training rows.
     codes : ndarray of int

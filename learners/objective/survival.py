@@ -103,7 +103,7 @@ class _RiskSets(NamedTuple):
         return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, value, sums)
 
     def _slope(self) -> np.ndarray:
-        """Sum over all deaths the probability that each row is the one that dies."""
+        """For each row, sum over all deaths the probability that this row dies."""
         return self.hazard * (
             np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time]
         )

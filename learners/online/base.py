@@ -28,8 +28,8 @@ from ..sklearn_bases import BaseEstimator, SelectorMixin
 from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
-# Fraction of the mean squared row length due to the column means from which to warn, and the number
-# of rows that estimate it. With twenty columns of variance one, the accuracy of all learners
+# Warn if the column means account for this fraction of the mean squared row length, as estimated
+# from this number of rows. With twenty columns of variance one, the accuracy of all learners
 # decreases by at most 0.04 up to a fraction of 0.9 (means of 3), and to chance level at 0.99.
 _MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 

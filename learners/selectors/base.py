@@ -24,7 +24,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
 
     An algorithm implements ``_select(X, y, loss, weight)``, where ``X`` is validated, ``y`` (n, q)
     is encoded for the loss, and ``weight`` is as given by the user. The method sets ``support_``,
-    ``coef_`` and ``intercept_``. It sets ``coef_`` of shape (q, n_features), which becomes
+    ``intercept_`` and ``coef_``. The shape of ``coef_`` is (q, n_features), and changes to
     (n_features,) in regression with one output.
     """
 

@@ -284,7 +284,7 @@ class LogitBoostClassifier(SelectingClassifier):
         sum_i w_i loss(y_i, F(x_i)),   F(x) = constant + sum_t learning_rate f_t(x_j(t))
 
     The row weights w_i sum to one. Each round adds the weak learner that lowers the quadratic model
-    of the loss most. The search ends when more than k features would be selected.
+    of the loss most. Boosting ends when more than k features would be selected.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ class LogitBoostClassifier(SelectingClassifier):
         Factor for the row weights of each class. "balanced" gives all classes the same total
         weight.
     random_state : int, RandomState or None, default None
-        Random seed for ``subsample`` below 1.
+        Random seed; only used if ``subsample`` is below 1.
 
     Attributes
     ----------

@@ -139,7 +139,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         X : array or sparse matrix of shape (n_samples, n_features)
             Training data.
         y : array of shape (n_samples,)
-            Labels of two classes and of any type.
+            Labels of any type with exactly two classes.
         sample_weight : array of shape (n_samples,) or None
             Row weights; None means equal weights.
 
@@ -213,7 +213,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     def _cutting_planes(
         self, design: Design, y: np.ndarray, upper: np.ndarray, size: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Run Algorithm 1, which adds the most violated constraint at a time.
+        """Run Algorithm 1, which adds the most violated constraints one at a time.
 
         The reduced problem over all constraints is solved after each addition. The targets ``y``
         (n_samples,) are -1 or +1, and ``upper`` contains the bounds C_i on alpha. The search ends

@@ -105,7 +105,7 @@ def minimise_coordinate(
         curvature = width / (distance * (width - distance)) + mean_curvature + q * spread
         new = distance - slope / curvature
         # Bisect if the Newton step leaves the bracket, or is more than half of the step before the
-        # last. Otherwise, it would jump across a kink and back at large q.
+        # last. Otherwise, it would jump back and forth across a kink at large q.
         if not low < new < high or 2.0 * abs(new - distance) > step_before_last:
             new = 0.5 * (low + high)
         step = abs(new - distance)
@@ -264,7 +264,7 @@ class WeightedGram:
         self._product = np.empty((0, 0), np.float32)
 
     def product(self, Z: np.ndarray) -> np.ndarray:
-        """Return the matrix Z' W Z (p, p), where ``Z`` may have new columns since the last call."""
+        """Return the matrix Z' W Z (p, p); ``Z`` may have gained columns since the last call."""
         old, p = len(self._product), Z.shape[1]
         if old < p:
             weighted = Z * self._root

@@ -103,8 +103,8 @@ class ForwardBackwardCRF(SelectingCRF):
         Positive stopping threshold for the criterion "gradient". The search stops when no unit has
         a gradient of this size.
     polish : {"swap"} or None, default None
-        Final exchanges. "swap" exchanges units one at a time as long as the refitted objective
-        decreases.
+        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
+        objective decreases.
     per_class : bool, default False
         Whether a unit belongs to a single class, as in section 5 of [2]_. The number of a unit is
         then ``column * n_classes + class``, and a column is selected if any of its coefficients is
@@ -219,8 +219,8 @@ class FSACRF(SelectingCRF):
     steps_per_cut : int, default 1000
         Maximum number of L-BFGS iterations before each cut. The default allows convergence.
     polish : {"swap"} or None, default "swap"
-        Final exchanges. "swap" exchanges units one at a time as long as the refitted objective
-        decreases.
+        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
+        objective decreases.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 

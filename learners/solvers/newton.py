@@ -22,7 +22,7 @@ _MAX_PREDICTED_GAIN_RATIO = 2.0
 # to this ratio of consecutive predicted gains; set by hand
 _REUSE_GAIN = 0.1
 _ROUNDING = 1e-15  # rounding error of the gradient, relative to the sum of its terms
-SHRINKAGE = 5e-5  # ridge for comparing supports, finite for separable data; set by hand
+SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data; set by hand
 
 
 @dataclass(frozen=True)

@@ -140,10 +140,10 @@ def _gather(counts: list[Counts]) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier trained by SGD on parallel paths, which drops unstable features [1]_.
+    """Linear classifier trained by SGD that drops unstable features (Ma (thesis) [1]_).
 
-    The classifier implements Algorithms 3.2 to 3.4 of [1]_. Every path takes stochastic gradient
-    steps on the mean loss::
+    The classifier implements Algorithms 3.2 to 3.4 of [1]_. Several parallel paths take stochastic
+    gradient steps on the mean loss::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 

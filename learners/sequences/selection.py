@@ -71,7 +71,7 @@ class SelectingCRF(SupportMixin, BaseCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardCRF(SelectingCRF):
-    """Sparse CRF on k columns or groups, selected by forward-backward search (FoBa [2]_).
+    """Sparse CRF on k columns or groups, selected by FoBa search (Liu et al. (2014) [2]_).
 
     A greedy search over the coefficients of at most k columns or groups (units) minimises::
 

@@ -91,7 +91,7 @@ class PiecewiseDesign(CodedDesign):
         Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; all
         by default.
     knots : ndarray of shape (m, B + 1) or None, default None
-        Knots of the codes.
+        Knots that define the codes.
 
     References
     ----------

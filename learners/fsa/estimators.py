@@ -415,9 +415,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Annealing schedule: the number of features that remain after each step.
 
         * "inverse" (eq. (3) of [1]_), "inverse_arxiv" (eq. (3) of [2]_), "exponential" or "linear".
-          The speed and the number of steps are mu = 100 and 100 by default, mu = 20 and 200 for
-          more than two classes and at least 400 rows, and mu = 20 and 500 with bounds or monotone
-          responses;
+          By default, mu = 100 and there are 100 steps. For more than two classes and at least 400
+          rows, mu = 20 and there are 200 steps. With bounds or monotone responses, mu = 20 and
+          there are 500 steps;
         * ``Schedule("inverse", mu=..., n_steps=...)``, where a larger mu drops features sooner;
         * a function of (n_features, k, n_steps) that returns a non-increasing sequence of sizes,
           ending with k.

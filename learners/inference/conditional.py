@@ -74,8 +74,8 @@ def conditional_pvalues(
     Returns
     -------
     pvalues : ndarray of shape (n_units,)
-        P-values; 1 for units that are not tested. With several columns or outputs, the smallest
-        p-value of a unit is multiplied by their number.
+        P-values; 1 for units that are not tested. For a unit with several columns or outputs, the
+        smallest of their p-values is multiplied by their number.
     statistics : ndarray of shape (n_units,)
         Largest absolute studentised product; 0 for units that are not tested.
 

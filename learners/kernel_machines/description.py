@@ -25,7 +25,7 @@ START_MASS, STOP_MASS, STEP_MASS = (
 
 
 class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Transformer to the cosine and sine of each atom in the best sample of each output."""
+    """Transformer that computes the cosines and sines of the atoms in the best samples."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]

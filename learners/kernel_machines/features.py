@@ -1,4 +1,4 @@
-"""Transformer to sparse Fourier features, for any linear model."""
+"""Transformer that computes sparse Fourier features, for use with any linear model."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -22,7 +22,7 @@ EXPECTED = 5.0  # prior number of atoms, which the bank ignores
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierFeatures(AtomFeatures):
-    """Transformer to sparse Fourier features selected by annealing from random candidates.
+    """Transformer that computes sparse Fourier features, selected by annealing.
 
     From a bank of random atoms (sparse frequencies omega_l), feature selection with annealing
     selects the atoms that minimise the squared error::

@@ -86,7 +86,7 @@ def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
 def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
     """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection, Ma (thesis), eq. (2.13).
 
-    If all g_i > 0, the sum has no minimum. The step w is then bounded by 10 / mean |g|, which
+    If all g_i > 0, the sum has no minimum. The step w is then bounded by ``10 / mean |g|``, which
     corresponds to a loss of e^-10.
     """
 

@@ -12,7 +12,7 @@ _MIN_MAJORISER = 0.001
 class HuberLoss(Loss):
     """Huber loss of the residual u = f - y, which limits the influence of outliers.
 
-    The loss is u^2 / 2 for |u| up to ``delta``, and delta |u| - delta^2 / 2 above.
+    The loss is ``u^2 / 2`` for ``|u| <= delta``, and ``delta |u| - delta^2 / 2`` otherwise.
 
     ``FSARegressor`` scales targets to median 0 and median absolute deviation 1 / 1.4826.
 

@@ -73,9 +73,9 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """Base class of the online learners: labels, weights, one problem per class, and prediction.
 
-    A learner defines three methods: ``_new_state``, ``_learn``, which processes rows with labels -1
-    and +1, and ``_weights``, which returns the coefficients and the intercept. With more than two
-    classes, there is one state per class (one-vs-rest).
+    A learner defines ``_new_state``. It also defines ``_learn``, which processes rows with labels
+    -1 and +1, and ``_weights``, which returns the coefficients and the intercept. With more than
+    two classes, there is one state per class (one-vs-rest).
     """
 
     loss: str | Loss

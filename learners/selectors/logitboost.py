@@ -332,7 +332,7 @@ class LogitBoostClassifier(SelectingClassifier):
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Loss before the first round and after each round, which never increases.
+        Non-increasing loss, before the first round and after each round.
     n_iter_ : int
         Number of rounds.
     n_features_in_, feature_names_in_

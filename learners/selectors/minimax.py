@@ -38,10 +38,10 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
 
         min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))
 
-    Here s_i are the row weights. The loss is a SUM over the rows, on standardised columns.
-    Algorithm 1 adds one cut at a time, which is the set of features that violates the minimax
-    problem most, and optimises the weights of all cuts jointly. The columns are read once per cut,
-    which suits data with many more features than rows.
+    Here s_i are the row weights. The loss is a SUM over the rows, on standardised columns. A cut is
+    a set of ``r`` features. Algorithm 1 repeatedly adds the cut that violates the minimax problem
+    most, and optimises the weights of all cuts jointly. The columns are read once per cut, which
+    suits data with many more features than rows.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     intercept_ : ndarray of shape (1,)
         Intercept of the scores.
     objective_ : ndarray of shape (n_iter_,)
-        Objective of the reduced problem after each cut, which never increases.
+        Non-increasing objective of the reduced problem after each cut.
     gap_ : float
         Relative duality gap of the last reduced problem.
     n_iter_ : int

@@ -55,10 +55,10 @@ class RankBoost(BaseEstimator):
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    Each round adds the weak ranker with the largest |r|, where r = sum_ij D_ij (h(x_i) - h(x_j))
-    for the current weights D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 - r)),
-    the third method of [1]_. Pairs without a preference are ignored. Boosting ends early if the
-    ranking is perfect.
+    Each round adds the weak ranker with the largest ``|r|``, where r = sum_ij D_ij (h(x_i) -
+    h(x_j)) for the current weights D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 -
+    r)), the third method of [1]_. Pairs without a preference are ignored. Boosting ends early if
+    the ranking is perfect.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class RankBoost(BaseEstimator):
             Query of each item. Without ``qid`` and ``pairs``, all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None
             Preferences (i, j, r): item i should score above item j if r > 0.5, and below it if r <
-            0.5. The weight of the preference is |2 r - 1|.
+            0.5. The weight of the preference is ``|2 r - 1|``.
         sample_weight : array of shape (n_samples,) or None
             Item weights. The weight of a pair is the product of its two item weights.
 

@@ -62,7 +62,7 @@ class _Shrinkage:
         return np.sqrt(np.bincount(self.codes.ravel(), np.square(coef).ravel(), len(self.root)))
 
     def largest(self, gradient: np.ndarray) -> float:
-        """Return the smallest penalty whose minimum is zero."""
+        """Return the smallest penalty at which all coefficients are zero."""
         return float((self._norms(gradient) / self.root).max(initial=0.0))
 
     def value(self, coef: np.ndarray) -> float:

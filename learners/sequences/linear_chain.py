@@ -384,12 +384,12 @@ class LinearChainCRF(BaseCRF):
     Parameters
     ----------
     ridge : float, default 2.0
-        Non-negative factor of the penalty, which is twice crfsuite's ``c2``.
+        Non-negative factor of the penalty. It corresponds to twice ``c2`` in crfsuite.
     fit_transitions : bool, default True
         Whether to fit transitions. Without transitions, the model is a logistic regression on
         single rows.
     fit_intercept : bool, default True
-        Whether to fit an intercept for each class, which is not shrunk.
+        Whether to fit an intercept for each class. Intercepts are not shrunk.
     max_iter : int, default 1000
         Maximum number of L-BFGS iterations, at least 1.
     tol : float, default 1e-9

@@ -35,8 +35,8 @@ _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rou
 # of a nearly redundant unit is finite
 _MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # maximum number of consecutive swaps
-# Rows that propose exchanges: a minimum, a number per column of the support, and the ratio of all
-# rows to these from which they are used. Set by hand.
+# Exchanges are proposed on a subset of the rows: its minimum size, its size per column of the
+# support, and the ratio of all rows to its size from which it is used. Set by hand.
 _ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
 _MAX_ALTERNATIVES = 100  # maximum number of alternative features, set by hand
 # Alternatives per feature, and their maximum relative cost, set by hand

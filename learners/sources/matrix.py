@@ -290,7 +290,7 @@ class RowSubset(Source):
 
 
 def _as_slice(index: np.ndarray) -> slice | np.ndarray:
-    """Convert consecutive indices to a slice, which is several times as fast to copy."""
+    """Convert consecutive indices to a slice, which makes copying several times faster."""
     return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index
 
 

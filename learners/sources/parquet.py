@@ -233,7 +233,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
     ValueError
         If a file is damaged, a folder has no Parquet files, or a filter uses an unknown column.
     ModuleNotFoundError
-        If pyarrow is not installed, or a URL requires fsspec, which is not installed.
+        If pyarrow is not installed, or if fsspec is required for a URL but not installed.
     """
     try:
         from pyarrow import OSFile, dataset, fs, scalar, unify_schemas

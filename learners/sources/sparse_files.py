@@ -136,16 +136,15 @@ def write_csr(
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
 ) -> SparseSource:
-    """Convert a sparse matrix to a folder, which a fit reads in blocks of rows.
+    """Convert a sparse matrix to a folder of files that a fit reads in blocks of rows.
 
     The conversion needs memory for only a few numbers per row.
 
     Parameters
     ----------
     path : path
-        LIBSVM text file (``.svm``, ``.svmlight`` or ``.libsvm``), whose values are converted to
-        single precision, or file of a CSR matrix that ``scipy.sparse.save_npz`` has written
-        (``.npz``).
+        LIBSVM text file (``.svm``, ``.svmlight`` or ``.libsvm``), or CSR matrix written by
+        ``scipy.sparse.save_npz`` (``.npz``). LIBSVM values are converted to single precision.
     folder : path
         New folder, which :func:`on_disk` can open later.
     n_features : int or None, default None

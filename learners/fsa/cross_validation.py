@@ -260,9 +260,9 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
         information criterion along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
         Rule for the choice from the mean scores. "explained" takes the smallest size that achieves
-        97% of the best size's improvement over a constant model, "best" the size with the best
-        score, and "one_se" the smallest size within one standard error of the best. If 0 is among
-        the sizes, a constant model is chosen unless some size is better.
+        97% of the best size's improvement over a constant model. "best" takes the size with the
+        best score. "one_se" takes the smallest size within one standard error of the best. If 0 is
+        among the sizes, a constant model is chosen unless some size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
@@ -328,9 +328,9 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
         information criterion along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
         Rule for the choice from the mean scores. "explained" takes the smallest size that achieves
-        97% of the best size's improvement over a constant model, "best" the size with the best
-        score, and "one_se" the smallest size within one standard error of the best. If 0 is among
-        the sizes, a constant model is chosen unless some size is better.
+        97% of the best size's improvement over a constant model. "best" takes the size with the
+        best score. "one_se" takes the smallest size within one standard error of the best. If 0 is
+        among the sizes, a constant model is chosen unless some size is better.
         ``n_features_to_select="auto"`` and ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.

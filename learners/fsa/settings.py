@@ -141,7 +141,7 @@ class FitSettings:
     standardize : bool
         Whether to standardise the columns.
     schedule : function
-        Function of the number of features, the number to select and the number of steps.
+        Function of the number of features, the size and the number of steps.
     n_steps : int
         Number of annealing steps.
     named_schedule : bool

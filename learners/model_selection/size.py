@@ -119,8 +119,8 @@ def choose_size(
         (up to ``EQUAL``) favour the smaller size.
     rule : {"explained", "best", "one_se"}, default "explained"
         Rule for the choice. "explained" takes the smallest size that achieves 97% (``SHARE``) of
-        the best size's improvement over a constant model, "best" the size with the lowest mean
-        loss, and "one_se" the smallest size within one standard error over the folds.
+        the best size's improvement over a constant model. "best" takes the size with the lowest
+        mean loss. "one_se" takes the smallest size within one standard error over the folds.
     constant : ndarray of shape (n_folds,) or None, default None
         Losses of a constant model, for "explained". Without these losses, or if no size improves on
         them, the rule is "best".

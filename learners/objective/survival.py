@@ -61,8 +61,8 @@ class CoxLoss(JointLoss):
 class _RiskSets(NamedTuple):
     """Sums over the rows at risk at each time, for given scores.
 
-    With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T,
-    where R is the sum of exp(score) over the rows at risk, and T is the sum over the deaths.
+    With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T.
+    Here R is the sum of exp(score) over the rows at risk, and T is the sum over the deaths.
     ``sums[i, j]`` at a time is the sum over l of (l / m)^j / S^i, times the mean weight of the
     deaths.
     """

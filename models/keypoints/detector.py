@@ -23,7 +23,8 @@ from .windows.window_search import WindowSearch
 
 # side of the box around a face in reference lengths, and the tolerance of that side. Choices
 _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
-# reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
+# reference lengths: a candidate this close to the same keypoint of an object belongs to the object
+# (heuristic)
 _EXPLAINED = 0.15
 
 # part of a photograph, its first pixel x, y, and the range of the window sizes to search

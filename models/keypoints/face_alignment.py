@@ -8,7 +8,7 @@ from .instances.instance_finder import Instance
 from .instances.shape_models import SimilarityTransform
 
 #: Template of a crop: the eye centres, as fractions of its side from the top left corner. At 112
-#: pixels they lie within 0.7 pixels of the common template of face recognition. A choice.
+#: pixels they lie within 0.7 pixels of the common template of face recognition (heuristic).
 EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 #: Reference length of objects without two named points, as a fraction of the square root of the
-#: box's area. A choice: about the distance between two points that fit in one window.
+#: box's area. Heuristic: about the distance between two points that fit in one window..
 BOX_SHARE = 0.4
 
 Names = tuple[str, ...]

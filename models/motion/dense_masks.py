@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 import cv2
 import numpy as np
 
-GAP = 3  # number of frames to the earlier and the later frame of comparison. A choice
-_AREA = 30  # average number of pixels in a superpixel. A choice
-_UNKNOWN = 40.0  # grey-value difference for an unknown motion, and the maximum. A choice
+GAP = 3  # number of frames to the earlier and the later frame of comparison (heuristic)
+_AREA = 30  # average number of pixels in a superpixel (heuristic)
+_UNKNOWN = 40.0  # grey-value difference for an unknown motion, and the maximum (heuristic)
 _NEAR = (
     40.0  # distance in pixels from a motion's tracks that costs as much as _FAR_WEIGHT grey values
 )

@@ -39,12 +39,12 @@ from .candidate_set import CandidateSet, candidate_set, joined
 from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
-_MIN_MOTION = 0.01  # pixels: far below the resolution of trackers; a choice
-_ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks; a choice
-_MANY = 3000  # number of tracks above which the memory requirement is reported; a choice
+_MIN_MOTION = 0.01  # pixels: far below the resolution of trackers (heuristic)
+_ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks (heuristic)
+_MANY = 3000  # number of tracks above which the memory requirement is reported (heuristic)
 _GB_PER_PAIR = 2e-7  # gigabytes per pair of tracks, measured with 1000 and 2000 tracks
-OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
-OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
+OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers (heuristic)
+OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to its motion's median (heuristic)
 # Version of the features in a model file. Version 1 had only subspace features; increment it when
 # the meaning of a feature changes.
 FEATURE_SET = 2

@@ -17,7 +17,7 @@ from .fitting.selection import N_HALVES, Selection, shown
 from .fitting.table import by_reason
 
 REPORT_FILES = ("select.json", "select.html")
-N_ROWS = 11  # explained rows: a choice
+N_ROWS = 11  # explained rows (heuristic)
 _MAX_SHOWN = 12  # classes in the confusion matrix
 MAX_PICTURES = 30  # response curves and bars; the table lists all columns
 _LONG = {

@@ -27,7 +27,7 @@ from ..console import log
 FileMap = Callable[[Callable[[Any, Any], Any], Any, Iterable[Any]], Iterator[Any]]
 Jobs = int | FileMap  # number of threads of this process, or a cluster
 _Answer = tuple[Any, Exception | None, list[str]]
-TIMEOUT = 10.0  # seconds for a scheduler to answer. A choice
+TIMEOUT = 10.0  # seconds for a scheduler to answer (heuristic)
 
 
 def by_processes(n_jobs: int = 1) -> FileMap:

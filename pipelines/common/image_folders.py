@@ -11,7 +11,7 @@ from pathlib import Path
 from ...vision.images import image_size
 
 # Maximum number of photographs, and of their pixels in total, for which a command compiles nothing.
-# A choice: with more, cached compiled code is faster; compiling takes as long as about fifty
+# Heuristic: with more, cached compiled code is faster; compiling takes as long as about fifty
 # photographs.
 MAX_FEW, MAX_FEW_PIXELS = 8, 16_000_000
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")

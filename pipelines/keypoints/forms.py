@@ -44,7 +44,7 @@ _FIRST = (
     "roll",
 )
 _BATCH = 2000  # rows that are held in memory at a time
-_CROP = 1.2  # side of the crop of an object, in the larger side of its box. A choice
+_CROP = 1.2  # side of the crop of an object, in the larger side of its box (heuristic)
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:

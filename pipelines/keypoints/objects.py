@@ -16,9 +16,9 @@ from ...vision.images import image_size
 from .data import AnnotatedImage, read_annotations
 
 MIN_PICTURES = 20
-MIN_COMPLETE = 10  # complete objects, from which the shape is learnt. A choice
-_MAX_SPREAD = 35.0  # of the rotation of upright objects, in degrees. A choice
-_MANY_OBJECTS = 200  # with fewer, each image is rotated twice. A choice
+MIN_COMPLETE = 10  # complete objects, from which the shape is learnt (heuristic)
+_MAX_SPREAD = 35.0  # of the rotation of upright objects, in degrees (heuristic)
+_MANY_OBJECTS = 200  # with fewer, each image is rotated twice (heuristic)
 
 
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:

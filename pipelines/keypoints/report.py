@@ -31,7 +31,7 @@ REPORT_FILES, EVALUATION_FILES = (
 CHEAP: dict[str, Any] = {
     "n_features": 150,
     "rounds": 1,
-}  # for the trainings of a learning curve. A choice
+}  # for the trainings of a learning curve (heuristic)
 _N_WORST, _N_FEATURES, _N_WINDOWS, _N_TILES = 6, 6, 40, 8
 _SIDE = 144  # pixels of a window in the page
 _RIGHT = (

@@ -30,13 +30,13 @@ from .drawing import COLOURS, draw_tracks, frames_on_black
 Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
 # Maximum number of files that are segmented without compilation, which costs half a second for
-# each. A choice
+# each (heuristic)
 MAX_FEW = 4
 # Weights of a user's sequence relative to a synthetic one in the ranking and in the choice of the
 # number of motions, chosen by cross-validation (experiments/notebook/motion.md)
 OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS = 10, 3
-UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
-MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
+UNCLEAR = 0.8  # below this probability the second number of motions is also reported (heuristic)
+MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions (heuristic)
 # Maximum number of tracks of a video, the longest; a choice, since the affinities of all pairs are
 # held in memory
 MAX_TRACKS = 1500

@@ -6,7 +6,7 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Timeout for the head of a request. A choice.
+#: Timeout for the head of a request (heuristic).
 HEAD_SECONDS = 15.0
 
 

@@ -18,7 +18,7 @@ from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
 from ..console import naming
 from .request import Request
 
-_SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice
+_SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit (heuristic)
 _MIN_SAMPLE = 1000  # rows
 
 

@@ -22,8 +22,8 @@ from ....learners.compilation import jit
 from ..windows.object_search import WHOLE
 from .shape_models import Pose, RigidModel, ShapeModel, is_inside, is_same_instance, rotation_of
 
-MAX_PER_ANCHOR = 12  # number of candidates of each anchor that form pairs. A choice
-MAX_ROLL = 1.0  # radians: pairs of faces rotated further give no hypothesis. A choice
+MAX_PER_ANCHOR = 12  # number of candidates of each anchor that form pairs (heuristic)
+MAX_ROLL = 1.0  # radians: pairs of faces rotated further give no hypothesis (heuristic)
 # Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
 # the mean shape by 0.04 to 0.07 reference lengths in x and in y; a transform fitted to only two of
 # them propagates their errors to the others. reference lengths: a candidate supports a pair when it
@@ -33,7 +33,7 @@ _FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the f
 # decrease of a candidate's log-odds at that radius: a Gaussian of deviation radius / 2, exp(-2) of
 # its peak
 _GATE_PENALTY = 2.0
-# ratio of the IEDs suggested by the windows of a pair. A choice: pyramid levels are 1.19 apart
+# ratio of the IEDs suggested by the windows of a pair. Heuristic: pyramid levels are 1.19 apart
 _MAX_WINDOW_RATIO = 2.5
 # of a pair's own reference length to the mean of these; a choice, yaw shortens distances to about
 # half
@@ -43,10 +43,10 @@ _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 
 #: reference lengths: the same for hypotheses, before their points are refined. With 0.4 the faces
 #: that are reported by default stay the same (on 41 photographs), but ``min_probability=0`` misses
-#: some improbable ones, which evaluations need. A choice.
+#: some improbable ones, which evaluations need (heuristic).
 SAME_HYPOTHESIS = 0.35
 # reference lengths: of hypotheses whose translations, and whose scales and rotations, differ by
-# less than this, the best one is completed. A choice.
+# less than this, the best one is completed (heuristic)
 _SAME_TRANSFORM = 0.25
 
 

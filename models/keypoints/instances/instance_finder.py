@@ -15,17 +15,17 @@ from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates, Hypothesis
 from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
-_SURE = 0.9  # hypotheses near a face of at least this probability are not refined. A choice
+_SURE = 0.9  # hypotheses near a face of at least this probability are not refined (heuristic)
 _LIKELY = 0.5  # probability from which a hypothesis counts as a face
-# probability from which a hypothesis may be a missed face. A choice
+# probability from which a hypothesis may be a missed face (heuristic)
 _MAY_BE = 0.02
 MAX_INSTANCES = 12  # number of hypotheses refined if only probable faces are requested
 MAX_HYPOTHESES = 30  # if all are
 POINT_INPUTS = 8
 _MAX_LOG_ODDS = 30.0  # log-odds are clipped to this: the exponential stays finite
-_EXACT = 0.003  # reference lengths: smaller differences of two refinements count as equal. A choice
+_EXACT = 0.003  # reference lengths: refinements that differ by less count as equal (heuristic)
 
-# reference lengths of the larger face: faces with centres this close are duplicates. A choice
+# reference lengths of the larger face: faces with centres this close are duplicates (heuristic)
 _SAME_PLACE = 0.6
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 _STEPS = 10  # Gauss-Newton steps; about five suffice to converge
 
-#: reference lengths: faces whose keypoints have this mean distance or less are the same. A choice.
+#: reference lengths: faces are duplicates if the mean distance of their keypoints does not exceed
+#: this value (heuristic).
 SAME_INSTANCE = 0.4
 # reference length, and ratio of sizes: an incomplete hypothesis this similar to a known face is not
 # completed. Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half

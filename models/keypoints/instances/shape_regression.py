@@ -17,7 +17,7 @@ from ....vision.pyramid import Level
 from .shape_models import SimilarityTransform
 
 # margin of a frame around the mean shape in reference lengths, beyond the cells of its outermost
-# points. A choice
+# points (heuristic)
 _AROUND = 0.3
 
 

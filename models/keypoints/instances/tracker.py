@@ -14,14 +14,14 @@ from ....vision.pyramid import Level, gaussian_pyramid, shrink
 from .assembly import NO_CANDIDATES
 from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 
-# reference lengths around a face of the last frame that are searched in the next one. A choice
+# reference lengths around a face of the last frame that are searched in the next one (heuristic)
 _AROUND = 1.0
-_FINER = 1.3  # resolution of that part relative to the finest stage of the regression. A choice
+_FINER = 1.3  # resolution of that part relative to the finest stage of the regression (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
 _HIDDEN = np.array([-0.3, -0.8, 0.3, 0.3])
 _STEP = 1 / 25  # default frame interval in seconds
-_AWAY = 0.2  # seconds without a face after which a new track begins. A choice
+_AWAY = 0.2  # seconds without a face after which a new track begins (heuristic)
 _CENTRE = 0.5 + 0.5j  # of the top left pixel, from its corner
 
 # A cut: a thumbnail changes by more than this many grey levels on average, and by more than this

@@ -23,7 +23,7 @@ WHOLE = "(object)"
 #: Maxima within this many reference lengths and octaves of a better one are suppressed. Choices
 SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
 _AS_SCORED = Localisation(radius=0.0, octaves=0.0, margin=0.0)
-# of neighbouring windows, in pixels of the second node's level. A choice
+# of neighbouring windows, in pixels of the second node's level (heuristic)
 _SHIFTS = ((-2, 0), (2, 0), (0, -2), (0, 2))
 
 

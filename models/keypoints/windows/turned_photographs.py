@@ -14,7 +14,7 @@ MAX_ROLL = 50.0
 #: Degrees by which photographs of objects without an upright orientation are rotated.
 ALL_ROUND = tuple(range(0, 360, 30))
 
-#: Larger photographs are shrunk before rotation. A choice.
+#: Larger photographs are shrunk before rotation (heuristic).
 MAX_PIXELS = 4_000_000
 #: Photographs that would be larger than this after rotation are shrunk as well: the bounding box of
 #: a rotated strip grows with the square of its length. Photographs with an aspect ratio of up to 3,

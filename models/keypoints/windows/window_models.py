@@ -291,10 +291,10 @@ class Mode(StrEnum):
 
 
 STRIP_PIXELS = 1 << 20
-"""Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
+"""Maximum number of pixels whose tables are in memory. Heuristic: about 100 MB with orientation
 histograms."""
 
-#: Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
+#: Pixels of a level: longer predicted offsets are ignored. Heuristic: the regressor is trained on
 #: windows within 10 pixels.
 MAX_OFFSET = 20
 

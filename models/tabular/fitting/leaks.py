@@ -11,7 +11,7 @@ from .table import Table
 
 _ALMOST = 0.999  # minimum share of the variance, or of the rows, of an almost perfect prediction
 _MIN_ROWS = 30  # with fewer rows a column may predict perfectly by chance
-_MAX_ROWS = 2_000  # that are examined: a choice
+_MAX_ROWS = 2_000  # that are examined (heuristic)
 _COLUMNS = 1_000  # that are sorted together
 
 

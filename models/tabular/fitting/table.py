@@ -41,7 +41,7 @@ from ..encoding import (
 from .options import SelectionOptions
 
 MAX_MISSING = 0.5  # columns with a larger fraction of missing values are dropped
-# the most frequent levels of a category that get a column each: a choice
+# the most frequent levels of a category that get a column each (heuristic)
 MAX_LEVELS = 30
 _MIN_ROWS = 5  # of a level with a column of its own; two if no level has five
 _NEARLY_ALL = 0.9  # of the cells: text with more distinct values identifies the rows
@@ -64,7 +64,7 @@ _ID = re.compile(
 )
 _DATES = "of dates, read as days since 1970-01-01"
 # minimum skewness of positive numbers for a logarithm, and the maximum fraction of it that the
-# logarithm keeps: a choice
+# logarithm keeps (heuristic)
 _SKEWED, _LESS = 2.0, 0.5
 _MIN_SKEWED = 50  # rows: with fewer a single number decides
 _PARTS = "of date parts, one-hot encoded, which cannot be exported (override: --as COLUMN=date)"

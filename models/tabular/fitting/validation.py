@@ -22,10 +22,10 @@ from .table import Table
 
 N_FOLDS = 5
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals
-# ridge penalties of the model on all columns, compared by leave-one-out: a choice
+# ridge penalties of the model on all columns, compared by leave-one-out (heuristic)
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)
-_MAX_COSTS = 20  # columns with a cost, each of which takes a refit: a choice
-_MAX_PAIRED = 8  # columns whose products are evaluated: a choice
+_MAX_COSTS = 20  # columns with a cost, each of which takes a refit (heuristic)
+_MAX_PAIRED = 8  # columns whose products are evaluated (heuristic)
 _MAX_ROWS = 5_000  # that choose this ridge: leave-one-out takes as long as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]

@@ -24,10 +24,10 @@ from .instances.shapes import learn_rigid
 # Distance from the centre of a head to the edges of its image, in IED, and the maximum IED in
 # pixels. Choices
 _REACH, _LARGEST = 4.0, 64.0
-# Minimum yaw in degrees: photographs cover smaller angles. A choice
+# Minimum yaw in degrees: photographs cover smaller angles (heuristic)
 _LEAST = 12.0
 # Remaining share of the area around a point below which it counts as hidden, since its view is too
-# oblique. A choice
+# oblique (heuristic)
 _STEEPEST = 0.15
 # Position of the fixed ring around the head, in IED
 _RING = 2.6

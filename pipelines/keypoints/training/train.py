@@ -31,9 +31,9 @@ from .windows.fitting import TrainingSettings
 from .windows.second_node import SecondNodeSettings
 from .windows.views import held_out
 
-_SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used. A choice
+_SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used (heuristic)
 _MIN_OBJECTS = 10  # minimum for a training
-#: Window sides that are tried, in reference lengths. A choice: face windows have a side of 0.85.
+#: Window sides that are tried, in reference lengths. Heuristic: face windows have a side of 0.85..
 SIDES = (0.6, 0.85, 1.2, 1.7)
 
 _TRIAL_PICTURES = 60
@@ -41,12 +41,12 @@ _TRIAL_PICTURES = 60
 # and of their cells. The first frames are coarse because points may move freely, like the tip of a
 # needle. Chosen on rendered dials and mugs with seeds other than those of the page
 _COPIES = 2400
-_COVERED = 0.3  # share of the copies with a covered part. A choice
+_COVERED = 0.3  # share of the copies with a covered part (heuristic)
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
 _MAX_ANCHORS = 8
-_ROOM = 1.15  # side of the window of whole objects, in their extents. A choice
+_ROOM = 1.15  # side of the window of whole objects, in their extents (heuristic)
 # Minimum average precision, as a share of the best point's, for more than three points with a
-# detector; points below it are inferred from the shape. A choice
+# detector; points below it are inferred from the shape (heuristic)
 _SHARE_OF_BEST = 0.5
 #: Settings of a trial: one fit without mining.
 TRIAL = TrainingSettings(

@@ -20,7 +20,7 @@ from .limits import LIMITS
 
 N_FEATURES = 11  # strongest features shown per keypoint
 _MIN_PROBABILITY = (
-    0.3  # of a proposal. A choice: removing an object is faster than placing its points
+    0.3  # of a proposal. Heuristic: removing an object is faster than placing its points
 )
 
 

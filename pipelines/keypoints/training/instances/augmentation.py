@@ -14,7 +14,7 @@ from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import AnnotatedImage
 from ..windows.views import SCALES_PER_OCTAVE
 
-_AROUND = 2.6  # reference lengths from the centre of a face to the edges of its copy. A choice
+_AROUND = 2.6  # reference lengths from the centre of a face to the edges of its copy (heuristic)
 
 
 @dataclass(frozen=True)

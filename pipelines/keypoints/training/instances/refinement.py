@@ -66,7 +66,7 @@ class RegressionSettings:
 
 
 # Maximum memory for the histograms of all starts, in single precision; if more is needed, every
-# n-th photograph is used. A choice: 1 GiB
+# n-th photograph is used. Heuristic: 1 GiB
 MAX_VALUES = 2**28
 
 

@@ -24,9 +24,9 @@ from .probabilities import (
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_odds, search_all
 
-# maximum number of photographs whose hypotheses are held in memory; of more, every n-th. A choice
+# maximum number of photographs whose hypotheses are held in memory; of more, every n-th (heuristic)
 _MAX_SEARCHED = 2000
-_HARDER = 4  # every n-th harder copy trains the classifier of shapes. A choice
+_HARDER = 4  # every n-th harder copy trains the classifier of shapes (heuristic)
 
 
 def train_assembly(

@@ -13,9 +13,9 @@ from ....common.file_map import Jobs
 from ...measures import NEAR, Curve, MatchedDetections, judge, pooled
 from .views import NamedView, View, each, open_view
 
-# minimum recall of the default threshold; otherwise it maximises F1. A choice
+# minimum recall of the default threshold; otherwise it maximises F1 (heuristic)
 _MIN_RECALL = 0.1
-_WIDE = 0.15  # reference lengths: position errors are measured on detections this close. A choice
+_WIDE = 0.15  # reference lengths: position errors are measured on detections this close (heuristic)
 #: Localisations from which calibration on the held-out views chooses.
 AVERAGINGS = tuple(
     Localisation(radius=radius, sharpness=sharpness)

@@ -9,7 +9,7 @@ from .....models.keypoints.windows.window_models import KeypointModel
 from .....vision.windows.feature_layout import Column
 from .....vision.windows.feature_pool import FeaturePool
 
-_ORDER_ROWS = 2000  # number of windows from which the order of the features is computed. A choice
+_ORDER_ROWS = 2000  # number of windows from which the order of the features is computed (heuristic)
 # number of Haar features that take as long as the orientation histograms of one window (measured)
 _HISTOGRAMS = 150.0
 # numbers of leading Haar features that are tried: ends of the scan's stages

@@ -44,8 +44,9 @@ from .views import (
 #: Kind of the model file that holds the negatives of an unfinished training.
 ROWS = "training rows"
 Model = TypeVar("Model")
-_COST_ROWS = 2000  # number of windows from which the cost of a cascade is estimated. A choice
-# maximum number of views from which windows are cut, since all windows are held in memory. A choice
+_COST_ROWS = 2000  # number of windows from which the cost of a cascade is estimated (heuristic)
+# maximum number of views from which windows are cropped, since all windows are in memory
+# (heuristic)
 _MAX_VIEWS = 12_000
 
 

@@ -19,7 +19,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patch_design import PatchDesign, value_range
 from .....vision.windows.responses import Responses
 
-_RANGE_ROWS = 2000  # number of windows from which the range of each feature is estimated. A choice
+_RANGE_ROWS = 2000  # number of windows used to estimate the range of each feature (heuristic)
 
 
 @dataclass(frozen=True)

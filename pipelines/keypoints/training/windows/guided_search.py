@@ -191,5 +191,5 @@ class FaceCascadeTraining(ClassifierTraining):
 
     stage: ClassVar[str] = "face_cascade"
     after: ClassVar[float | None] = (
-        20_000.0  # cost of the search around one accepted window: a choice
+        20_000.0  # cost of the search around one accepted window (heuristic)
     )

@@ -23,12 +23,12 @@ from .classifier import TrainingJob
 from .fitting import WindowFitSettings, fit_rows
 from .views import FACE, SCALES_PER_OCTAVE, NamedView, View, each, open_view, sample_view
 
-# pixels of the first node's level: windows this near to the centre of an object show it. A choice
+# pixels of the first node's level: windows this near to the centre of an object show it (heuristic)
 _NEAR = 2.6
 _FINER = 2.0  # scale of the second node's level relative to the first one's
-_NEVER_FAR = 0.5  # reference lengths from an object within which there are no negatives. A choice
-_ORDER_ROWS = 2000  # windows of each class from which the order of features is computed. A choice
-_SHIFTS = 6  # windows per object besides the local maxima. A choice
+_NEVER_FAR = 0.5  # reference lengths from an object within which there are no negatives (heuristic)
+_ORDER_ROWS = 2000  # windows of each class from which the order of features is computed (heuristic)
+_SHIFTS = 6  # windows per object besides the local maxima (heuristic)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ....common.file_map import Jobs, map_items
 from ...data import AnnotatedImage, in_boxes
 from .fitting import TrainingSettings
 
-#: Pyramid levels per octave, in training and in the trained detectors. A choice.
+#: Pyramid levels per octave, in training and in the trained detectors (heuristic).
 SCALES_PER_OCTAVE = 4
 #: Name used in place of a keypoint for the centre of a face: the mean of its annotated anchors.
 FACE = "face"

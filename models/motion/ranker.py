@@ -39,14 +39,14 @@ from .candidate_set import CandidateSet, candidate_set, joined
 from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
-_MIN_MOTION = 0.01  # pixels: far below the resolution of trackers (heuristic)
+_MIN_MOTION = 0.01  # pixels, far below the resolution of trackers (heuristic)
 _ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks (heuristic)
 _MANY = 3000  # number of tracks above which the memory requirement is reported (heuristic)
 _GB_PER_PAIR = 2e-7  # gigabytes per pair of tracks, measured with 1000 and 2000 tracks
 OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers (heuristic)
 OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to its motion's median (heuristic)
-# Version of the features in a model file. Version 1 had only subspace features; increment it when
-# the meaning of a feature changes.
+# Version of the features in a model file. Version 1 had only subspace features; the version is
+# incremented when the meaning of a feature changes.
 FEATURE_SET = 2
 # Kind in the model file -> class.
 _FAMILIES: dict[str, Any] = {
@@ -73,7 +73,7 @@ _KIND_OF: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Motion of each track; result of :meth:`SegmentationRanker.segment`.
+    """Result of :meth:`SegmentationRanker.segment`, with the motion of each track.
 
     Attributes
     ----------
@@ -81,13 +81,14 @@ class Segmentation:
         Motion of each track, 0 .. n_motions-1 by decreasing size of the motion; -1 for outliers, if
         requested.
     n_motions : int
-        Number of motions, given or chosen.
+        Given or estimated number of motions.
     candidates : list of Candidate
         All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
     probabilities : dict of int to float
-        Probability of each number of motions compared, most probable first; 1 for a given number.
+        Probability of each number of motions that was compared, most probable first; 1 if the
+        number was given.
     unseen : ndarray of shape (n,), int
         Indices of the points that are never visible in both frames of a comparison; they are
         assigned to the largest motion.

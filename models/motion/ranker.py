@@ -210,7 +210,7 @@ class SegmentationRanker(ModelFile):
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
         columns : ndarray of int or None, default None
-            Columns of the features to compute; others may be left zero. None means all.
+            Columns of the features to compute; the other columns may be zero. None means all.
 
         Returns
         -------
@@ -225,7 +225,7 @@ class SegmentationRanker(ModelFile):
         sequence: TrackSequence | None = None,
         columns: np.ndarray | None = None,
     ) -> dict[int, CandidateSet]:
-        """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
+        """Compute candidates for each number in ``MOTIONS`` for which there are enough points.
 
         The parameters are those of :meth:`candidate_set`.
 
@@ -256,9 +256,10 @@ class SegmentationRanker(ModelFile):
         tracks : ndarray of shape (F, P, 2)
             Tracks in pixels; missing entries are NaN.
         n_motions : int or None, default None
-            Number of motions; None chooses it from ``MOTIONS``.
+            Number of motions; with None, it is chosen from ``MOTIONS``.
         outliers : bool, default False
-            Whether to label points far from the fundamental matrices of their own motion as -1.
+            Whether to label points that are far from the fundamental matrices of their motion as
+            -1.
 
         Returns
         -------
@@ -303,7 +304,7 @@ class SegmentationRanker(ModelFile):
         )
 
     def _choose(self, tracks: Tracks) -> tuple[dict[int, float], CandidateSet]:
-        """Return the probability of each number of motions, and the candidates with the most
+        """Return the probability of each number of motions and the candidates with the most
         probable number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
@@ -375,13 +376,13 @@ class SegmentationRanker(ModelFile):
 
 
 def _numbers(tracks: Tracks) -> list[int]:
-    """Return the numbers in ``MOTIONS`` that the number of points allows."""
+    """Return the numbers in ``MOTIONS`` for which there are enough points."""
     check_motions(MOTIONS[0], tracks.n_points)
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
 def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
-    """Warn if any segmentation of the tracks is arbitrary."""
+    """Warn if the tracks do not determine a segmentation."""
     n_distinct = np.unique(tracks.coordinates, axis=1).shape[1]
     if np.ptp(tracks.coordinates, axis=0).max() < _MIN_MOTION:
         message = f"no track moves by {_MIN_MOTION} pixels or more, so the labels are meaningless"
@@ -401,7 +402,8 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
-    """Return a mask (P,) of the points far from the fundamental matrices of their own motion."""
+    """Return a mask (P,) of the points that are far from the fundamental matrices of their
+    motion."""
     residuals = np.empty(tracks.n_points)
     residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
     typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])
@@ -415,7 +417,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
     return full
 
 
-# -- headers of model files: each part is validated where it is read
+# -- headers of model files, whose parts are validated as they are read
 
 
 def check_version(header: Mapping[str, Any]) -> None:
@@ -429,12 +431,12 @@ def check_version(header: Mapping[str, Any]) -> None:
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return families or features as stored in the header."""
+    """Return families or features as header records."""
     return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
 def read_families(listed: Any) -> tuple[Family, ...]:
-    """Read families of candidates; a ValueError describes an invalid header."""
+    """Read families of candidates; raise a ValueError if the header is invalid."""
     families = tuple(_read_family(record) for record in listed)
     if not families:
         raise ValueError("there are no families of candidates; expected at least one")
@@ -455,8 +457,8 @@ def _read_family(record: Any) -> Family:
 
 
 def read_features(pool: Any) -> Features:
-    """Read the features of a model file; feature set 1 stores subspace features without their kind.
-    A ValueError describes an invalid header."""
+    """Read the features of a model file; raise a ValueError if the header is invalid. Feature set 1
+    stores subspace features without their kind."""
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]
     parts = []

@@ -1,4 +1,4 @@
-"""Options of a selection, each defined once with the help text of ``annealed select``."""
+"""Options of a selection, each defined together with the help text of ``annealed select``."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,9 +7,9 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal, Self, TypeAlias
 
-Note = Callable[[str], object]  # receives a line to print
+Note = Callable[[str], object]  # function called with a line to print
 Words = Sequence[str]
-Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
+Pairs: TypeAlias = Any  # a mapping, or strings "NAME=VALUE"
 Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
 SizeRule = Literal["explained", "best", "one-se"]
@@ -17,8 +17,8 @@ Dates = Literal["dayfirst", "monthfirst"]
 
 
 def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
-    """Return the metadata of a field: the arguments of its command-line option, and the help panel
-    that shows it."""
+    """Return the metadata of a field: the arguments of its command-line option and its help
+    panel."""
     return {"flags": flags, "rich_help_panel": panel, **settings}
 
 
@@ -26,11 +26,11 @@ _task = partial(option, "Target and task")
 _columns = partial(option, "Columns")
 _rows = partial(option, "Rows")
 _certainty = partial(option, "Certainty")
-_MAX_WEIGHT = 1e100  # sums of larger ones overflow
+_MAX_WEIGHT = 1e100  # sums of larger weights may overflow
 
 
 def parse_number(option: str, given: str, text: str | None = None) -> float:
-    """Parse the number in the value of an option, by default the part after the last "=".
+    """Parse the number in the value of an option; the default is the part after the last "=".
 
     Raises
     ------
@@ -46,7 +46,7 @@ def parse_number(option: str, given: str, text: str | None = None) -> float:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectionParameters:
-    """Parameters of a selection, which are described in :class:`.TabularSelector`."""
+    """Parameters of a selection; see :class:`.TabularSelector`."""
 
     size_rule: SizeRule = field(
         default="explained",
@@ -197,7 +197,7 @@ class SelectionOptions(SelectionParameters):
     """Parameters of a selection in the notation of ``annealed select``."""
 
     def check(self, k: Any) -> None:
-        """Check that no options exclude each other; ``k`` is a number, "auto" or None.
+        """Check that the options are compatible; ``k`` is a number, "auto" or None.
 
         Raises
         ------
@@ -260,32 +260,34 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def keep_missing(self) -> bool:
-        """Whether missing numbers have a separate response instead of being imputed with the
+        """Whether missing numbers have a separate response instead of being replaced by the
         median."""
         return self.card or self.response == "piecewise"
 
     @property
     def offset_column(self) -> tuple[str, str] | None:
-        """Column of the offset and its link: "log" for exposures, otherwise "identity"."""
+        """Column of the offset and its link, which is "log" for exposures and "identity"
+        otherwise."""
         name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
         return None if name is None else (name, link)
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Options that name a column with properties of rows, such as weights, and the column."""
+        """Options for columns with properties of rows, such as weights, and the columns that they
+        name."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def measure(self) -> str | None:
-        """Score by which the size is chosen, which is D^2 by default for a loss with a log link."""
+        """Score by which the size is chosen; the default for a loss with a log link is D^2."""
         from ....learners.objective.losses import LOSSES
 
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
         return "d2" if self.scoring is None and log_link else self.scoring
 
     def record(self) -> dict[str, Any]:
-        """Return the options for JSON; None for options that are not set."""
+        """Return the options as JSON values, with None for options that are not set."""
         return {
             name: list(value) if isinstance(value, tuple) and value else value or None
             for name, value in asdict(self).items()
@@ -293,8 +295,8 @@ class SelectionOptions(SelectionParameters):
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Return the options of an estimator, converting mappings to the notation of the command
-        line: ``{"age": (0, None)}`` becomes ``age=0:``.
+        """Return the options of an estimator, with mappings converted to the notation of the
+        command line. For example, ``{"age": (0, None)}`` becomes ``age=0:``.
 
         Examples
         --------
@@ -316,8 +318,8 @@ class SelectionOptions(SelectionParameters):
 
 
 def _notation(value: Any) -> str:
-    """Write a value as on the command line: bounds joined by a colon, names unchanged, and other
-    values as JSON."""
+    """Format a value as on the command line: bounds are joined by a colon, names are unchanged, and
+    other values are written as JSON."""
     if isinstance(value, tuple | list):
         return ":".join("" if end is None else _notation(end) for end in value)
     return (

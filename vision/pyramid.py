@@ -126,7 +126,7 @@ def gaussian_pyramid(
     min_scale: float = 0.0,
     max_scale: float = 1.0,
 ) -> list[Level]:
-    """Compute the levels of scale ``2 ** (-k / scales_per_octave)`` for integer k, from large to
+    """Compute the levels of scale ``2 ** (-k / scales_per_octave)``, k an integer, from large to
     small.
 
     Every octave starts from the previous one at half the size. Within an octave, a level of scale s

@@ -418,8 +418,7 @@ class KeypointDetector(ModelFile):
         mode: str = Mode.SCAN,
         max_detections: int = 200,
     ) -> dict[str, np.ndarray]:
-        """Compute all local maxima of the scores of some keypoints, from which instances are
-        assembled.
+        """Compute all local maxima of keypoint scores, from which instances are assembled.
 
         Parameters
         ----------

@@ -261,8 +261,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return frame[self.get_feature_names_out().tolist()]
 
     def explain(self, X: Any, background: Any = None) -> Contributions:
-        """Return the contributions of the columns to the scores; see
-        :func:`annealed.models.explain`.
+        """Return the contributions to the scores; see :func:`annealed.models.explain`.
 
         Parameters
         ----------

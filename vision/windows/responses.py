@@ -178,8 +178,7 @@ class Responses:
     def running_sums(
         self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0
     ) -> npt.NDArray[np.float32]:
-        """Return the running sums after each feature, in single precision and in the order of the
-        scans.
+        """Return the running sums after each feature, in single precision and in scan order.
 
         Parameters
         ----------

@@ -126,14 +126,13 @@ def gaussian_pyramid(
     min_scale: float = 0.0,
     max_scale: float = 1.0,
 ) -> list[Level]:
-    """Compute the levels of scale ``2 ** (-k / scales_per_octave)``, k an integer, from large to
-    small.
+    """Compute the levels of a Gaussian image pyramid, from large to small.
 
-    Every octave starts from the previous one at half the size. Within an octave, a level of scale s
-    (0.5 <= s < 1 of the first level) is the first level, blurred by a Gaussian of standard
-    deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels (so that an assumed blur of 0.5 pixels stays 0.5
-    pixels on the level) and sampled bilinearly. Levels larger than the image are interpolated
-    bilinearly.
+    The scales are ``2 ** (-k / scales_per_octave)`` for integer k. Every octave starts from the
+    previous one at half the size. Within an octave, a level of scale s (0.5 <= s < 1 of the first
+    level) is the first level, blurred by a Gaussian of standard deviation ``0.5 * sqrt(1 / s**2 -
+    1)`` pixels (so that an assumed blur of 0.5 pixels stays 0.5 pixels on the level) and sampled
+    bilinearly. Levels larger than the image are interpolated bilinearly.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ def _row(
 def _competitors(
     model: ImageClassifier, part: str, X: Matrix, y: np.ndarray, X_test: Matrix, y_test: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Evaluate other methods on the same columns: FSA variants with the model's settings, nearest
+    """Evaluate other methods on the same columns: other learners with the model's settings, nearest
     neighbours, and a linear SVM."""
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC

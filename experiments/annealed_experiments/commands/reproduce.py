@@ -1,4 +1,4 @@
-"""``annealed reproduce``: reproduces the tables of the papers."""
+"""Command ``annealed reproduce``, which reproduces the tables and figures of the papers."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -138,7 +138,7 @@ def reproduce(
 
 
 def _check(name: str | None, data: Path | None, as_json: bool) -> None:
-    """Compare the cells of one check or of all; exit code 1 if a value differs."""
+    """Recompute the cells of one check or all checks; exit with code 1 if a value differs."""
     from ..checks import compare, selected
 
     results = Path("experiments/results")
@@ -162,7 +162,7 @@ def _check(name: str | None, data: Path | None, as_json: bool) -> None:
 def _draw(
     name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None
 ) -> None:
-    """Draw the figure of a name, or all, reusing the cells of its table."""
+    """Draw one figure or all figures, reusing the cells of their tables."""
     from annealed.models.files import make_folder
     from annealed.pipelines.common.checkpoints import Checkpoint
 
@@ -189,7 +189,7 @@ def _make(
     checkpoint: Path | None,
     quiet: bool,
 ) -> dict[str, Any]:
-    """Compute a table, with a progress bar over its cells."""
+    """Compute a table with a progress bar over its cells."""
     from annealed.learners.common.progress import progress_bar
 
     from ..cells import Cells

@@ -37,7 +37,7 @@ class _Target:
             "Target and task",
             "-k",
             metavar="N",
-            help="Number of columns to select, or auto to choose it by cross-validation.",
+            help="Number of columns to select, or auto to choose the number by cross-validation.",
         ),
     )
 
@@ -68,20 +68,22 @@ class Request(SelectionOptions, _Target):
 
     test: Path | None = field(
         default=None,
-        metadata=option("Rows", metavar="TABLE", help="Another table on which to score the model."),
+        metadata=option(
+            "Rows", metavar="TABLE", help="Table of test rows on which to score the model."
+        ),
     )
     memory_limit: str | None = field(
         default=None,
         metadata=_input(
             metavar="SIZE",
-            help="Memory limit for .parquet, such as 2GB (default: 2GiB for folders, else none).",
+            help="Memory limit for parquet, such as 2GB (default: 2GiB for folders, else none).",
         ),
     )
     dask: str | None = field(
         default=None,
         metadata=_input(
             metavar="ADDRESS",
-            help="Dask scheduler whose workers fit models to .parquet files, "
+            help="Dask scheduler whose workers fit the model to parquet files, "
             "such as tcp://host:8786.",
         ),
     )

@@ -15,12 +15,12 @@ def convert(
         str,
         typer.Argument(metavar="NAME", help="Name of a data set; see annealed data list."),
     ],
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="The downloaded folder or file.")
-    ],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Downloaded folder or file.")],
     out: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Folder of the data sets, for --data or ANNEALED_DATA."),
+        typer.Argument(
+            metavar="OUT", help="Folder of data sets, for use with --data or ANNEALED_DATA."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:

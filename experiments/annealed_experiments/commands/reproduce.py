@@ -11,50 +11,51 @@ def reproduce(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="Name of a table (see --list), or a script and its arguments."
+            metavar="NAME", help="Name of a table (see --list), or a script with its arguments."
         ),
     ] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
     runs: Annotated[
-        int | None, typer.Option(help="Repetitions; the default depends on the table.")
+        int | None, typer.Option(help="Number of repetitions (default: depends on the table).")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")
+        Path | None, typer.Option(help="Folder of the real data sets (default: ANNEALED_DATA).")
     ] = None,
     noisy: Annotated[
         bool,
-        typer.Option("--noisy", help="fsa-classification: a tenth of the labels drawn at random."),
+        typer.Option("--noisy", help="Draw a tenth of the labels of fsa-classification at random."),
     ] = False,
     method: Annotated[
-        list[str] | None, typer.Option("--method", help="Run only these methods.")
+        list[str] | None, typer.Option("--method", help="Run only this method; repeatable.")
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Use only these data sets, if a table has several."),
+        typer.Option("--set", help="Use only this data set, if the table has several; repeatable."),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File of finished cells, from which a run resumes.")
+        Path | None,
+        typer.Option(help="File of finished cells, from which an interrupted run resumes."),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Folder for the figure of NAME, or all figures without NAME."),
+        typer.Option(help="Folder for the figure NAME, or for all figures without NAME."),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(help="JSON file of results, in which new rows replace old ones."),
+        typer.Option(help="JSON file of results, in which new rows replace old rows."),
     ] = None,
     render: Annotated[
         Path | None,
         typer.Option(
             metavar="CHECKOUT",
-            help="Write the tables of all pages from the stored results, without NAME.",
+            help="Write the tables of all pages of a checkout from the stored results.",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
             "--check",
-            help="Compute the cheapest cells again and compare them with the stored ones.",
+            help="Recompute the cheapest cells and compare them with the stored cells.",
         ),
     ] = False,
     stale: Annotated[

@@ -51,31 +51,30 @@ class SelectionParameters:
     size_rule: SizeRule = field(
         default="explained",
         metadata=_task(
-            help="Rule for -k auto: explained (the smallest size with 97% of the gain of the best "
-            "size), best (the lowest loss), or one-se (the smallest within one standard error)."
+            help="Rule for -k auto: explained (smallest size with 97% of the best gain), best "
+            "(lowest loss), or one-se (smallest size within one standard error of the best)."
         ),
     )
     task: Task = field(
         default="auto",
         metadata=_task(
-            help="Task; auto treats text, booleans and few distinct integers as classes."
+            help="Type of task; auto treats text, booleans and few distinct integers as classes."
         ),
     )
     response: Response = field(
         default="linear",
-        metadata=_task(
-            help="Response to each column: linear, or piecewise for a curve instead of a line."
-        ),
+        metadata=_task(help="Response to each column: linear (a line) or piecewise (a curve)."),
     )
     loss: str = field(
         default="auto",
         metadata=_task(
-            metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."
+            metavar="NAME",
+            help="Loss function, such as logistic, lorenz, huber, quantile or poisson.",
         ),
     )
     class_weight: Pairs = field(
         default=(),
-        metadata=_task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable."),
+        metadata=_task(metavar="CLASS=NUMBER", help="Weight of a class (repeatable), or balanced."),
     )
     param: Pairs = field(
         default=(),
@@ -89,7 +88,7 @@ class SelectionParameters:
         metadata=_task(
             "--score",
             metavar="NAME",
-            help="Score that chooses the size and is reported first: roc_auc, log_loss, r2, ...",
+            help="Score by which the size is chosen, such as roc_auc, log_loss or r2.",
         ),
     )
     include: Words = field(
@@ -111,13 +110,13 @@ class SelectionParameters:
         default=(),
         metadata=_columns(
             metavar="COLUMN=LOW:HIGH",
-            help="Bounds on a coefficient, such as age=0: or age=-1:1; repeatable.",
+            help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
         ),
     )
     group: Words = field(
         default=(),
         metadata=_columns(
-            metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."
+            metavar="PREFIX", help="Prefix of columns that are selected together; repeatable."
         ),
     )
     kinds: Pairs = field(
@@ -125,19 +124,19 @@ class SelectionParameters:
         metadata=_columns(
             "--as",
             metavar="COLUMN=KIND",
-            help="Read a column as number, category, date or low<medium<high; repeatable.",
+            help="Type of a column: number, category, date or low<medium<high; repeatable.",
         ),
     )
     card: bool = field(
         default=False,
         metadata=_columns(
-            "--card", help="Fit a score card: k rules with integer points (binary targets)."
+            "--card", help="Fit a score card of k rules with integer points, for a binary target."
         ),
     )
     keep_rare: bool = field(
         default=False,
         metadata=_rows(
-            "--keep-rare", help="Keep classes with a single row; disables cross-validation."
+            "--keep-rare", help="Keep classes with a single row, which disables cross-validation."
         ),
     )
     weight: str | None = field(
@@ -145,7 +144,7 @@ class SelectionParameters:
     )
     offset: str | None = field(
         default=None,
-        metadata=_rows(metavar="COLUMN", help="Column that is added to the score (regression)."),
+        metadata=_rows(metavar="COLUMN", help="Column that is added to the score, in regression."),
     )
     exposure: str | None = field(
         default=None,
@@ -156,13 +155,14 @@ class SelectionParameters:
     row_groups: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Column that labels groups of rows, which stay in the same fold."
+            metavar="COLUMN",
+            help="Column that labels groups of rows; each group stays in one fold.",
         ),
     )
     time: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Time column, for forward-chaining cross-validation."
+            metavar="COLUMN", help="Column of times, for forward-chaining cross-validation."
         ),
     )
     split_duplicates: bool = field(
@@ -175,7 +175,9 @@ class SelectionParameters:
     )
     fdr: float | None = field(
         default=None,
-        metadata=_certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
+        metadata=_certainty(
+            metavar="RATE", help="False discovery rate to control instead of giving -k."
+        ),
     )
     intervals: bool = field(
         default=False,

@@ -176,7 +176,7 @@ class SelectionParameters:
     fdr: float | None = field(
         default=None,
         metadata=_certainty(
-            metavar="RATE", help="False discovery rate to control instead of giving -k."
+            metavar="RATE", help="False discovery rate to control (instead of -k)."
         ),
     )
     intervals: bool = field(

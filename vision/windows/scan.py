@@ -200,8 +200,8 @@ def _finish_windows(
     scores: npt.NDArray[np.float32],
     next_stage: npt.NDArray[np.int64],
 ) -> None:
-    """Convert running sums of windows at flat positions, each with its next stage of the cascade,
-    to final scores."""
+    """Compute the final scores of windows at flat positions from their running sums and the next
+    stage of each window."""
     last = len(model.stages) - 1
     follow(
         model,

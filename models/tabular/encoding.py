@@ -239,7 +239,7 @@ class TableEncoding:
         Raises
         ------
         ValueError
-            If a column is missing or invalid, see :meth:`ColumnEncoding.encode`.
+            If a column is missing or invalid; see :meth:`ColumnEncoding.encode`.
         """
         missing = [name for name in self.sources if name not in frame.columns]
         if missing:

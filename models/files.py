@@ -73,7 +73,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a ValueError unless a file can be written; called before a long computation."""
+    """Raise a ValueError if a file cannot be written, so that a long computation is not wasted."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(

@@ -133,8 +133,8 @@ class ImageClassifier(ModelFile):
         )
 
     def _learn(self, part: str, X: sp.csc_matrix, y: np.ndarray) -> None:
-        """Fit one part. Cross-validated scores determine the temperature and the error in
-        ``info``."""
+        """Fit one part of the classifier. Cross-validated scores determine the temperature and the
+        error in ``info``."""
         from sklearn.model_selection import StratifiedKFold
 
         columns = self.columns(part)

@@ -188,7 +188,7 @@ class KeypointDetector(ModelFile):
         Parameters
         ----------
         image : ndarray
-            uint8 RGB (H, W, 3), or any input of ``annealed.vision.images.as_rgb``.
+            RGB image (H, W, 3), uint8, or any input of ``annealed.vision.images.as_rgb``.
         options : DetectionOptions, optional
             Search options.
         **keywords
@@ -366,7 +366,7 @@ class KeypointDetector(ModelFile):
     def _candidates_alone(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
-        """Return candidates that belong to no face, with the probability derived from their
+        """Return candidates that do not belong to a face, with the probability derived from their
         score."""
         assert self.finder is not None
         assembler, alone = self.finder.assembler, self.finder.trained.alone

@@ -115,7 +115,7 @@ class ColumnEncoding:
         return numbers[:, None]
 
     def check_not_empty(self, values: pd.Series) -> None:
-        """Raise an error if a column is empty in all of several rows.
+        """Raise an error if all cells of the column are empty in a table of several rows.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class TableEncoding:
         Raises
         ------
         ValueError
-            If a column is missing or invalid, see :meth:`ColumnEncoding.encode`.
+            If a column is missing or invalid; see :meth:`ColumnEncoding.encode`.
         """
         missing = [name for name in self.sources if name not in frame.columns]
         if missing:

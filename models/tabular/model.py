@@ -1,4 +1,5 @@
-"""Fitted linear or piecewise-linear estimators in files, whose loading executes no code."""
+"""Fitted linear or piecewise-linear estimators in files, which are loaded without executing
+code."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

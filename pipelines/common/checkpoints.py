@@ -44,7 +44,7 @@ class Checkpoint:
     ------
     ValueError
         If the file is not a checkpoint, cannot be written, belongs to other settings or data, or
-        contains finished cells and ``resume`` is False. The file is then unchanged; no file is ever
+        contains finished cells and ``resume`` is False. The file is then unchanged; files are never
         deleted.
 
     Examples

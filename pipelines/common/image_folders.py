@@ -74,7 +74,7 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     Raises
     ------
     ValueError
-        If a folder contains no images, a pattern matches no files, or stdin is empty.
+        If a folder contains no images, a pattern does not match any files, or stdin is empty.
     """
     written = [path.resolve() for path in leave_out if path is not None]
     given = (line for name in names for line in (_names_on_stdin() if name == "-" else [name]))

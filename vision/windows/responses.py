@@ -211,7 +211,7 @@ class CompiledModel(NamedTuple):
     """
 
     program: Program
-    # (q, n, 3): slope, shift and start of the responses, see `kernels.respond`
+    # (q, n, 3): slope, shift and start of the responses; see `kernels.respond`
     lines: npt.NDArray[np.float32]
     # (q, n, B rounded up to a multiple of 6): rise of the response in each bin
     rises: npt.NDArray[np.float32]

@@ -68,7 +68,7 @@ class Selection:
     settings : dict
         Options for the report.
     certainty : dict
-        Statistical guarantees, see :mod:`.inference`.
+        Statistical guarantees; see :mod:`.inference`.
     interaction : dict or None
         Strongest interaction, only in a report; see :func:`.validation.interaction`.
     """

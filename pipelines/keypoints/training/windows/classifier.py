@@ -168,7 +168,7 @@ class TrainingJob:
 
 @dataclass
 class ClassifierTraining:
-    """Training of the classifiers of one stage by rounds of fitting and hard-negative mining in all
+    """Trainer of the classifiers of one stage, in rounds of fitting and hard-negative mining in all
     windows.
     """
 

@@ -152,7 +152,7 @@ def train_guide(
 
 @dataclass
 class GuidedTraining(ClassifierTraining):
-    """Training of the classifiers c1 on the windows that the face cascade and the guide propose.
+    """Trainer of the classifiers c1 on the windows that the face cascade and the guide propose.
 
     The rejection thresholds lose at most a given share of the held-out keypoints.
     """
@@ -172,7 +172,7 @@ class GuidedTraining(ClassifierTraining):
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
-        """Return the function that returns the windows proposed by the guide on each level."""
+        """Return a function that proposes the guide's windows on each level."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector(
             {},
@@ -185,7 +185,7 @@ class GuidedTraining(ClassifierTraining):
 
 
 class FaceCascadeTraining(ClassifierTraining):
-    """Training of the classifier of whole faces by rounds of hard-negative mining in all windows.
+    """Trainer of the classifier of whole faces, in rounds of hard-negative mining in all windows.
 
     The rejection thresholds lose at most a given share of the held-out faces.
     """

@@ -38,7 +38,7 @@ class SecondNodeSettings(WindowFitSettings):
     Parameters
     ----------
     sides : tuple of int
-        Sides of the cells of its Haar features, in pixels of a window of 48 pixels.
+        Cell sides of the Haar features, in pixels of a window of 48 pixels.
     share : float
         Share of the held-out windows near an object that lies below each of the first node's
         rejection thresholds.

@@ -22,12 +22,12 @@ from .answers.limits import MIB, UPLOAD_SECONDS, RequestError
 from .jobs import WorkerPool
 from .uploads import Upload, plain_name
 
-_BODY = 4 * MIB  # of the labels of one image
+_BODY = 4 * MIB  # maximum size of the labels of one image
 _UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 
 
 class Labelling:
-    """Labelled folder, model for proposals, and training of the next model.
+    """Labelled folder, with a model for proposals and the training of the next model.
 
     ``certainty`` has the lowest probability of the objects that each version of the model detects
     in an image: 0 if it detects none, None if it is unknown.
@@ -36,7 +36,8 @@ class Labelling:
     ----------
     labels : LabelFolder
     model : path, optional
-        Initial model for proposals; by default the one in the folder, from an earlier training.
+        Initial model for proposals; the default is the model from an earlier training in the
+        folder.
     """
 
     def __init__(self, labels: LabelFolder, model: Path | None = None):
@@ -50,7 +51,7 @@ class Labelling:
         self._said: IO[bytes] | None = None
 
     def train(self) -> None:
-        """Start ``annealed keypoints train`` on the labels; raise a RequestError if a training is
+        """Start ``annealed keypoints train`` on the labels; raise a RequestError if it is already
         running."""
         if self._training is not None and self._training.poll() is None:
             raise RequestError(
@@ -70,8 +71,8 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training, ``none``, ``running``, ``done`` or ``failed``, its last
-        line of output, and whether there is a report."""
+        """Return the state of the training (``none``, ``running``, ``done`` or ``failed``), its
+        last line of output, and whether there is a report."""
         report = self.report.is_file()
         if self._training is None or self._said is None:
             return {"state": "none", "line": "", "report": report}
@@ -92,7 +93,7 @@ class Labelling:
         return "" if self.model is None else str(self.model.stat().st_mtime_ns)
 
     def stop(self) -> None:
-        """Stop the search of images, and a running training, whose checkpoints remain beside the
+        """Stop the search of images and a running training; its checkpoints remain next to the
         model."""
         if self.ranking is not None:
             self.ranking.cancel()
@@ -102,7 +103,7 @@ class Labelling:
 
 
 def _version(objects: list[dict[str, Any]] | None) -> float:
-    """Return a fingerprint of the labels of an image, which :func:`save` compares."""
+    """Return a fingerprint of an image's labels, which :func:`save` compares."""
     return float(crc32(json.dumps(objects, sort_keys=True).encode()))
 
 
@@ -140,14 +141,14 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             )
         record: dict[str, Any] = json.loads(answer)
         if fields:
-            probabilities = [found["probability"] for found in record["objects"]]
+            probabilities = [one["probability"] for one in record["objects"]]
             labelling.certainty[version][path.name] = min(probabilities, default=0.0)
         return record
 
     async def shown(request: Request) -> Response:
         path = _picture(request)
         _refresh(path)
-        state = labelling.training()  # may have produced a new model
+        state = labelling.training()  # the training may have produced a new model
         labelled, proposed = labels.labels.get(path.name), labels.proposals.get(path.name)
         record = await detected(path)
         known = labelled if labelled is not None else proposed
@@ -174,7 +175,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
         before = _version(labels.labels.get(path.name))
         _refresh(path)
         try:
-            # As floats, numbers of any length are parsed in linear time
+            # integers are parsed as floats, since this takes linear time for any number of digits
             record = json.loads(body, parse_int=float)
             if record.get("version", before) != _version(labels.labels.get(path.name)):
                 raise RequestError(

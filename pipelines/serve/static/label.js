@@ -217,7 +217,6 @@ export async function connectLabel(panel) {
   canvas.addEventListener("mousedown", (event) => { if (event.button === 1) event.preventDefault(); });  // no scrolling
   canvas.addEventListener("pointerdown", (event) => {
     if (!now || event.button > 1) return;
-    canvas.focus({ preventScroll: true });
     canvas.setPointerCapture(event.pointerId);
     const at = place(event);
     if (space || event.button === 1) held = { pan: [event.clientX, event.clientY] };

@@ -92,20 +92,14 @@ class SparseFourierBase(AtomFeatures):
     """Estimator that runs chains over sparse frequencies for one or more outputs."""
 
     solver: str = "mcmc"
-    max_order: int = 3
-    frequency_scale: float = 1.5
-    screening: str | None = "pairs"
     n_steps: int = 20000
     burn_in: int | None = None
     n_chains: int = 2
     max_components: int = 40
     expected_components: float = 5.0
-    n_components: int = 50
-    n_bank: int = 5000
-    n_rounds: int = 4
     ridge: float = 1.0
     group_correlation: float = 0.5
-    max_samples: int | None = 10000
+    max_samples: int | None = 10_000
     random_state: Seed = None
     n_jobs: int | None = None
 

@@ -1,6 +1,7 @@
 """Atoms in the units of the data, and their features."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -24,18 +25,26 @@ START_MASS, STOP_MASS, STEP_MASS = (
 )  # gamma, alpha_0 and the sum of the other alphas: those sum to one in the text
 
 
-class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AtomParameters:
+    """Parameters of the atoms and of their annealed selection."""
+
+    n_components: int = 50
+    max_order: int = 3
+    frequency_scale: float = 1.5
+    screening: str | None = "pairs"
+    n_bank: int = 5000
+    n_rounds: int = 4
+
+
+class AtomFeatures(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, AtomParameters
+):
     """Transformer that computes the cosine and sine of each atom in the best sample of each
     output."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
-    n_components: int
-    max_order: int
-    frequency_scale: float
-    screening: str | None
-    n_bank: int
-    n_rounds: int
     max_samples: int | None
     random_state: Seed
 

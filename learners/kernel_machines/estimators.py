@@ -16,14 +16,7 @@ from .chains.sampler import GAUSSIAN
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Likelihood:
-    """Parameter of the classifier only. It is in the last base class so that it comes first."""
-
-    likelihood: str = "gaussian"
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
+class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     """Classifier on a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
     It samples from the posterior of section 4.2 of Ma (thesis) [1]_, whose logarithm is::
@@ -145,6 +138,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     >>> SparseFourierClassifier(n_steps=4000, random_state=0).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
+
+    likelihood: str = "gaussian"
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Run the chains.

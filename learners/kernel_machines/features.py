@@ -83,12 +83,7 @@ class SparseFourierFeatures(AtomFeatures):
     """
 
     n_components: int = field(default=50, kw_only=False)
-    max_order: int = 3
-    frequency_scale: float = 1.5
-    screening: str | None = "pairs"
-    n_bank: int = 5000
-    n_rounds: int = 4
-    max_samples: int | None = 10000
+    max_samples: int | None = 10_000
     random_state: Seed = None
 
     def __sklearn_tags__(self) -> Tags:

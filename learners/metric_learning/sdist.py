@@ -163,11 +163,11 @@ class SDist(
     n_neighbors: int | str = field(default="auto", kw_only=False)
     n_features_to_select: int | None = None
     n_neighbors_predict: int = 3
+    max_order: int = 2
     solver: str = "power"
     start: str = "lanczos"
     initial: str = "zero"
     kappa: int | float = 5
-    max_order: int = 2
     n_steps: int = 150
     learning_rate: float = 0.03
     update_every: int = 20

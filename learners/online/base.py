@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..compilation import VALUES_PER_ROW, problem_size
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for
 from ..sklearn_bases import BaseEstimator, SelectorMixin
-from ..types import ArrayLike, ClassWeight, Matrix, Seed
+from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
 # Maximum fraction of the mean squared length of a row due to the columns' means, and the number of
@@ -69,21 +68,7 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
     return code
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class OnlineParameters:
-    """Parameters that all online learners have."""
-
-    loss: str | Loss = "hinge"
-    fit_intercept: bool = True
-    max_iter: int = 20
-    class_weight: ClassWeight = None
-    random_state: Seed = None
-    verbose: bool = False
-
-
-class OnlineClassifier(
-    SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator, OnlineParameters
-):
+class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
     """Base class for online learners: handles labels, weights, one problem per class and
     prediction.
 
@@ -92,6 +77,11 @@ class OnlineClassifier(
     state per class (one-vs-rest).
     """
 
+    loss: str | Loss
+    fit_intercept: bool
+    max_iter: int
+    random_state: Seed
+    verbose: bool
     _new_state: Callable[..., Any]
     _learn: Callable[..., None]
     _weights: Callable[..., tuple[np.ndarray, float]]

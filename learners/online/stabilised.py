@@ -21,10 +21,10 @@ from ..common.validation import (
     resolve_n_features,
 )
 from ..compilation import writable
-from ..objective.losses import get_loss
+from ..objective.losses import Loss, get_loss
 from ..solvers.annealing import strongest
 from ..solvers.schedules import Schedule, as_schedule, step_counts
-from ..types import Matrix
+from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, stabilised_stage
 
@@ -255,6 +255,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     _mu = 0.3
 
     n_features_to_select: int | float = field(default=0.1, kw_only=False)
+    loss: str | Loss = "hinge"
     selection: str = "annealed"
     threshold: float = 0.7
     schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "inverse"
@@ -268,7 +269,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     min_bursts: int = 0
     n_stages: int = 100
     refit: float | None = None
+    fit_intercept: bool = True
+    max_iter: int = 20
+    class_weight: ClassWeight = None
+    random_state: Seed = None
     n_jobs: int | None = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

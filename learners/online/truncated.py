@@ -9,17 +9,17 @@ import numpy as np
 
 from ..common.validation import check_integer, check_real
 from ..compilation import writable
-from ..types import Matrix
+from ..objective.losses import Loss
+from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class SoftThresholdClassifier(OnlineClassifier):
     """Base class of the learners that shrink coefficients towards zero while processing rows."""
 
-    learning_rate: float = 1.0
-    shuffle: bool = True
+    shuffle: bool
+    learning_rate: float
 
     @property
     def _threshold(self) -> Threshold:
@@ -133,8 +133,15 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     """
 
     gravity: float = field(default=1e-4, kw_only=False)
+    loss: str | Loss = "hinge"
     learning_rate: float = 0.3
     burst_size: int = 5
+    fit_intercept: bool = True
+    max_iter: int = 20
+    shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -191,6 +198,14 @@ class FOBOSClassifier(SoftThresholdClassifier):
     """
 
     penalty: float = field(default=1e-3, kw_only=False)
+    loss: str | Loss = "hinge"
+    learning_rate: float = 1.0
+    fit_intercept: bool = True
+    max_iter: int = 20
+    shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -251,9 +266,15 @@ class RDAClassifier(SoftThresholdClassifier):
     """
 
     penalty: float = field(default=1e-3, kw_only=False)
-    learning_rate: float = field(default=1.0, init=False)
+    loss: str | Loss = "hinge"
     gamma: float = 1.0
     rho: float = 0.005
+    fit_intercept: bool = True
+    max_iter: int = 20
+    shuffle: bool = True
+    class_weight: ClassWeight = None
+    random_state: Seed = None
+    verbose: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -27,14 +27,14 @@ from .units import UnitModel, exchange
 _MAX_CUTS = 60  # cuts beyond which several units are dropped at a time: a choice
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelectingCRF(SupportMixin, BaseCRF):
     """Conditional random field on few units; a subclass selects them in ``_search``."""
 
-    n_features_to_select: int | float | None
-    feature_groups: Any
-    polish: str | None
-    per_class: bool = False
-    path_: list[Step]
+    n_features_to_select: int | float | None = field(default=10, kw_only=False)
+    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
+    polish: str | None = None
+    per_class = False
 
     def _search(
         self, problem: ChainProblem, codes: np.ndarray, size: int
@@ -152,13 +152,10 @@ class ForwardBackwardCRF(SelectingCRF):
     array([4])
     """
 
-    n_features_to_select: int | float | None = field(default=10, kw_only=False)
-    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
     backward: bool = field(default=True, kw_only=False)
     criterion: str = "gradient"
     delta: float | None = None
     epsilon: float | None = None
-    polish: str | None = None
     per_class: bool = False
     ridge: float = 2.0
     fit_transitions: bool = True
@@ -255,8 +252,6 @@ class FSACRF(SelectingCRF):
     array(['tap'], dtype='<U4')
     """
 
-    n_features_to_select: int | float = field(default=10, kw_only=False)
-    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
     criterion: str = "objective"
     schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear"
     n_steps: int | None = None

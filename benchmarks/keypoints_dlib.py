@@ -181,11 +181,11 @@ def main(argv=None):
         "object",
         "detector",
         "PCK",
-        "by point",
-        "false per picture",
-        "per background",
-        "training s",
-        "s per picture",
+        "PCK by point",
+        "false positives per image",
+        "false positives per background image",
+        "training time, s",
+        "detection time per image, s",
     )
     for kind, name, result, seconds, each in rows:
         by_point = ", ".join(f"{row['keypoint']} {row['pck']:.3f}" for row in result[:-1])

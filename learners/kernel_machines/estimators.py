@@ -30,18 +30,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 
     Parameters
     ----------
-    likelihood : {"gaussian", "logistic"}, default "gaussian"
-        Likelihood p(y | F); several classes are fitted one-vs-rest:
-
-        * "gaussian": least squares on labels -1 and +1 with the noise integrated out (fast,
-          sparse);
-        * "logistic": logistic, by Polya-Gamma variables [4]_ (probabilities, several times slower).
-    solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Method that selects the atoms:
-
-        * "mcmc": chains from the posterior;
-        * "annealed": annealing on banks of random atoms;
-        * "annealed+mcmc": chains that start from the annealed atoms.
+    n_components : int, default 50
+        Number of atoms selected from a bank, at least 1.
     max_order : int, default 3
         Maximum number of columns of an atom, at least 1.
     frequency_scale : float, default 1.5
@@ -53,6 +43,16 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         * "pairs": two columns;
         * "triples": two or three columns, among at most 400;
         * None: no table, which fails with hundreds of columns.
+    n_bank : int, default 5000
+        Number of candidates per round, at least 1.
+    n_rounds : int, default 4
+        Number of rounds that redraw candidates, at least 0.
+    solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
+        Method that selects the atoms:
+
+        * "mcmc": chains from the posterior;
+        * "annealed": annealing on banks of random atoms;
+        * "annealed+mcmc": chains that start from the annealed atoms.
     n_steps : int, default 20000
         Number of moves of each chain, at least 1.
     burn_in : int or None, default None
@@ -63,12 +63,6 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         Maximum number of atoms, at least 1 (16 bytes per row each).
     expected_components : float, default 5.0
         Prior mean > 0 of the number of atoms.
-    n_components : int, default 50
-        Number of atoms selected from a bank, at least 1.
-    n_bank : int, default 5000
-        Number of candidates per round, at least 1.
-    n_rounds : int, default 4
-        Number of rounds that redraw candidates, at least 0.
     ridge : float, default 1.0
         Factor > 0 of the penalty.
     group_correlation : float, default 0.5
@@ -79,6 +73,12 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         Random seed of the chains.
     n_jobs : int or None, default None
         Number of threads, which does not affect the result.
+    likelihood : {"gaussian", "logistic"}, default "gaussian"
+        Likelihood p(y | F); several classes are fitted one-vs-rest:
+
+        * "gaussian": least squares on labels -1 and +1 with the noise integrated out (fast,
+          sparse);
+        * "logistic": logistic, by Polya-Gamma variables [4]_ (probabilities, several times slower).
 
     Attributes
     ----------
@@ -215,9 +215,9 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
 
     Parameters
     ----------
-    solver, max_order, frequency_scale, screening, n_steps, burn_in, n_chains : object
+    n_components, max_order, frequency_scale, screening, n_bank, n_rounds, solver : object
         As in :class:`SparseFourierClassifier`.
-    max_components, expected_components, n_components, n_bank, n_rounds, ridge : object
+    n_steps, burn_in, n_chains, max_components, expected_components, ridge : object
         As in :class:`SparseFourierClassifier`.
     group_correlation, max_samples, random_state, n_jobs : object
         As in :class:`SparseFourierClassifier`.

@@ -62,6 +62,8 @@ class SDist(
         None means all.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote, at least 1.
+    max_order : int, default 2
+        Maximum number of columns in a product, at least 1; 1 gives a linear metric.
     solver : {"power", "sgd"}, default "power"
         Method for the direction of a step:
 
@@ -73,8 +75,6 @@ class SDist(
         Initial metric W_0; "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
         Number of columns per step, or a fraction in (0, 1) (rho of [1]_).
-    max_order : int, default 2
-        Maximum number of columns in a product, at least 1; 1 gives a linear metric.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03

@@ -89,6 +89,9 @@ class ForwardBackwardCRF(SelectingCRF):
         Label of each column's group, such as its sensor. A group is added and removed as a whole.
     backward : bool, default True
         Whether to take backward steps.
+    polish : {"swap"} or None, default None
+        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
+        objective.
     criterion : {"gradient", "objective"}, default "gradient"
         Criterion for the unit to add.
 
@@ -100,9 +103,6 @@ class ForwardBackwardCRF(SelectingCRF):
         "objective").
     epsilon : float or None, default None
         Threshold > 0: stop when no unit has a gradient of this size (criterion "gradient").
-    polish : {"swap"} or None, default None
-        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
-        objective.
     per_class : bool, default False
         Whether a unit is a single coefficient, of a column (or group) and a class, as in [2]_,
         section 5. Units are then numbered as ``column * n_classes + class``, and a column is
@@ -198,6 +198,9 @@ class FSACRF(SelectingCRF):
         Number k of units to select, or a fraction of them.
     feature_groups : array of shape (n_features,) or None, default None
         As in :class:`ForwardBackwardCRF`.
+    polish : {"swap"} or None, default "swap"
+        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
+        objective.
     criterion : {"norm", "objective"}, default "objective"
         Criterion for the units to drop.
 
@@ -212,9 +215,6 @@ class FSACRF(SelectingCRF):
         "linear" then drops one unit at a time.
     steps_per_cut : int, default 1000
         Maximum number of L-BFGS iterations before each cut; the default lets them converge.
-    polish : {"swap"} or None, default "swap"
-        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
-        objective.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 

@@ -5,10 +5,13 @@ from .config import check_names, read_config, read_tables
 from .file_map import make_file_map, map_items, resolve_jobs, try_file
 from .image_folders import are_few, list_images, list_inputs
 from .outputs import check_outputs, distinct_stems, make_folder, overlay_paths
-from .samples import sample
+from .samples import TABLE, TARGET, VIDEO, sample, write_sample
 from .video import VIDEO_SUFFIXES, check_video_name
 
 __all__ = [
+    "TABLE",
+    "TARGET",
+    "VIDEO",
     "VIDEO_SUFFIXES",
     "Checkpoint",
     "are_few",
@@ -27,4 +30,5 @@ __all__ = [
     "resolve_jobs",
     "sample",
     "try_file",
+    "write_sample",
 ]

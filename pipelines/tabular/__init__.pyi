@@ -1,0 +1,14 @@
+"""Tables for the command ``annealed select``."""
+
+from .prediction import predict_table
+from .selection import select_file
+from .tables import FRAMES, check_out, write_columns, write_frame
+
+__all__ = [
+    "FRAMES",
+    "check_out",
+    "predict_table",
+    "select_file",
+    "write_columns",
+    "write_frame",
+]

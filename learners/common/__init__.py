@@ -1,2 +1,9 @@
 """Code shared by all estimators: parameter validation, target encoding, fitted sums of responses,
-and progress bars."""
+and progress bars.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

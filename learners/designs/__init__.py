@@ -1,2 +1,9 @@
 """Designs give solvers scores, gradients and column subsets of data in memory, on disk, on Dask or
-on torch devices."""
+on torch devices.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,2 +1,9 @@
 """Feature Selection with Annealing: a classifier, a regressor, a ranker, and paths over the number
-of features."""
+of features.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -30,8 +30,7 @@ from typing import Literal
 
 from ..model_selection.size import support_price
 from ..objective.losses import Loss
-from ..solvers.exchanges import POOL_FACTOR
-from ..solvers.schedules import Counts, Schedule
+from ..solvers import POOL_FACTOR, Counts, Schedule
 from .settings import FitSettings
 
 # Rows needed for each coefficient: of the rarest class; of numeric targets (Peduzzi)

@@ -18,12 +18,20 @@ from ..common.validation import (
 from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
-from .chains.atoms import AtomPrior
-from .chains.diagnostics import effective_sample_size, r_hat
-from .chains.gram import atom_features
-from .chains.moves import NAMES
-from .chains.sampler import GAUSSIAN, LOGISTIC, Chain, ChainSamples, run_chain
-from .chains.screening import Table, screen
+from .chains import (
+    GAUSSIAN,
+    LOGISTIC,
+    NAMES,
+    AtomPrior,
+    Chain,
+    ChainSamples,
+    Table,
+    atom_features,
+    effective_sample_size,
+    r_hat,
+    run_chain,
+    screen,
+)
 from .description import ROWS_AT_ONCE, AtomFeatures
 from .rows import Standardiser, correlated_groups
 

@@ -11,9 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.validation import check_choice, check_integer, check_parameters, check_real, validated
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
-from .chains.atoms import AtomPrior
-from .chains.gram import atom_features
-from .chains.sampler import ChainSamples
+from .chains import AtomPrior, ChainSamples, atom_features
 from .rows import Standardiser
 
 ROWS_AT_ONCE = 10_000  # rows per block of a prediction

@@ -7,8 +7,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.targets import SparseClassifierMixin, class_codes, unit_variance
-from ..common.validation import check_choice, validated
+from ..common import SparseClassifierMixin, check_choice, class_codes, unit_variance, validated
 from ..sklearn_bases import RegressorMixin
 from ..types import ArrayLike, Matrix
 from .base import LIKELIHOODS, SparseFourierBase

@@ -8,12 +8,10 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.targets import class_codes, unit_variance
-from ..common.validation import validated
+from ..common import class_codes, unit_variance, validated
 from ..types import ArrayLike, Matrix, Seed
 from .bank import anneal_bank
-from .chains.sampler import empty_samples
-from .chains.screening import screen
+from .chains import empty_samples, screen
 from .description import AtomFeatures
 from .rows import Standardiser
 

@@ -14,15 +14,16 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.columns import feature_names
-from ..common.mixins import SparseInputMixin
-from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import (
+from ..common import (
+    SparseClassifierMixin,
+    SparseInputMixin,
     check_choice,
     check_integer,
     check_jobs,
     check_parameters,
     check_real,
+    class_codes,
+    feature_names,
     is_size,
     validated,
 )

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..common.mixins import SupportMixin
-from ..common.targets import group_codes
-from ..common.validation import (
+from ..common import (
+    SupportMixin,
     check_choice,
     check_greedy,
     check_integer,
     check_parameters,
+    group_codes,
     resolve_n_features,
 )
-from ..solvers.annealing import strongest
-from ..solvers.greedy import Step, greedy_search
-from ..solvers.schedules import Schedule, as_schedule, step_counts
+from ..solvers import Schedule, Step, as_schedule, greedy_search, step_counts, strongest
 from ..types import ArrayLike
 from .linear_chain import BaseCRF
 from .problem import ChainProblem

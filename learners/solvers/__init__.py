@@ -1,2 +1,9 @@
 """The annealing loop, its schedules, and refinements of its result: Newton steps, feature exchanges
-and size criteria."""
+and size criteria.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

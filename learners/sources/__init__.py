@@ -1,1 +1,8 @@
-"""Data that do not fit into memory: files and arrays that are read in blocks of rows."""
+"""Data that do not fit into memory: files and arrays that are read in blocks of rows.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .instances.assembly import Assembly
-from .instances.instance_finder import Instance, log_odds_of
+from .instances import Assembly, Instance, log_odds_of
 from .windows.turned_photographs import DEFAULT_ROLL, MAX_ROLL
 from .windows.window_models import Mode
 

@@ -13,8 +13,7 @@ from ...vision.pyramid import Level
 from ...vision.windows.feature_pool import FeaturePool
 from ..files import ModelFile, check_settings
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
-from .instances.assembly import Assembly
-from .instances.instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
+from .instances import Assembly, Instance, InstanceFinder, probability_of, suppress_instances
 from .schema import Schema
 from .serialisation import read_parts, write_parts
 from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima

@@ -15,8 +15,7 @@ from .....models.keypoints.windows.object_search import (
 from .....models.keypoints.windows.turned_photographs import DEFAULT_ROLL, evened
 from .....models.keypoints.windows.window_models import FaceCascade, KeypointModel, SecondNode
 from .....vision.pyramid import Level, gaussian_pyramid, nearest_pixel
-from .....vision.windows.feature_pool import FeaturePool
-from .....vision.windows.patches import extract_patches
+from .....vision.windows import FeaturePool, extract_patches
 from ..synthetic_views import hard_views, rolled
 from .cascade import cheapest_order, rejection_thresholds
 from .classifier import TrainingJob

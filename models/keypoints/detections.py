@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .instances import Assembly, Instance, log_odds_of
-from .windows.turned_photographs import DEFAULT_ROLL, MAX_ROLL
-from .windows.window_models import Mode
+from .windows import DEFAULT_ROLL, MAX_ROLL, Mode
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...learners.compilation import seconds_compiling
-from ...models.keypoints import Detection, DetectionOptions, DetectionResult, KeypointDetector
-from ...models.keypoints.instances.instance_finder import Instance
+from ...models import Detection, DetectionOptions, DetectionResult, Instance, KeypointDetector
 from ...vision.images import read_image
 from ..common import FileMap, are_few, by_processes, try_file
 

@@ -11,9 +11,14 @@ import numpy as np
 
 from ...models.files import replacing
 from ...models.messages import first_of
-from ...models.motion.candidate_set import joined
-from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
-from ...models.motion.ranker import Segmentation, SegmentationRanker
+from ...models.motion import (
+    Segmentation,
+    SegmentationRanker,
+    background_of,
+    joined,
+    label_maps,
+    label_probabilities,
+)
 from ...vision.tracks import (
     ALL_PARTS,
     REPRESENTATIONS,

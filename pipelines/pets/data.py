@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...vision.images import read_image
-from ...vision.words.pet_features import Photograph
+from ...vision import Photograph, read_image
 from ..common import IMAGE_SUFFIXES, FileMap, by_processes, read_rows
 from ..console import naming
 

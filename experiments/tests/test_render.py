@@ -32,12 +32,12 @@ RECORD = {
 
 PAGES = pages_of(ROOT)
 # Tables of numbers that are no measurements: limits, dates, sizes of sets.
-NO_RESULTS = {"docs/sensors.md: kind", "docs/serve.md: "}
+NO_RESULTS = {"docs/sensors.md: Kind", "docs/serve.md: "}
 # Printed by the scripts that the pages name, and not stored yet.
 PRINTED = {
     "docs/faces.md: ",
-    "docs/faces.md: videos",
-    "docs/faces.md: view",
+    "docs/faces.md: Videos",
+    "docs/faces.md: View",
     "docs/tutorials/insurance.md: family",
 }
 TABLE = re.compile(r"^\|(.+)\|\n\|[ :|-]+\|\n((?:\|.*\|\n)+)", re.MULTILINE)

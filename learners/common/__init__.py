@@ -1,5 +1,4 @@
-"""Code shared by all estimators: parameter validation, target encoding, fitted sums of responses,
-and progress bars.
+"""Code shared by all estimators: validation, target encoding, additive models, progress bars.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

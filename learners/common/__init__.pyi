@@ -1,5 +1,4 @@
-"""Code shared by all estimators: parameter validation, target encoding, fitted sums of responses,
-and progress bars."""
+"""Code shared by all estimators: validation, target encoding, additive models, progress bars."""
 
 from .additive import AdditiveModel, class_probabilities
 from .columns import column_position, feature_names, included_and_excluded

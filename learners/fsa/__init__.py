@@ -1,5 +1,4 @@
-"""Feature Selection with Annealing: a classifier, a regressor, a ranker, and paths over the number
-of features.
+"""Feature Selection with Annealing (FSA): classifier, regressor, ranker, and paths over sizes.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

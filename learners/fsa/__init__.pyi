@@ -1,5 +1,4 @@
-"""Feature Selection with Annealing: a classifier, a regressor, a ranker, and paths over the number
-of features."""
+"""Feature Selection with Annealing (FSA): classifier, regressor, ranker, and paths over sizes."""
 
 from .estimators import FSAClassifier, FSAEstimator, FSARegressor
 from .fit import solve, solve_path, solving

@@ -1,4 +1,4 @@
-"""Objectives: losses of scores and priors on coefficients.
+"""Terms of the objective: losses of the scores and priors on the coefficients.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Objectives: losses of scores and priors on coefficients."""
+"""Terms of the objective: losses of the scores and priors on the coefficients."""
 
 from .base import DiagonalProduct, HessianProduct, Loss, OffsetLoss, effective_rows
 from .losses import (

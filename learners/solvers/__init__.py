@@ -1,5 +1,4 @@
-"""The annealing loop, its schedules, and refinements of its result: Newton steps, feature exchanges
-and size criteria.
+"""Annealing loop, its schedules, and refinements such as Newton fits and feature exchanges.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Data that do not fit into memory: files and arrays that are read in blocks of rows.
+"""Data that do not fit into memory, read in blocks from files and arrays.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Classifiers of whole images.
+"""Image classifiers.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

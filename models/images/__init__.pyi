@@ -1,4 +1,4 @@
-"""Classifiers of whole images."""
+"""Image classifiers."""
 
 from .classifier import HEADS, WHOLE, ImageClassifier
 from .evidence import Explanation

@@ -1,5 +1,4 @@
-"""Keypoint detectors for any kind of object: schema, options, results, the detector and its
-file.
+"""Keypoint detectors for any kind of object: schema, options, results, detector and file format.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

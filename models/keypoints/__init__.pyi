@@ -1,5 +1,4 @@
-"""Keypoint detectors for any kind of object: schema, options, results, the detector and its
-file."""
+"""Keypoint detectors for any kind of object: schema, options, results, detector and file format."""
 
 from .detections import Detection, DetectionOptions, DetectionResult, of_instances
 from .detector import KeypointDetector

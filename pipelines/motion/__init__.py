@@ -1,4 +1,4 @@
-"""Motion segmentation: the benchmark protocol, compared methods, reports, segmentation of files.
+"""Motion segmentation: benchmark protocol, compared methods, reports and segmentation of files.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Motion segmentation: the benchmark protocol, compared methods, reports, segmentation of files."""
+"""Motion segmentation: benchmark protocol, compared methods, reports and segmentation of files."""
 
 from . import evaluate
 from .benchmark import POOLS, prepare

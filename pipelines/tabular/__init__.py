@@ -1,4 +1,4 @@
-"""Tables for the command ``annealed select``.
+"""Reading, selection and prediction of tables in files.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Tables for the command ``annealed select``."""
+"""Reading, selection and prediction of tables in files."""
 
 from .prediction import predict_table
 from .selection import select_file

@@ -1,4 +1,4 @@
-"""Feature tracks: reading, tracking, candidate segmentations and their features.
+"""Point tracks: reading and tracking, candidate segmentations and their features.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

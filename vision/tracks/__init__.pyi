@@ -1,4 +1,4 @@
-"""Feature tracks: reading, tracking, candidate segmentations and their features."""
+"""Point tracks: reading and tracking, candidate segmentations and their features."""
 
 from .candidates import (
     ALL_FAMILIES,

@@ -1,4 +1,4 @@
-"""Windows of photographs: the pool of HOG and Haar features, dense and sparse scans, and training
+"""Image windows: the pool of HOG and Haar features, dense and sparse scans, and training
 designs."""
 
 from .feature_layout import Column

@@ -1,5 +1,4 @@
-"""Reversible-jump Markov chains over sparse frequencies: prior, moves, Gram matrices, likelihoods
-and diagnostics.
+"""Reversible-jump Markov chains over sparse frequencies, with their prior and diagnostics.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

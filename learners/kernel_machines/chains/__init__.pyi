@@ -1,5 +1,4 @@
-"""Reversible-jump Markov chains over sparse frequencies: prior, moves, Gram matrices, likelihoods
-and diagnostics."""
+"""Reversible-jump Markov chains over sparse frequencies, with their prior and diagnostics."""
 
 from .atoms import AtomPrior, Atoms, empty_atoms
 from .diagnostics import effective_sample_size, r_hat

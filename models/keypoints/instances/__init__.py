@@ -1,4 +1,4 @@
-"""Whole objects: shape models, assembly from candidates, refinement, probabilities, tracking.
+"""Whole objects: shape models, assembly of candidates, refinement, probabilities and tracking.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Whole objects: shape models, assembly from candidates, refinement, probabilities, tracking."""
+"""Whole objects: shape models, assembly of candidates, refinement, probabilities and tracking."""
 
 from .assembly import MAX_ROLL, Assembler, Assembly, Candidates
 from .instance_finder import (

@@ -1,4 +1,4 @@
-"""Windows that show one keypoint: models, search in a pyramid, non-maximum suppression."""
+"""Windows that show one keypoint: models, search in a pyramid, and non-maximum suppression."""
 
 from .non_maximum_suppression import LocalMaxima, local_maxima
 from .object_search import SAME_OCTAVES, SAME_RADIUS, ObjectSearch, level_at

@@ -1,4 +1,4 @@
-"""Selection of the columns of a table: decisions, options, validation, and the fit.
+"""Column selection in tables: encoding decisions, options, validation and the fit.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Selection of the columns of a table: decisions, options, validation, and the fit."""
+"""Column selection in tables: encoding decisions, options, validation and the fit."""
 
 from .frames import (
     check_names,

@@ -1,4 +1,4 @@
-"""Training of the classifiers of windows: sampling, mining, fitting, calibration.
+"""Training of window classifiers: sampling, mining, fitting and calibration.
 
 The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Training of the classifiers of windows: sampling, mining, fitting, calibration."""
+"""Training of window classifiers: sampling, mining, fitting and calibration."""
 
 from .classifier import ClassifierTraining, TrainingJob
 from .fitting import TrainingSettings

@@ -8,14 +8,14 @@ from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.instances.assembly import Candidates
-from .....models.keypoints.instances.instance_finder import (
+from .....models.keypoints.instances import (
+    Candidates,
     Instance,
     InstanceFinder,
     InstanceProbabilities,
     RefinedShape,
+    ShapeClassifier,
 )
-from .....models.keypoints.instances.shape_regression import ShapeClassifier
 from ....common.file_map import Jobs
 from ...data import AnnotatedImage, in_boxes
 from ..windows.views import each

@@ -7,13 +7,21 @@ from typing import Any
 import numpy as np
 
 from ...vision.point_histograms import VALUES_PER_POINT
-from ...vision.windows.feature_pool import FeaturePool
-from ...vision.windows.responses import Responses
+from ...vision.windows import FeaturePool, Responses
 from ..files import check_array, check_settings
-from .instances.assembly import MAX_ROLL, Assembler, Assembly
-from .instances.instance_finder import POINT_INPUTS, InstanceFinder, InstanceProbabilities
-from .instances.shape_models import RigidModel, ShapeModel
-from .instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
+from .instances import (
+    MAX_ROLL,
+    POINT_INPUTS,
+    Assembler,
+    Assembly,
+    InstanceFinder,
+    InstanceProbabilities,
+    RegressionStage,
+    RigidModel,
+    ShapeClassifier,
+    ShapeModel,
+    ShapeRegressor,
+)
 from .windows.window_models import (
     FaceCascade,
     Guide,
@@ -338,7 +346,10 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         )
     if "alone" in described:
         alone = float(check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"])
-        face = read("faces/probabilities/face", np.float64, (4,))
+        # Models trained before version 0.3 do not use the yaw.
+        n_inputs = 4 if arrays.get("faces/probabilities/face", np.empty(5)).shape == (4,) else 5
+        face = read("faces/probabilities/face", np.float64, (n_inputs,))
+        face = face if n_inputs == 5 else np.insert(face, 3, 0.0)
         within = [
             read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS))
             for t in (10, 5)

@@ -3,6 +3,7 @@
 from .checkpoints import Checkpoint
 from .config import check_names, read_config, read_tables
 from .file_map import make_file_map, map_items, resolve_jobs, try_file
+from .frames import write_frames
 from .image_folders import are_few, list_images, list_inputs
 from .outputs import check_outputs, distinct_stems, make_folder, overlay_paths
 from .samples import sample
@@ -27,4 +28,5 @@ __all__ = [
     "resolve_jobs",
     "sample",
     "try_file",
+    "write_frames",
 ]

@@ -6,9 +6,8 @@ import cv2
 import numpy as np
 from sklearn.cluster import KMeans
 
-from ...models.files import make_folder
+from ...models.files import make_folder, replacing
 from ...vision.tracks.video import read_frames
-from .drawing import write_image
 
 _THUMBNAIL = 32, 24  # width and height in pixels
 
@@ -52,5 +51,6 @@ def write_frames(video: Path, out: Path, n: int) -> list[Path]:
     for number, frame in enumerate(read_frames(video)):
         if number in selected:
             paths.append(out / f"{number:06d}.png")
-            write_image(paths[-1], frame)
+            with replacing(paths[-1]) as temporary:
+                cv2.imwrite(str(temporary), cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
     return paths

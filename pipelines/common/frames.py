@@ -31,7 +31,7 @@ def different_frames(video: Path, n: int) -> list[int]:
             f"--n {n}: expected at least 1 and at most {len(thumbnails)}, the frames of {video}"
         )
     distances = KMeans(n, n_init=1, random_state=0).fit_transform(thumbnails)
-    return sorted(set(distances.argmin(axis=0).tolist()))
+    return sorted({*distances.argmin(axis=0).tolist()})
 
 
 def write_frames(video: Path, out: Path, n: int) -> list[Path]:
@@ -51,6 +51,7 @@ def write_frames(video: Path, out: Path, n: int) -> list[Path]:
     for number, frame in enumerate(read_frames(video)):
         if number in selected:
             paths.append(out / f"{number:06d}.png")
+            pixels = cv2.cvtColor(frame, cv2.COLOR_RGB2BGR)
             with replacing(paths[-1]) as temporary:
-                cv2.imwrite(str(temporary), cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
+                temporary.write_bytes(cv2.imencode(".png", pixels)[1].tobytes())
     return paths

@@ -6,14 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from ....models import load_model
-from ....models.keypoints.detections import DetectionOptions
-from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.features import strongest_features
+from ....models.keypoints import DetectionOptions, KeypointDetector, strongest_features
 from ....vision.images import image_size, read_image
 from ...common.data_urls import jpeg_url, zip_url
-from ...keypoints.detect import FileDetections, detect_file, timed, warm_up
-from ...keypoints.forms import Forms, write_crops
-from ...keypoints.video import FrameProcessor, frame_processor
+from ...keypoints import (
+    FileDetections,
+    Forms,
+    FrameProcessor,
+    detect_file,
+    frame_processor,
+    timed,
+    warm_up,
+    write_crops,
+)
 from .fields import Fields, accepts
 from .limits import LIMITS
 
@@ -21,6 +26,7 @@ N_FEATURES = 11  # number of strongest features shown per keypoint
 _MIN_PROBABILITY = (
     0.3  # minimum of a proposal (heuristic): removing an object is faster than placing its points
 )
+_LONGEST = 4096  # pixels of an image to label, whose details remain visible when enlarged
 
 
 detector = cache(lambda: load_model("faces"))  # the shipped model
@@ -142,6 +148,6 @@ def label(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     return {
         "width": pixels.shape[1],
         "height": pixels.shape[0],
-        "picture": jpeg_url(pixels),
+        "picture": jpeg_url(pixels, _LONGEST),
         "objects": objects,
     }

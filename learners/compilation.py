@@ -27,7 +27,7 @@ import numpy as np
 
 from .types import Matrix
 
-# Maximum number of values for plain NumPy, set by hand. Compilation takes seconds; without it, a
+# Maximum number of values for plain NumPy (heuristic). Compilation takes seconds; without it, a
 # first fit of this size takes about 0.1 seconds (benchmarks/first_minute.py).
 SMALL = 2_000_000
 REPORT_AFTER = 1.0  # seconds of compilation before it is reported

@@ -21,7 +21,7 @@ from ..types import ArrayLike, ClassWeight, Matrix
 from .additive import class_probabilities
 from .validation import check_sample_weight
 
-# minimum rows of a class, if rarer than 1 in 10, for reliable probabilities; set by hand
+# minimum rows of a class, if rarer than 1 in 10, for reliable probabilities (heuristic)
 _MIN_ROWS_OF_CLASS = 10
 
 

@@ -24,7 +24,7 @@ from ..objective.base import Loss
 # Columns are compacted when fewer than one in this many stored columns remains. A copy costs as
 # much as a few reads.
 COMPACT_RATIO = 3
-# Ratio of mean to standard deviation above which scores have fewer than six digits; set by hand
+# Ratio of mean to standard deviation above which scores have fewer than six digits (heuristic)
 _LOST_DIGITS = 1e10
 
 

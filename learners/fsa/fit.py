@@ -27,7 +27,7 @@ from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
 
-_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path, set by hand
+_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path (heuristic)
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # columns, coefficients, intercept

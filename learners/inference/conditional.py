@@ -24,12 +24,13 @@ from .column_models import column_residuals, standardised
 
 
 def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
-    """Return the number of units to test, and the number of units that predict the target.
+    """Return the number of units to test and the number of units in the model of the target.
 
     Let n* be the size with the lowest extended Bayesian information criterion along a path, and c
-    the number of coefficients that the rows support. The number of units to test is the larger of 2
-    n* and c / 2 (c for classes). The target is predicted by 1.5 n* + 1 units. With more units the
-    fits overfit, and the p-values of omitted null columns become too small.
+    the number of units whose coefficients can be estimated reliably from the available rows. The
+    number of units to test is the larger of 2 n* and c / 2 (for classification, the larger of 2 n*
+    and c). The model of the target has 1.5 n* + 1 units. Larger models overfit, and the p-values of
+    omitted null columns become too small.
     """
     size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5

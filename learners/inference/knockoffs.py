@@ -16,9 +16,9 @@ from .column_models import n_factors, standardised
 from .conditional import size_by_criterion
 
 _N_FLIPS = 199  # random swaps in the test of exchangeability
-# Sizes of the fits whose strengths are summed, set by hand on seeds that are not in any report
+# Sizes of the fits whose strengths are summed (heuristic, from seeds that are not in any report)
 _SIZES = np.array([0.25, 0.5, 0.75, 1.0])
-_MAX_PAIRS = 2000  # column pairs compared in that test, set by hand
+_MAX_PAIRS = 2000  # column pairs compared in that test (heuristic)
 
 Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 

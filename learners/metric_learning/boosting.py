@@ -145,9 +145,9 @@ class MetricBooster:
     n_expanders, n_partners = (
         3,
         60,
-    )  # products per step: strongest new columns times strongest of all; set by hand
-    # consecutive random draws of rows, columns or starts without a better direction that end a run;
-    # set by hand
+    )  # products per step: strongest new columns times strongest of all (heuristic)
+    # consecutive random draws of rows, columns or starts without a better direction that end a run
+    # (heuristic)
     n_retries = 10
 
     def __init__(

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..sklearn_bases import BaseEstimator
 
-_N_STEPS = 20  # number of Newton steps for an intercept, set by hand
+_N_STEPS = 20  # number of Newton steps for an intercept (heuristic)
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
 SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian per output

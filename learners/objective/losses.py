@@ -31,7 +31,7 @@ from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, QuantileLoss
 from .survival import CoxLoss
 
-# Fraction of the majorising curvature that replaces a smaller or negative curvature; set by hand
+# Fraction of the majorising curvature that replaces a smaller or negative curvature (heuristic)
 MIN_SHARE = 0.2
 
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 from ..types import ArrayLike
 from .base import Loss, SecondOrder
 
-_MIN_QUERIES = 5  # fewer queries do not generalise to new queries; set by hand
+_MIN_QUERIES = 5  # fewer queries do not generalise to new queries (heuristic)
 
 
 class PairwiseLogisticLoss(Loss):

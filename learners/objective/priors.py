@@ -67,7 +67,8 @@ class Prior(BaseEstimator):
         coef : ndarray of shape (n_features, width)
             Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
 
         Returns
         -------
@@ -94,7 +95,8 @@ class Prior(BaseEstimator):
         coef : ndarray of shape (n_features, width)
             Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
 
         Returns
         -------
@@ -120,7 +122,8 @@ class Prior(BaseEstimator):
         Parameters
         ----------
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
         width : int
             Number of coefficients in a block.
 

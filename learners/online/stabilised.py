@@ -26,7 +26,7 @@ from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, stabilised_stage
 
-POOL = 64  # number of updates per path that determine the gravity of a stage, set by hand
+POOL = 64  # number of updates per path that determine the gravity of a stage (heuristic)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from ..objective.losses import Loss, check_bounded, check_curvature
 from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
-# Bounds on the steps, set by hand
+# Bounds on the steps (heuristic)
 # ridge of a weak learner relative to its curvature, for features that vary in few rows
 _DAMPING = 1e-3
 _MIN_CURVATURE = 1e-4  # minimum curvature of a row relative to the largest, if all rows fit well

@@ -27,8 +27,8 @@ _START, _GROWTH = (
 _MAX_SWEEPS = 2000  # maximum number of sweeps of Algorithm 2
 _NEWTON_STEPS = 100  # maximum steps of Algorithm 3; bisection alone needs fewer
 _TOLERANCE = 1e-10  # tolerance of Algorithm 3 for the derivative
-# The curvature is recomputed if the ratio of consecutive predicted decreases exceeds this value;
-# set by hand
+# The curvature is recomputed if the ratio of consecutive predicted decreases exceeds this
+# value (heuristic).
 _LAG = 0.3
 
 

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from ..objective.chain import chain_terms
 from ..types import Matrix
 
-_BLOCK_ROWS = 1 << 14  # set by hand, so that the scores and gradient of a block stay in the cache
+_BLOCK_ROWS = 1 << 14  # heuristic: the scores and gradient of a block stay in the cache
 # Pairs stored by L-BFGS. On the homes in experiments/pages/sensors_results.md, this number halves
 # the iterations compared with SciPy's default of 10.
 _MEMORY = 40

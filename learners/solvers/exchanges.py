@@ -28,7 +28,7 @@ REGROWTH = 0.01
 # Number of units with the steepest gradients that each round adds to the pool, as a multiple of k
 N_GRADIENT_CANDIDATES = 5
 # Maximum number of values (over all rows) in memory at a time, where a subset of the rows or one
-# part after another suffices; set by hand
+# part after another suffices (heuristic)
 _MAX_VALUES = 1 << 25
 _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rounding errors
 # Minimum fraction of a unit's curvature that remains given the support, so that the predicted gain
@@ -36,10 +36,10 @@ _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rou
 _MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # maximum number of consecutive swaps
 # Exchanges are proposed on a subset of the rows: its minimum size, its size per column of the
-# support, and the ratio of all rows to its size from which it is used. Set by hand.
+# support, and the ratio of all rows to its size from which it is used (heuristic values).
 _ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
-_MAX_ALTERNATIVES = 100  # maximum number of alternative features, set by hand
-# Alternatives per feature, and their maximum relative cost, set by hand
+_MAX_ALTERNATIVES = 100  # maximum number of alternative features (heuristic)
+# Alternatives per feature, and their maximum relative cost (heuristic)
 _MAX_NAMED, _MAX_COST = 5, 0.05
 
 

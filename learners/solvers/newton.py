@@ -16,13 +16,13 @@ from ..objective.priors import Prior
 
 _MIN_CURVATURE = 1e-12  # minimum curvature for fitting an intercept
 # A fit is abandoned if even this multiple of a Newton step's predicted gain would not reach the
-# limit; set by hand
+# limit (heuristic)
 _MAX_PREDICTED_GAIN_RATIO = 2.0
 # The Hessian of sparse columns, which takes ten times as long as the rest of a step, is reused up
-# to this ratio of consecutive predicted gains; set by hand
+# to this ratio of consecutive predicted gains (heuristic)
 _REUSE_GAIN = 0.1
 _ROUNDING = 1e-15  # rounding error of the gradient, relative to the sum of its terms
-SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data; set by hand
+SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data (heuristic)
 
 
 @dataclass(frozen=True)

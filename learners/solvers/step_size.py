@@ -12,7 +12,7 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 
-# Ten power iterations from the gradient come within a few percent of the eigenvalue; set by hand
+# Ten power iterations from the gradient come within a few percent of the eigenvalue (heuristic)
 SLACK = 1.1
 
 

@@ -14,7 +14,7 @@ from ..types import Matrix
 from .matrix import OutOfCoreMatrix, RowSubset, Source, float_dtype
 from .sparse_files import SparseSource
 
-# bytes of a file per task, several of which a worker holds at a time; set by hand
+# bytes of a file per task, several of which a worker holds at a time (heuristic)
 BLOCK_BYTES = 64 << 20
 
 

@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpstrf
 from ..compilation import n_values, problem_size
 from .matrix import OutOfCoreMatrix
 
-MAX_COLUMNS = 10_000  # maximum columns and targets: 800 MB of sums; set by hand
+MAX_COLUMNS = 10_000  # maximum columns and targets: 800 MB of sums (heuristic)
 # Ratio of standard deviation to mean below which a column is constant up to rounding
 _ROUNDING = 8.0 * np.finfo(np.float64).eps
 _BLOCK_BYTES = 32 << 20  # bytes in double precision at a time

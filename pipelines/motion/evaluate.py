@@ -168,7 +168,7 @@ def evaluate_auto(
     dict
         Means over the partitions: ``accuracy`` (share of sequences with the correct number),
         ``accuracy_2``, ``accuracy_3``, ``probability`` (mean reported probability), ``error``
-        (misclassification in percent of the segmentation into the chosen number).
+        (percentage of misclassified points in the segmentation with the chosen number of motions).
     """
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []

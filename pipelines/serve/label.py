@@ -31,7 +31,7 @@ class Labelling:
     ----------
     labels : LabelFolder
     model : path, optional
-        Initial model for proposals; the default is the model from an earlier training in the
+        Initial model for proposals; the default is the model from an earlier training run in the
         folder.
     """
 
@@ -63,8 +63,8 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training (``none``, ``running``, ``done`` or ``failed``) and its
-        last line of output."""
+        """Return the state of the training run (``none``, ``running``, ``done`` or ``failed``) and
+        its last line of output."""
         if self._training is None or self._said is None:
             return {"state": "none", "line": ""}
         code, size = self._training.poll(), self._said.seek(0, 2)
@@ -79,7 +79,7 @@ class Labelling:
         }
 
     def stop(self) -> None:
-        """Stop a running training; its checkpoints remain next to the model."""
+        """Stop a training run in progress; its checkpoints remain next to the model."""
         if self._training is not None and self._training.poll() is None:
             self._training.terminate()
             self._training.wait()

@@ -228,7 +228,7 @@ def write_tracks(
     Raises
     ------
     ValueError
-        If the name has another suffix.
+        If the suffix of the name is not supported.
     """
     import pandas as pd
 

@@ -132,7 +132,8 @@ class LevelChannels:
 
     @cached_property
     def gradient(self) -> npt.NDArray[np.uint16]:
-        """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride)."""
+        """Length and bin of the gradient at every pixel, with shape (2, 3, rows + window,
+        stride)."""
         gradient = self._buffers.take(
             "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
         )
@@ -150,7 +151,7 @@ class LevelChannels:
     def window_hog(
         self, places: npt.NDArray[np.uint64], program: Program
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Compute histograms of single windows, bitwise equal to ``hog``.
+        """Compute histograms of individual windows, bitwise equal to ``hog``.
 
         Parameters
         ----------
@@ -288,8 +289,8 @@ def level_channels(
     pool : FeaturePool, optional
         Pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional
-        First row and end of a strip; all rows by default. Values of windows in the strip are
-        bitwise equal to those for the whole level.
+        First row (inclusive) and last row (exclusive) of a strip; all rows by default. Values of
+        windows in the strip are bitwise equal to those for the whole level.
     margin : int, default 0
         Number of additional rows above and below the strip, limited to the rows of the level.
     buffers : Buffers, optional
@@ -518,8 +519,8 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
 
 @jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k, and subtract
-    those in row ``old``."""
+    """For each bin k, add the lengths of the pixels of row y in this bin to row k of ``upright``,
+    and subtract those of row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none

@@ -158,7 +158,8 @@ class PatchSource(Source):
     def read(
         self, rows: slice, columns: npt.NDArray[np.int64], out: npt.NDArray[np.float32]
     ) -> None:
-        """Fill ``out`` (rows, columns) with values of the features at the positions ``columns``."""
+        """Fill ``out``, of shape (rows, columns), with the values of the features at the positions
+        ``columns``."""
         windows, features = self._windows(), self.features[columns]
         for first in range(rows.start, rows.stop, _ROWS):
             last = min(rows.stop, first + _ROWS)

@@ -196,7 +196,7 @@ class Responses:
         Raises
         ------
         ValueError
-            If the number of features differs.
+            If the number of features differs from that of the responses.
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
@@ -205,7 +205,7 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """Sparse additive model of windows, compiled for the loops, with n features and q outputs.
+    """Sparse additive model of windows with n features and q outputs, compiled for scanning.
 
     The stages form a cascade: windows rejected in one stage do not enter the next.
     """

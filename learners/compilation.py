@@ -64,7 +64,7 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
 
 
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager that runs loops in plain NumPy, whatever the problem size.
+    """Return a context manager that runs loops in plain NumPy, regardless of the problem size.
 
     Loops without a plain form are still compiled.
 
@@ -139,7 +139,7 @@ class Kernel:
         return self.compiled(*args)
 
     def compiled(self, *args: Any) -> Any:
-        """Call the compiled form, whatever the problem size."""
+        """Call the compiled form, regardless of the problem size."""
         return (self._dispatcher or self.dispatcher)(
             *[writable(a) if type(a) is np.ndarray else a for a in args]
         )

@@ -152,7 +152,7 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context manager of a fit: sets the number of threads and locates non-finite values of X."""
+    """Context manager for a fit: sets the number of threads and locates non-finite values of X."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):

@@ -127,9 +127,9 @@ class Facts:
 
     @property
     def supported_coefficients(self) -> float:
-        """Number of coefficients that the rows support.
+        """Number of coefficients that can be estimated reliably from the rows.
 
-        With more coefficients, a lower training loss is weak evidence.
+        With more coefficients, a lower training loss is only weak evidence of a better model.
         """
         rows = ROWS_PER_COEFFICIENT if self.classification else ROWS_PER_COEFFICIENT_OF_NUMBERS
         return self.n_rarest / rows
@@ -151,7 +151,7 @@ class Plan:
     step_share : float
         Factor for the default step size of the loss.
     few_rows : bool
-        Whether the rows support fewer coefficients than the size requires.
+        Whether the rows suffice to estimate fewer coefficients than the size requires.
     annealing_ridge : float
         Ridge during annealing; 0 for none.
     refinement : {"none", "gradient", "newton", "exchange"}
@@ -404,9 +404,9 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Return the settings that cross-validation compares: exchanges, and shrinkage.
+    """Return the settings that cross-validation compares: exchanges and shrinkage.
 
-    Both apply to the folds and to all rows, however many coefficients the rows support.
+    Both are applied to the folds and to all rows, even if the rows are too few for exchanges.
     """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):

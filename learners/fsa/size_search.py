@@ -211,7 +211,7 @@ def held_out(
     sizes: np.ndarray,
     score: Score,
 ) -> np.ndarray:
-    """Compute held-out scores (n_folds, n_sizes) at the ascending ``sizes``.
+    """Compute held-out scores, of shape (n_folds, n_sizes), at the ascending ``sizes``.
 
     Parameters
     ----------

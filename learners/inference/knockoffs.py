@@ -116,10 +116,10 @@ def antisymmetric_statistics(
 
     See [1]_ of :func:`gaussian_knockoffs`. Strengths are summed over joint fits of several sizes.
     The largest size is twice the size with the lowest extended Bayesian information criterion along
-    a path, and at least half the number of coefficients that the rows support. The other sizes are
-    a quarter, a half and three quarters of the largest size. Relevant columns are strong in all
-    fits, and false columns only in the largest. Originals and knockoffs are swapped at random, so
-    that the result does not depend on their order.
+    a path, and at least half the number of coefficients that can be estimated reliably from the
+    rows. The other sizes are a quarter, a half and three quarters of the largest size. Relevant
+    columns are strong in all fits, and false columns only in the largest. Originals and knockoffs
+    are swapped at random, so that the result does not depend on their order.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class PairwiseLogisticLoss(Loss):
 
     @property
     def pair_weights(self) -> np.ndarray:
-        """Pair weights (n_pairs,), which sum to one."""
+        """Weights of the pairs, which sum to one."""
         n = len(self.pairs)
         return (
             np.full(n, 1.0 / n)

@@ -83,7 +83,7 @@ class PathState:
         self.summed += len(self.paths.coef)
 
     def mean(self) -> np.ndarray:
-        """Compute the mean coefficients and intercept (n_active + 1,) of the paths."""
+        """Compute the mean coefficients of the paths, followed by their mean intercept."""
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 

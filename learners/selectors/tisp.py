@@ -108,8 +108,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        Number k of features to select, or a fraction of them. A number above the number of features
-        selects all of them with a warning.
+        Number k of features to select, or a fraction of them. If k exceeds the number of features,
+        all features are selected, with a warning.
     loss : str or Loss, default "auto"
         Pointwise loss with bounded curvature.
 

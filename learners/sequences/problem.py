@@ -50,7 +50,7 @@ class ChainFit:
     converged: bool = False
 
     def with_coef(self, coef: np.ndarray) -> "ChainFit":
-        """Return a copy with other coefficients and an unknown objective."""
+        """Return a copy with the given coefficients and an unknown objective."""
         return replace(self, coef=coef, value=np.inf)
 
 
@@ -99,7 +99,7 @@ class ChainProblem:
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 
     def scores(self, fit: ChainFit) -> np.ndarray:
-        """Compute the scores (n_rows, n_classes), excluding the offset."""
+        """Compute the scores of all rows and classes, excluding the offset."""
         return self.X @ fit.coef + fit.intercept
 
     def start(self) -> ChainFit:

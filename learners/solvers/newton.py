@@ -90,7 +90,7 @@ class SupportProblem:
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound the Hessian of :meth:`penalty` in the columns and, if fitted, the intercept."""
+        """Bound the Hessian of :meth:`penalty` for the columns and, if fitted, the intercept."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
@@ -125,7 +125,7 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the objective, and the loss's gradient and Hessian products in the scores."""
+        """Compute the objective, and the loss gradient and Hessian products by the scores."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),
@@ -149,9 +149,10 @@ class Fit:
     value : float
         Objective at the coefficients.
     residual : ndarray of shape (n_samples, n_outputs)
-        Gradient of the loss in the scores.
+        Gradient of the loss with respect to the scores.
     hessian_products : list of functions
-        Function A -> W A of each output, where W is the Hessian of the loss in the scores.
+        Function A -> W A of each output, where W is the Hessian of the loss with respect to the
+        scores.
     A1 : ndarray of shape (n_samples, p or p + 1)
         Columns of the support; see :meth:`SupportProblem.with_intercept`.
     scores : ndarray of shape (n_samples, n_outputs)
@@ -272,7 +273,7 @@ def refit(
 def hessian(
     problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray
 ) -> np.ndarray:
-    """Compute the Hessian of one output in the columns and intercept, from ``A1`` and W A1.
+    """Compute the Hessian of one output for columns and intercept, from ``A1`` and W A1.
 
     ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
     """
@@ -308,7 +309,7 @@ def _joint_direction(
 
 
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Invert the joint Hessian of columns, intercept and outputs, given row Hessians (n, q, q).
+    """Invert the joint Hessian of columns, intercept and outputs, given the Hessian of each row.
 
     The result is ordered by column, then by output. ``A1`` is the result of
     :meth:`SupportProblem.with_intercept`.

@@ -220,7 +220,7 @@ class Tracks:
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3
     ) -> np.ndarray:
-        """Compute the affinity of nearest neighbours from their displacements, in
+        """Compute the affinity of nearest neighbours from displacements, in
         :attr:`canonical_order`.
 
         Parameters

@@ -106,7 +106,7 @@ def gradients(left, right, top, bottom, tangents, length, bins, components):  # 
     With m bins, bin k is centred at the angle ``k * pi / m``. If m is a multiple of 4, the borders
     have irrational tangents, so that no integer gradient lies on a border, and mirroring maps bin k
     to bin ``m - k`` (0 to 0) exactly. `tangents` holds the tangents of the borders below pi / 2;
-    `components` is a float32 buffer (2, n).
+    `components` is a float32 buffer of shape (2, n).
     """
     horizontal, vertical = components[0], components[1]
     m = np.int32(2 * tangents.size)

@@ -93,8 +93,8 @@ class PatchSource(Source):
     Parameters
     ----------
     patches : path, `ImageWindows` or array
-        Windows with a margin of one pixel, uint8 (n, window + 2, window + 2, 3), in a ``.npy`` file
-        or in any object of this shape whose row slices are such arrays, for example
+        Windows with a margin of one pixel, uint8 with shape (n, window + 2, window + 2, 3), in a
+        ``.npy`` file or in any object of this shape whose row slices are such arrays, for example
         ``h5py.Dataset`` or ``zarr.Array``.
     pool : FeaturePool, optional
     features : array_like of shape (m, 8), int, optional

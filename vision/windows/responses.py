@@ -129,7 +129,7 @@ class Responses:
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Return the responses of features whose values change sign where ``signs`` (n,) is -1.
+        """Return the responses of features whose values change sign where ``signs`` is -1.
 
         Parameters
         ----------

@@ -456,8 +456,8 @@ def follow(model, tables, histograms, between, places, entered, scores):  # type
     """Run windows through the stages first <= s < last of a cascade, given as ``between``; each
     window starts at the stage at which it enters.
 
-    ``scores`` (q, n) are the running sums of all outputs; the first output decides which windows
-    are rejected.
+    ``scores``, of shape (q, n), are the running sums of all outputs; the first output decides which
+    windows are rejected.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     all_lines, all_rises, top = model.lines, model.rises, model.top

@@ -120,7 +120,8 @@ def atom_features(
     phase: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the cosine and sine (2, N) of an atom's phase; ``XT`` has shape (p, N)."""
+    """Compute the cosine and sine of an atom's phase, of shape (2, N), from ``XT``, of shape (p,
+    N)."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
         phase[i] = w * x[i]

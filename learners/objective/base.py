@@ -213,13 +213,14 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Compute value and gradient together; may be overridden. See :class:`Loss`."""
+        """Compute the value and gradient together; subclasses may override this. See
+        :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Compute value, gradient, and the product A -> W A per output. See :class:`Loss`.
+        """Compute the value, gradient, and product A -> W A of each output. See :class:`Loss`.
 
         W is the Hessian of :meth:`value` with respect to the scores of an output, or a bound on it.
         """
@@ -327,7 +328,7 @@ class Loss(BaseEstimator):
 
 
 class JointLoss(Loss):
-    """Loss whose subclasses compute value and gradient together, in ``value_and_gradient``."""
+    """Loss whose subclasses compute the value and gradient together, in ``value_and_gradient``."""
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return self.value_and_gradient(y, scores, sample_weight)[0]

@@ -66,7 +66,7 @@ def flipped_logistic_terms(
     gradient: np.ndarray,
     curvature: np.ndarray,
 ) -> float:
-    """Compute value, gradient and curvature of the flipped logistic loss in one pass.
+    """Compute the value, gradient and curvature of the flipped logistic loss in one pass.
 
     If ``flip`` is 0, this is the logistic loss.
     """

@@ -15,7 +15,7 @@ SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 @jit(plain=True, error_model="numpy")
 def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
-    """Compute value and slope of the loss with code ``kind`` at one score.
+    """Compute the value and slope of the loss with code ``kind`` at one score.
 
     Margin losses ignore the score if y = 0.
     """

@@ -317,8 +317,8 @@ class ImageClassifier(ModelFile):
         Returns
         -------
         tuple of two ndarrays
-            Columns, with shape (m,), and windows, with shape (m, 4): x and y of the centre, width
-            and height in pixels.
+            Columns of shape (m,), and windows of shape (m, 4): x and y of the centre, width and
+            height in pixels.
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 

@@ -39,8 +39,8 @@ class Explanation:
 
 
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns of the m words in a resized photograph, and their windows, with shape (m,
-    4).
+    """Return the columns of the m words in a resized photograph, and their windows (an array of
+    shape (m, 4)).
 
     There is one entry for each count of a word: in the whole image, in a quarter, and in the head.
     A window is given by the x and y of its centre, its width and its height, in pixels.

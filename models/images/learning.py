@@ -125,7 +125,7 @@ def metric_on(
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
     """Return the temperature, from 1/100 to 100, that maximises the likelihood of the softmax of
-    held-out scores, with shape (n, n_classes)."""
+    held-out scores of shape (n, n_classes)."""
 
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax

@@ -62,12 +62,12 @@ class AdditiveScorer:
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
-        """Compute class scores, with shape (n, n_classes), as sums of the contributions, so that
-        the evidence adds up exactly to the scores."""
+        """Compute class scores of shape (n, n_classes) as sums of the contributions, so that the
+        evidence adds up exactly to the scores."""
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Compute class probabilities, with shape (n, n_classes)."""
+        """Compute class probabilities of shape (n, n_classes)."""
         return softmax(self.scores(X) / self.temperature, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -180,7 +180,7 @@ class MetricScorer:
         return features[:n]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Map the n rows of X to the learnt subspace, with shape (n, rank)."""
+        """Map the n rows of X to the learnt subspace; the result has shape (n, rank)."""
         part = X[:, self.selected]
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         values = (part - self.center) / self.scale
@@ -188,7 +188,7 @@ class MetricScorer:
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Compute vote shares, with shape (n, n_classes)."""
+        """Compute vote shares of shape (n, n_classes)."""
         Z = self.transform(X)
         distance = (
             (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)
@@ -251,5 +251,5 @@ SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {
 
 
 def mean_probabilities(scorers: Sequence[Scorer], X: Matrix) -> np.ndarray:
-    """Average the probabilities, with shape (n, n_classes), from several scorers."""
+    """Average the probabilities of shape (n, n_classes) from several scorers."""
     return np.mean([s.probabilities(X) for s in scorers], axis=0)

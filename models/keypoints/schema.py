@@ -132,9 +132,9 @@ class Schema:
         )
 
     def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
-        """Compute the reference lengths in pixels of n objects from their points, with shape (n,
-        n_keypoints, 2) and NaN where unknown, and their boxes, with shape (n, 4). By default, the
-        boxes are those around the points."""
+        """Compute the reference lengths in pixels of n objects from their points, an array of shape
+        (n, n_keypoints, 2) with NaN where unknown, and their boxes, an array of shape (n, 4). By
+        default, the boxes are those around the points."""
         if self.length:
             a, b = (points[:, self.keypoints.index(name)] for name in self.length)
             return np.hypot(*(a - b).T)
@@ -145,7 +145,7 @@ class Schema:
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
     def to_keypoints(self, n_points: int) -> np.ndarray:
-        """Return the averaging matrix, with shape (n_keypoints, n_points), that maps the jointly
+        """Return the averaging matrix of shape (n_keypoints, n_points) that maps the jointly
         refined points to the keypoints. The points are the landmarks, or the keypoints if there are
         no landmarks."""
         if n_points == len(self.keypoints):

@@ -205,7 +205,7 @@ def relative_rows(
     columns: np.ndarray | slice = slice(None),
     standardize: bool = False,
 ) -> np.ndarray:
-    """Compute the relative features of all candidates, sequence by sequence, with shape
+    """Compute the relative features of all candidates, sequence by sequence; the result has shape
     (n_candidates, n_columns)."""
     return np.concatenate(
         [relative(one.features[:, columns], response, standardize) for one in sets]

@@ -225,7 +225,7 @@ class SegmentationRanker(ModelFile):
         sequence: TrackSequence | None = None,
         columns: np.ndarray | None = None,
     ) -> dict[int, CandidateSet]:
-        """Compute candidates for each number in ``MOTIONS`` for which there are enough points.
+        """Compute the candidates for each number in ``MOTIONS`` for which there are enough points.
 
         The parameters are those of :meth:`candidate_set`.
 

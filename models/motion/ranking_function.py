@@ -194,8 +194,8 @@ class RankingFunction:
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file: ``selected``, with shape (k,), and ``responses`` and
-        ``knots``, with shape (k, n_knots). A linear response has a single knot at zero."""
+        """Return the arrays for a model file: ``selected``, of shape (k,), and ``responses`` and
+        ``knots``, of shape (k, n_knots). A linear response has a single knot at zero."""
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
         return {"selected": self.selected, "responses": responses, "knots": knots}

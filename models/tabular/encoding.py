@@ -94,7 +94,7 @@ class ColumnEncoding:
         return [f"log({self.name})" if self.form == LOGARITHM else self.name]
 
     def encode(self, values: pd.Series) -> np.ndarray:
-        """Encode a column as numbers, with shape (n_rows, width).
+        """Encode a column as an array of numbers of shape (n_rows, width).
 
         Raises
         ------

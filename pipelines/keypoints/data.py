@@ -89,8 +89,8 @@ class AnnotatedImage:
 
     @property
     def points(self) -> np.ndarray:
-        """Points that are refined jointly, complex with shape (n_faces, n): the landmarks, or the
-        keypoints if there are no landmarks; NaN where not annotated."""
+        """Points that are refined jointly, a complex array of shape (n_faces, n): the landmarks, or
+        the keypoints if there are no landmarks; NaN where not annotated."""
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 

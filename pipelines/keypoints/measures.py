@@ -226,8 +226,8 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
 
 
 def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute distances, with shape (n_objects, n_detected, n_keypoints), relative to the square
-    root of the object's box area; NaN for unknown points."""
+    """Compute distances of shape (n_objects, n_detected, n_keypoints) relative to the square root
+    of the object's box area; NaN for unknown points."""
     shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
         [[np.hypot(*(points - truth).T) for points in detected] for truth in image.instances]
@@ -236,8 +236,8 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
 
 
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
-    """Compute the distances to the points of matched detected objects, with shape (n_objects,
-    n_keypoints).
+    """Compute the distances to the points of matched detected objects; the result has shape
+    (n_objects, n_keypoints).
 
     Distances are relative to the square root of the box area; they are infinite without a match,
     and NaN for hidden or unknown points. Objects are matched one to one by the smallest mean error,
@@ -289,8 +289,8 @@ def score(
 
 def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     """Compute the object keypoint similarity of detected objects to the annotated objects and the
-    ignore boxes, with shape (n_objects + n_boxes, n_detected). For an ignore box, distances are
-    measured to a box of three times its size."""
+    ignore boxes; the result has shape (n_objects + n_boxes, n_detected). For an ignore box,
+    distances are measured to a box of three times its size."""
     known = np.isfinite(image.instances).all(axis=2)
     unit = 1.0 if image.areas is None else (sizes_of(image) / np.sqrt(image.areas))[:, None, None]
     apart = unit * distances(image, detected) / TOLERANCE

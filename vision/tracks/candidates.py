@@ -100,7 +100,7 @@ class NeighbourFamily:
     ----------
     neighbours : tuple of int, default (8, 14, 25)
         Numbers of nearest neighbours to which each point is connected; each number gives one
-        candidate, which records it as its ``dimension``.
+        candidate and is stored as its ``dimension``.
     span : int, default 5
         Number of frames over which displacements are measured.
     floor : float, default 0.3
@@ -159,7 +159,7 @@ class PairFamily:
         "fundamental", "epipolar") or a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
         The affinity is the kernel raised to a quarter of each power; a higher power gives a sparser
-        affinity. Each power gives one candidate, which records it as its ``dimension``.
+        affinity. Each power gives one candidate and is stored as its ``dimension``.
 
     References
     ----------
@@ -221,7 +221,7 @@ class MergedFamily(PairFamily):
     kernel : str, default "all"
         Kernel of the hypotheses, as in :class:`PairFamily`.
     powers : tuple of int, default (25,)
-        Powers as in :class:`PairFamily`; each gives one candidate, which records it as its
+        Powers as in :class:`PairFamily`; each gives one candidate and is stored as its
         ``dimension``.
     extra : int, default 4
         Number of clusters beyond the number of motions.
@@ -251,7 +251,7 @@ class DominantFamily:
         Model of the dominant motion.
     levels : tuple of int, default (40,)
         Percentages of frame pairs; a point that deviates in a larger percentage of the pairs counts
-        as moving. Each value gives one candidate, which records it as its ``dimension``.
+        as moving. Each value gives one candidate and is stored as its ``dimension``.
     nearest : int, default 0
         Minimum number of motions that are taken from the clusters of neighbours.
     clusters : int, default 30

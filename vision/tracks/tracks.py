@@ -35,7 +35,8 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
-    """Return the concatenated coordinates of each point, in pixels, with shape (P, 2F)."""
+    """Return the concatenated coordinates of each point, in pixels, as an array of shape (P,
+    2F)."""
     return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
 
 
@@ -187,8 +188,8 @@ class Tracks:
 
     @cached_property
     def places_apart(self) -> np.ndarray:
-        """Root mean square distances between points over the frames, in pixels, with shape (P, P)
-        and in :attr:`canonical_order`."""
+        """Root mean square distances between points over the frames, in pixels, as an array of
+        shape (P, P) in :attr:`canonical_order`."""
         place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
         return cdist(place, place)
 
@@ -220,8 +221,7 @@ class Tracks:
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3
     ) -> np.ndarray:
-        """Compute the affinity of nearest neighbours from displacements, in
-        :attr:`canonical_order`.
+        """Compute the affinity of nearest neighbours by displacement in :attr:`canonical_order`.
 
         Parameters
         ----------

@@ -120,8 +120,8 @@ class FeaturePool:
 
     @cached_property
     def features(self) -> npt.NDArray[np.int32]:
-        """All features of the pool, with shape (n, 8): Haar features by channel, kind, cell and
-        position, followed by HOG features."""
+        """All features of the pool, an array of shape (n, 8): Haar features by channel, kind, cell
+        and position, followed by HOG features."""
         haar = haar_features(self.window, self.kinds, self.sides, self._steps)
         hog = [] if self.hog is None else hog_features(self.window, len(self.kinds), self.hog)
         features = np.array([*haar, *hog], dtype=np.int32).reshape(-1, 8)

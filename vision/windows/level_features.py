@@ -132,7 +132,7 @@ class LevelChannels:
 
     @cached_property
     def gradient(self) -> npt.NDArray[np.uint16]:
-        """Length and bin of the gradient at every pixel, with shape (2, 3, rows + window,
+        """Length and bin of the gradient at every pixel, an array of shape (2, 3, rows + window,
         stride)."""
         gradient = self._buffers.take(
             "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
@@ -151,7 +151,7 @@ class LevelChannels:
     def window_hog(
         self, places: npt.NDArray[np.uint64], program: Program
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Compute histograms of individual windows, bitwise equal to ``hog``.
+        """Compute the histograms of individual windows, bitwise equal to ``hog``.
 
         Parameters
         ----------
@@ -430,8 +430,8 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Compute lengths and bins of the gradients at all pixels of the tables except the last row and
-    column."""
+    """Compute the lengths and bins of the gradients at all pixels of the tables except the last row
+    and column."""
     # entry x is pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
@@ -570,8 +570,8 @@ def _window_histograms(gradient, places, program, layout, histogram, inverse_nor
 
 @jit(plain=_window_histograms, by_size=False)
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute histograms of the cells of a program in some windows, and 1 / norm of its blocks of
-    cells, summed as in `dense_histograms`."""
+    """Compute the histograms of the cells of a program in some windows, and 1 / norm of its blocks
+    of cells, summed as in `dense_histograms`."""
     _, _, rows, stride = gradient.shape
     lengths, numbers = gradient[0].ravel(), gradient[1].ravel()
     cells, blocks, cell_side, epsilon = program.cells, program.blocks, layout.cell, layout.epsilon

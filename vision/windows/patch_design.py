@@ -143,8 +143,8 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """Compute scores and gradient as in the base class; for pointwise losses, the codes of each
-        block are computed once for both."""
+        """Compute the scores and the gradient as in the base class; for pointwise losses, the codes
+        of each block are computed once for both."""
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         curves = self._curves(coef)

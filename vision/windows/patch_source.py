@@ -93,9 +93,9 @@ class PatchSource(Source):
     Parameters
     ----------
     patches : path, `ImageWindows` or array
-        Windows with a margin of one pixel, uint8 with shape (n, window + 2, window + 2, 3), in a
-        ``.npy`` file or in any object of this shape whose row slices are such arrays, for example
-        ``h5py.Dataset`` or ``zarr.Array``.
+        Windows with a margin of one pixel, a uint8 array of shape (n, window + 2, window + 2, 3),
+        in a ``.npy`` file or in any object of this shape whose row slices are such arrays, for
+        example ``h5py.Dataset`` or ``zarr.Array``.
     pool : FeaturePool, optional
     features : array_like of shape (m, 8), int, optional
         All features of the pool by default.

@@ -153,8 +153,8 @@ def score_windows(
 def predict_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Return all outputs, with shape (n, q) and type float32, of a model without rejection
-    thresholds in the windows at n given pixels of a level."""
+    """Return all outputs, a float32 array of shape (n, q), of a model without rejection thresholds
+    in the windows at n given pixels of a level."""
     places = _places(channels, xs, ys)
     out = np.repeat(model.intercept[:, None], len(places), axis=1)
     if len(places):
@@ -175,8 +175,8 @@ def predict_windows(
 def windows_around(
     channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int
 ) -> npt.NDArray[np.int64]:
-    """Return the distinct pixels of the level, with shape (n, 2), that lie within ``reach`` of the
-    given pixels in x and y and within the rows of its tables, row by row."""
+    """Return the distinct pixels of the level, an array of shape (n, 2), that lie within ``reach``
+    of the given pixels in x and y and within the rows of its tables, row by row."""
     x, y = (
         np.asarray(xs, dtype=np.int64) + reach,
         np.asarray(ys, dtype=np.int64) - channels.first + reach,

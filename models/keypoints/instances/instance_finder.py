@@ -522,8 +522,8 @@ class InstanceFinder:
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
         """Compute the inputs to the probabilities of the points of an instance after two
-        refinements, with shape (n_keypoints, 8). ``positions`` holds the detections of its
-        keypoints, or NaN where there are none."""
+        refinements; the result has shape (n_keypoints, 8). ``positions`` holds the detections of
+        its keypoints, or NaN where there are none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
             abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length

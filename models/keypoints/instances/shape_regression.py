@@ -50,8 +50,8 @@ class RegressionStage:
         return self.features.astype(np.int64), self.coefficients.astype(np.float32)
 
     def displacement(self, histograms: np.ndarray) -> np.ndarray:
-        """Predict the q coefficients of the displacement from the histograms of all points, with
-        shape (n, 128)."""
+        """Predict the q coefficients of the displacement from the histograms of all points, an
+        array of shape (n, 128)."""
         features, coefficients = self._linear
         return histograms.ravel()[features] @ coefficients + self.intercept
 
@@ -111,8 +111,8 @@ class ShapeRegressor:
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Compute histograms, with shape (n, 128), around n complex image points in the frame of
-        the face, and the transform from that frame."""
+        """Compute histograms of shape (n, 128) around n complex image points in the frame of the
+        face, and the transform from that frame."""
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
         low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
@@ -179,5 +179,5 @@ class ShapeClassifier:
     intercept: float
 
     def score(self, histograms: np.ndarray) -> float:
-        """Score the histograms of a refined shape, with shape (n, 128)."""
+        """Score the histograms of a refined shape, an array of shape (n, 128)."""
         return float(histograms.ravel()[self.features] @ self.coefficients) + self.intercept

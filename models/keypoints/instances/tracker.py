@@ -147,7 +147,7 @@ class CutDetector:
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a new scene begins with a frame, uint8 with shape (H, W, 3); False for the
+        """Return whether a new scene begins with a uint8 frame of shape (H, W, 3); False for the
         first frame."""
         thumbnail = cv2.resize(frame, _THUMBNAIL, interpolation=cv2.INTER_AREA).astype(np.float32)
         last, self._last = self._last, thumbnail

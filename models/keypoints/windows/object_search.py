@@ -40,8 +40,8 @@ class ObjectSearch:
     step: int = 2
 
     def find(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the objects, best first, with shape (n, 4): x and y of the centre, score of the
-        second node, and scale of the level of their keypoints."""
+        """Return the objects, best first, as an array of shape (n, 4): x and y of the centre, score
+        of the second node, and scale of the level of their keypoints."""
         node = self.cascade.second
         assert node is not None
         rows = self.second_scores(self.first_maxima(levels), levels)
@@ -50,8 +50,8 @@ class ObjectSearch:
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the local maxima of the first node above its threshold, with shape (n, 4): x, y,
-        score and scale."""
+        """Return the local maxima of the first node above its threshold as an array of shape (n,
+        4): x, y, score and scale."""
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         model = cascade.classifier.compiled(self.pool)
         for number in range(0, len(levels), self.step):
@@ -70,8 +70,8 @@ class ObjectSearch:
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
 
     def second_scores(self, maxima: np.ndarray, levels: Sequence[Level]) -> np.ndarray:
-        """Return the best windows around the maxima of the first node, both with shape (n, 4): x,
-        y, score and scale of the level.
+        """Return the best windows around the maxima of the first node, both as arrays of shape (n,
+        4): x, y, score and scale of the level.
 
         The window at the maximum, four neighbours on its level, and one window each on the levels
         above and below are compared, if the second node does not reject the window at the maximum.

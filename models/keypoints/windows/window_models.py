@@ -273,8 +273,8 @@ class OffsetModel(WindowModel):
         )
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Predict the offsets, float32 with shape (n, 2), of windows given as patches of shape (n,
-        26, 26, 3)."""
+        """Predict the offsets, a float32 array of shape (n, 2), of windows given as patches of
+        shape (n, 26, 26, 3)."""
         return self._outputs(patches, pool)
 
 

@@ -60,7 +60,7 @@ class AugmentationSettings:
 
 
 class InstanceCopy(NamedTuple):
-    """Augmented copy of a face: its uint8 grey pixels with shape (h, w), its n annotated points as
+    """Augmented copy of a face: its uint8 grey pixels of shape (h, w), its n annotated points as
     complex numbers, whether it is mirrored, and its reference length in pixels.
     """
 

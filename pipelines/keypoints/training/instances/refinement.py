@@ -82,14 +82,14 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Compute distances from the annotated keypoints, in reference lengths, with shape (n_runs,
-        n_keypoints)."""
+        """Compute distances from the annotated keypoints, in reference lengths; the result has
+        shape (n_runs, n_keypoints)."""
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
-        """Compute the remaining displacements in the frames of the shapes, with shape (n_runs,
-        n_points, 2)."""
+        """Compute the remaining displacements in the frames of the shapes; the result has shape
+        (n_runs, n_points, 2)."""
         units = np.array([regressor.align(points).scale_rotation for points in self.now])
         return _parts((self.truth - self.now) / units[:, None])
 
@@ -135,8 +135,8 @@ def start_runs(
 def describe_runs(
     runs: Runs, regressor: ShapeRegressor, ied: int, cell: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the histograms of all runs, float32 with shape (n_runs, 128 n), and the scale and
-    rotation of their frames as complex numbers."""
+    """Compute the histograms of all runs, a float32 array of shape (n_runs, 128 n), and the scale
+    and rotation of their frames as complex numbers."""
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
     levels, of = [], -1
@@ -182,8 +182,8 @@ def train_regressor(
     """Train the cascade on photographs and their mirror images, and return it with its training
     errors per stage.
 
-    Values are selected by annealing, unless ``selection`` is given: a function of the values, with
-    shape (n_rows, p), and the targets, with shape (n_rows, q), that returns k indices in ascending
+    Values are selected by annealing, unless ``selection`` is given: a function of the values, of
+    shape (n_rows, p), and the targets, of shape (n_rows, q), that returns k indices in ascending
     order.
     """
     s = settings
@@ -210,7 +210,7 @@ def train_regressor(
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     """Compute the systematic displacement that remains after the last stage, in reference lengths,
-    float32 with shape (n_points, 2).
+    as a float32 array of shape (n_points, 2).
 
     The result is half the difference of the medians in photographs and in their mirror images.
     Errors common to both are symmetric and remain.
@@ -225,8 +225,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
-    """Compute n orthonormal displacements, float32 with shape (n, n_points, 2), that explain most
-    of the first stage's errors.
+    """Compute n orthonormal displacements, a float32 array of shape (n, n_points, 2), that explain
+    most of the first stage's errors.
 
     Later stages use the same displacements, because they span the deviations of the shapes.
     """
@@ -279,8 +279,8 @@ def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> n
 def ridge_fit(
     values: np.ndarray, target: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the coefficients, with shape (k, q), and the q intercepts of a ridge regression in
-    single precision."""
+    """Compute the coefficients of shape (k, q) and the q intercepts of a ridge regression in single
+    precision."""
     mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
     centred = values - mean.astype(np.float32)
     gram = centred.T @ centred

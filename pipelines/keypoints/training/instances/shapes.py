@@ -47,8 +47,8 @@ class SearchedImage:
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the keypoints, complex with shape (n_faces, n_keypoints), computed from the points
-        by an averaging matrix.
+        """Return the keypoints, a complex array of shape (n_faces, n_keypoints), computed from the
+        points by an averaging matrix.
         """
         return (
             self.instances @ matrix.T
@@ -196,8 +196,8 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
 
 
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
-    """Learn the rigid model of faces, complex with shape (n_faces, n), whose points are the anchors
-    followed by the other points."""
+    """Learn the rigid model of faces, a complex array of shape (n_faces, n), whose points are the
+    anchors followed by the other points."""
     n, n_anchors = faces.shape[1], len(schema.anchors)
     points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
     return factorise(

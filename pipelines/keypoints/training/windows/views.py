@@ -242,8 +242,9 @@ def keys_of_view(view: int) -> tuple[int, int]:
 def positive_windows(
     level: Level, view: View, ied_range: tuple[float, float], radius: float
 ) -> np.ndarray:
-    """Return the pixels of a level, with shape (n, 2), that lie inside it and within ``radius`` of
-    a visible keypoint, for faces whose reference length on the level is in the range."""
+    """Return the pixels of a level, an array of shape (n, 2), that lie inside it and within
+    ``radius`` of a visible keypoint, for faces whose reference length on the level is in the
+    range."""
     low, high = ied_range
     ied = view.reference_length * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -329,8 +330,8 @@ def sample_view(
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Function that takes the levels and returns the pixels, with shape (n, 2), of the candidate
-        negatives on each level; by default, all windows are candidates.
+        Function that takes the levels and returns the pixels, an array of shape (n, 2), of the
+        candidate negatives on each level; by default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)

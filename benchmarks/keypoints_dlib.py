@@ -137,7 +137,7 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, help="folder with pets and faces, for the kind heads")
     args = parser.parse_args(argv)
     if "heads" in args.kinds and args.data is None:
-        parser.error("--kinds heads: expected --data")
+        parser.error("--kinds heads requires --data")
     import dlib
 
     cv2.setNumThreads(1)

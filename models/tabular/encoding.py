@@ -109,7 +109,7 @@ class ColumnEncoding:
             words := [word for word in as_words(values) if word is not None]
         ):
             raise ValueError(
-                f"column {self.name!r} contains cells such as {words[0]!r}; expected {self.kind}s"
+                f"column {self.name!r} contains values such as {words[0]!r}; expected {self.kind}s"
             )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)

@@ -51,7 +51,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
                 )
             yield from ((reader.line_num, row) for row in reader)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path}: not a readable CSV file ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable CSV file ({error})") from None
 
 
 def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> list[str]:

@@ -250,8 +250,8 @@ def compile_model(
     )
     if limits.shape != (n_features,) or np.isnan(limits).any():
         raise ValueError(
-            f"thresholds has shape {limits.shape}; "
-            f"expected one number, not NaN, for each of the {n_features} features"
+            f"thresholds has shape {limits.shape}; expected one number that is not NaN for each "
+            f"of the {n_features} features"
         )
     # A feature's numerator s, multiplied by its scale, is at position s * slope - shift among the
     # bins.

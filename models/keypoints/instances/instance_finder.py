@@ -301,7 +301,9 @@ class InstanceFinder:
     def trained(self) -> InstanceProbabilities:
         """Return the probabilities; raise a ValueError if they are not trained."""
         if self.probabilities is None:
-            raise ValueError("the model has no probabilities; expected a fully trained model")
+            raise ValueError(
+                "the model was not trained to predict probabilities; expected a fully trained model"
+            )
         return self.probabilities
 
     @cached_property

@@ -224,7 +224,7 @@ class InstanceTracker:
         if time is None:
             time = max(self._time + _STEP, 0.0)
         if not time > self._time:
-            raise ValueError(f"time={time} is not valid; expected a time after {self._time}")
+            raise ValueError(f"time={time} is not valid; expected a time later than {self._time}")
         self._time = time
         if new_scene := self._cuts.update(frame):
             self._left = 0

@@ -235,8 +235,8 @@ class Table:
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
         for i in single:
             remaining.notes.append(
-                f"class {labels[i]!s} has a single row (row {self.rows[i] + 1}), which was dropped "
-                "(override: --keep-rare)"
+                f"class {labels[i]!s} has only one row (row {self.rows[i] + 1}), which was "
+                "dropped (override: --keep-rare)"
             )
         return remaining
 
@@ -302,7 +302,7 @@ class _Decisions:
 
     def leave_out(self, name: str, why: str) -> None:
         if name in self.required:
-            raise ValueError(f"--include {name}: cannot be used ({why})")
+            raise ValueError(f"--include {name}: this column cannot be used ({why})")
         self.left_out[name] = why
 
     def number(
@@ -729,8 +729,8 @@ def read_target(values: pd.Series) -> np.ndarray:
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(
             f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} "
-            f"{'is not a number' if bad.sum() == 1 else 'are not numbers'}, such as {words[row]!r} "
-            f"in row {row + 1}; correct these cells or leave them empty"
+            f"{'is not a number' if bad.sum() == 1 else 'are not numbers'}, such as "
+            f"{words[row]!r} in row {row + 1}; correct these cells or leave them empty"
         )
     some = pd.Series(words[present][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():

@@ -136,12 +136,15 @@ def train_guide(
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
-        raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px")
+        raise ValueError(
+            f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
+            "expected at least one"
+        )
     fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     say(
-        f"{keypoint}: regressor on {len(fitted.patches)} windows, median error "
+        f"{keypoint}: regressor trained on {len(fitted.patches)} windows, median error "
         f"{np.median(error):.2f} px, {since(clock)}"
     )
     return Guide(offsets), {"offset_error": float(np.median(error))}

@@ -183,10 +183,10 @@ def train_second_node(
     rows = [np.concatenate(part) for part in zip(*parts)]
     if not len(rows[0]) or not len(rows[1]):
         raise ValueError(
-            f"{len(rows[0])} windows with an object and {len(rows[1])} others; "
+            f"there are {len(rows[0])} windows with an object and {len(rows[1])} without; "
             "expected some of both to train the second node"
         )
-    job.say(f"second node: {len(rows[0])} positive, {len(rows[1])} negative windows")
+    job.say(f"second node: {len(rows[0])} positive and {len(rows[1])} negative windows")
     y = np.repeat([1.0, -1.0], [len(part) for part in rows])
     model = fit_rows(np.concatenate(rows), y, pool, s, [s.seed, 61])
     shown, others = (part[:: max(1, len(part) // _ORDER_ROWS)] for part in rows)

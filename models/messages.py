@@ -15,7 +15,7 @@ def short(message: object) -> str:
 
 
 def first_of(words: Sequence[str], n_shown: int) -> str:
-    """Return the first words joined by commas, with dots if there are more.
+    """Return the first words joined by commas, followed by dots if there are more words.
 
     Examples
     --------

@@ -246,8 +246,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict class probabilities; for losses that are not logistic, scores are mapped to (0,
-        1).
+        """Predict class probabilities; unless the loss is logistic, scores are mapped to (0, 1).
 
         The loss for flipped labels yields the probabilities of the observed labels, flip + (1 - 2
         flip) / (1 + exp(-score)), which range from 0.02 to 0.98 by default. Cross-validated

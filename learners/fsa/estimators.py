@@ -184,8 +184,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         sample_weight : array of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Known part of the scores, such as the log exposure for a loss with a log link.
-            Prediction then requires an offset, too.
+            Known part of the scores, such as the log exposure for a loss with a log link. An offset
+            is then also required for prediction.
 
         Returns
         -------
@@ -591,8 +591,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict class probabilities; for losses that are not logistic, scores are mapped to (0,
-        1).
+        """Predict class probabilities; unless the loss is logistic, scores are mapped to (0, 1).
 
         Parameters
         ----------

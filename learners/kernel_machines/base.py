@@ -58,8 +58,7 @@ def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Return the indicator matrix of the columns in each sample, of shape (n_samples,
-    n_columns)."""
+    """Return the indicator matrix, of shape (n_samples, n_columns), of the columns in use."""
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
     columns = kept.columns[sample, place][inside]

@@ -197,8 +197,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Compute the non-negative second derivatives with respect to the scores. See
-        :class:`Loss`."""
+        """Compute the non-negative second derivatives by the scores. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
@@ -213,8 +212,7 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Compute the value and gradient together; subclasses may override this. See
-        :class:`Loss`."""
+        """Compute the value and gradient together; may be overridden. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(

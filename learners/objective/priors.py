@@ -47,7 +47,7 @@ class Prior(BaseEstimator):
         self.huber = huber
 
     def check(self) -> None:
-        """Check the parameters; a ValueError names the first one that is out of range."""
+        """Check the parameters; raise a ValueError for the first parameter that is out of range."""
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
             value = getattr(self, name)
             least = 1e-12 if name == "huber" else 0.0

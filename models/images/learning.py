@@ -78,8 +78,8 @@ class ClassifierSettings:
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Columns of the photographs. CSC is not copied. The matrix remains sparse, except with
-            the method "piecewise", which makes a dense copy (float32).
+            Columns of the photographs. CSC matrices are not copied. The matrix remains sparse,
+            except with the method "piecewise", which makes a dense copy in float32.
         y : ndarray of shape (n_photographs,), int
             Class indices.
 

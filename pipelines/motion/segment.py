@@ -47,8 +47,8 @@ class FileSegmentation:
     """Segmentation of one file.
 
     ``labels`` has one entry per track; -1 denotes outliers and video tracks with too few frames.
-    ``unseen`` holds the indices of tracks that are assigned to the largest motion for lack of data.
-    ``tracks``, of shape (F, P, 2), are in pixels, with NaN where not visible.
+    ``unseen`` holds the indices of tracks that are assigned to the largest motion because of
+    insufficient data. ``tracks``, of shape (F, P, 2), are in pixels, with NaN where not visible.
     """
 
     sequence: str

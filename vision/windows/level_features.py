@@ -188,7 +188,7 @@ class LevelChannels:
         places : ndarray of shape (n,), uint64
             Flat positions of the windows in the level.
         dense : bool, default False
-            Whether to compute histograms for all windows in any case.
+            Whether to compute histograms for all windows, even if few are requested.
 
         Returns
         -------

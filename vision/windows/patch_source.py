@@ -33,7 +33,7 @@ class ImageWindows:
     Attributes
     ----------
     shape : tuple of int
-        (n, window + 2, window + 2, 3).
+        Shape of the array of windows: (n, window + 2, window + 2, 3).
 
     Raises
     ------

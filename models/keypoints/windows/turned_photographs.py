@@ -51,8 +51,8 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the 2 x 3 affine matrix that maps a photograph to the rotated one, and the width and
-    height of the rotated one."""
+    """Return the 2 x 3 affine matrix that maps a photograph to its rotated copy, and the width and
+    height of the copy."""
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)

@@ -100,7 +100,7 @@ class WindowSearch:
         mode : Mode, default "scan"
             Search mode; "regress" requires additional rows around each strip.
         buffers : Buffers, optional
-            Memory to reuse: each strip is valid until the next one.
+            Memory to reuse; each strip is then valid only until the next strip is computed.
 
         Yields
         ------

@@ -201,8 +201,9 @@ def write_coco(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write crops by decreasing probability: aligned faces (``STEM_face1.png``) or squares around
-    other objects (``STEM_object1.png``). Crops of a frame are named ``STEM_000012_person3.png``."""
+    """Write crops in order of decreasing probability: aligned faces (``STEM_face1.png``) or squares
+    around other objects (``STEM_object1.png``). Crops of a frame are named
+    ``STEM_000012_person3.png``."""
     kind = "face" if result.category is None else "object"
     for number, instance in enumerate(result.instances, 1):
         name = f"{kind}{number}" if instance.person is None else f"person{instance.person}"
@@ -325,8 +326,8 @@ class Finished:
     Raises
     ------
     ValueError
-        If the file has another format, cannot be written, belongs to other settings or inputs, is
-        in use by another process, or exists although ``resume`` is False.
+        If the file has a different format, cannot be written, belongs to different settings or
+        inputs, is in use by another process, or exists although ``resume`` is False.
     """
 
     def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):

@@ -241,8 +241,9 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Choose the weight of each anchor's own detections, which minimises the mean error with errors
-    capped at 10% of the reference length. A group of ``alike`` anchors shares one weight.
+    """Choose, for each anchor, the weight of its own detections that minimises the mean error,
+    where errors are capped at 10% of the reference length. A group of ``alike`` anchors shares one
+    weight.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))

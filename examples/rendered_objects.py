@@ -414,18 +414,20 @@ def draw_pliers(picture, rng, centre, size):
 
 
 def cover(picture, rng, points, test):
-    """Cover a part of an object with points (n, 2) with a rectangle of another texture."""
+    """Cover a part of an object with points (n, 2) with a rectangle of another texture; return
+    which points are visible."""
     low, side = points.min(axis=0), np.ptp(points, axis=0)
     corner = low + rng.uniform(-0.2, 0.7, 2) * side
     left, top = corner.astype(int).clip(0)
     right, bottom = (corner + rng.uniform(0.3, 0.6, 2) * side).astype(int).clip(1)
     picture[top:bottom, left:right] = background(rng, test)[top:bottom, left:right]
+    return ((points < [left, top]) | (points >= [right, bottom])).any(axis=1)
 
 
 def render(kind, rng, test, covered=0.0, sizes=(60, 105)):
-    """Return an image (H, W, 3), uint8, of one or two objects, and their points (n, n_points,
-    2)."""
-    picture, annotations = background(rng, test), []
+    """Return an image (H, W, 3), uint8, of one or two objects, their points (n, n_points, 2), and
+    which points are visible (n, n_points)."""
+    picture, annotations, visible = background(rng, test), [], []
     for k in range(1 + (rng.random() < 0.2)):
         size = rng.uniform(*sizes)
         centre = (
@@ -437,9 +439,10 @@ def render(kind, rng, test, covered=0.0, sizes=(60, 105)):
         )
         if not annotations or np.hypot(*(annotations[0].mean(axis=0) - centre)) > max(115, size):
             annotations.append(globals()[f"draw_{kind}"](picture, rng, centre, size))
+            visible.append(np.ones(len(annotations[-1]), bool))
             if covered and rng.random() < covered:
-                cover(picture, rng, annotations[-1], test)
-    return finish(picture, rng), np.array(annotations)
+                visible[-1] = cover(picture, rng, annotations[-1], test)
+    return finish(picture, rng), np.array(annotations), np.array(visible)
 
 
 def finish(picture, rng):
@@ -478,7 +481,7 @@ def main() -> None:
     (args.out / "background").mkdir(parents=True, exist_ok=True)
     images, annotations = [], []
     for i in range(args.number):
-        picture, drawn = render(
+        picture, drawn, visible = render(
             args.kind,
             np.random.default_rng([args.seed, args.test, i]),
             args.test,
@@ -489,9 +492,9 @@ def main() -> None:
             {"id": i, "file_name": f"{args.kind}{i:04}.png", "width": SIZE[0], "height": SIZE[1]}
         )
         cv2.imwrite(str(args.out / images[-1]["file_name"]), picture)
-        for points in drawn:
+        for points, seen in zip(drawn, visible, strict=True):
             low, high = points.min(axis=0) - 3, points.max(axis=0) + 3
-            keypoints = np.column_stack([points, np.full(len(points), 2)]).round(2).ravel().tolist()
+            keypoints = np.column_stack([points, 1.0 + seen]).round(2).ravel().tolist()
             box = np.append(low, high - low).round(2).tolist()
             annotations.append(
                 {

@@ -26,7 +26,7 @@ app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
 
 
 @command_of(app)
-@with_options(run_detection, model="faces")
+@with_options(run_detection, model=["faces"])
 def detect(run: Callable[[str], None]) -> None:
     """Detect facial keypoints in photographs and videos; without INPUT, in a sample photograph.
 

@@ -36,6 +36,10 @@ Mode = Annotated[
         help="Search method: scan (all windows), regress, or prune+regress (fastest, the default).",
     ),
 ]
+Models = Annotated[
+    list[str],
+    Option("--model", metavar="MODEL", help="Shipped model, or model file; one for each category."),
+]
 Assembly = Annotated[
     str | None,
     EXPERT(
@@ -91,6 +95,20 @@ def _detector(model: str, group: str, command: str) -> models.KeypointDetector:
             f"expected another model, or the command annealed faces {command}"
         )
     return detector
+
+
+def _detectors(model: Sequence[str], group: str) -> list[models.KeypointDetector]:
+    """Load the detectors of different categories in model files."""
+    of_category: dict[str | None, str] = {}
+    detectors = [_detector(name, group, "detect") for name in model]
+    for name, one in zip(model, detectors, strict=True):
+        if one.category in of_category:
+            raise ValueError(
+                f"--model {name}: the category {one.category or 'face'!r} is that of "
+                f"{of_category[one.category]}; expected one model of each category"
+            )
+        of_category[one.category] = name
+    return detectors
 
 
 @command_of(app)
@@ -225,7 +243,7 @@ def _video_source(images: Sequence[str]) -> str | int | None:
 
 def run_detection(
     group: str,
-    model: Model,
+    model: Models,
     images: Annotated[
         Words,
         Argument(
@@ -326,7 +344,11 @@ def run_detection(
     if images and images[0] != "camera":
         images = common.list_inputs(images, (crops, overlay))
     source = _video_source(images)
-    detector = _detector(model, group, "detect")
+    detectors = _detectors(model, group)
+    if len(detectors) > 1 and (source is not None or keypoint or boxes):
+        raise ValueError(
+            f"--model {' '.join(model)}: expected a single model for a video, --keypoint or --boxes"
+        )
     # many frames hold no object: they are searched once
     roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
@@ -334,18 +356,17 @@ def run_detection(
         raise ValueError(
             f"--dask {dask}: not available for a video or camera; expected photographs"
         )
-    options = detector.resolve(
-        models.DetectionOptions(
-            keypoint or None,
-            threshold,
-            min_size,
-            max_size,
-            mode=mode,
-            assembly=assembly,
-            min_probability=min_probability,
-            roll=roll,
-        )
+    options = models.DetectionOptions(
+        keypoint or None,
+        threshold,
+        min_size,
+        max_size,
+        mode=mode,
+        assembly=assembly,
+        min_probability=min_probability,
+        roll=roll,
     )
+    resolved, *_ = [one.resolve(options) for one in detectors]
     if every < 1:
         raise ValueError(f"--every {every}: expected a positive integer")
     if table is not None:
@@ -355,26 +376,27 @@ def run_detection(
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms, finished = keypoints.Forms(out, coco, crops, size, landmarks), None
     if out or coco or crops:
-        forms.check([*images, model], options)
+        forms.check([*images, *model], resolved)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if forms.files and source is not None:
             finished = keypoints.Finished(Path(folder) / "results", {})
         elif forms.files:
             inputs = images if known is None else [*images, repr(known)]
-            finished = forms.unfinished(models.resolve_model(model), inputs, options, resume)
+            files = [models.resolve_model(name) for name in model]
+            finished = forms.unfinished(files, inputs, options, resume)
         if finished is not None:
             stack.callback(finished.close)
         todo = images[finished.n :] if finished is not None else images
         results: Iterator[keypoints.FileDetections] = iter(())
         if source is not None:
-            results = keypoints.detect_video(detector, source, options, every, overlay, smooth)
+            results = keypoints.detect_video(detectors[0], source, options, every, overlay, smooth)
         elif todo or not images:
             file_map = None
             if jobs != 1 or dask is not None:
                 file_map = common.make_file_map(jobs, dask, max(1, len(todo)), quiet)
             # a resumed run uses the settings of all images: the same numbers
             results = keypoints.detect_files(
-                detector,
+                detectors,
                 todo,
                 options,
                 file_map,
@@ -382,12 +404,12 @@ def run_detection(
                 bool(pictures or crops),
                 known,
             )
-        assembled = options.assembly != "none"
+        assembled = resolved.assembly != "none"
         n_failed = _output(
             results, finished, images, source, pictures, forms, assembled, as_json, quiet
         )
         if finished is not None:
-            forms.write(finished, detector)
+            forms.write(finished, detectors)
             finished.remove()
     console.end(max(1, len(images)), n_failed)
 
@@ -413,7 +435,7 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
     return keypoints.read_boxes(path, names.__contains__, "among the photographs")
 
 
-def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
+def _overlays(overlay: Path, images: list[str], is_video: bool, model: Sequence[str]) -> list[Path]:
     """Return the overlay images to write. Their names, or the name of the video, are checked before
     any detection."""
 
@@ -424,7 +446,7 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
         common.check_video_name(overlay)
     elif len(images) > 1:
         common.make_folder(overlay)
-    common.check_outputs([*images, model], pictures or [overlay])
+    common.check_outputs([*images, *model], pictures or [overlay])
     for picture in {path.suffix: path for path in pictures}.values():
         keypoints.check_image_name(picture)
     return pictures
@@ -479,7 +501,8 @@ def _output(
                 finished.add(record)
             report(record)
             if not as_json and result.error is None:
-                _print_result(result, assembled, forms.landmarks)
+                for part in result.parts:
+                    _print_result(part, assembled, forms.landmarks)
     except KeyboardInterrupt:
         if isinstance(results, Generator):
             results.close()
@@ -507,7 +530,10 @@ def _picture_error(
     try:
         if picture is not None and result.pixels is not None:
             drawn = keypoints.draw_detections(
-                result.pixels, result.detections, result.instances, forms.landmarks
+                result.pixels,
+                [one for part in result.parts for one in part.detections],
+                [one for part in result.parts for one in part.instances],
+                forms.landmarks,
             )
             keypoints.write_image(picture, drawn)
         if forms.crops is not None:

@@ -46,6 +46,8 @@ class FileDetections:
         Presentation time of the frame, in seconds from the first one.
     size : tuple of int or None
         Width and height in pixels; by default those of ``pixels``.
+    others : sequence of FileDetections
+        Results of further models for the same photograph.
     """
 
     image: str
@@ -58,10 +60,16 @@ class FileDetections:
     frame: int | None = None
     time: float = 0.0
     size: tuple[int, ...] | None = None
+    others: Sequence["FileDetections"] = ()
 
     def __post_init__(self) -> None:
         if self.pixels is not None:
             object.__setattr__(self, "size", self.pixels.shape[1::-1])
+
+    @property
+    def parts(self) -> list["FileDetections"]:
+        """Results of all models."""
+        return [self, *self.others]
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object printed by the command line, with all points if requested."""
@@ -70,34 +78,31 @@ class FileDetections:
         width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
         described = [
-            instance.record()
+            ({} if part.category is None else {"category": part.category})
+            | instance.record()
             | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
-            for instance in self.instances
+            for part in self.parts
+            for instance in part.instances
         ]
-        # only heads have a pose
-        instances: dict[str, list] = (
-            {"faces": described}
-            if self.category is None
-            else {
-                "objects": [
-                    {"category": self.category} | {k: v for k, v in one.items() if k != "pose"}
-                    for one in described
-                ]
-            }
-        )
+        if self.category is not None:  # only heads have a pose
+            described = [{k: v for k, v in one.items() if k != "pose"} for one in described]
         return {
             "image": self.image,
             **of_frame,
             "width": width,
             "height": height,
-            "seconds": round(self.seconds, 6),
-            "detections": [d._asdict() for d in self.detections],
-            **instances,
+            "seconds": round(sum(part.seconds for part in self.parts), 6),
+            "detections": [
+                ({"category": part.category} if self.others else {}) | d._asdict()
+                for part in self.parts
+                for d in part.detections
+            ],
+            "faces" if self.category is None else "objects": described,
         }
 
 
 def detect_files(
-    detector: KeypointDetector,
+    detector: KeypointDetector | Sequence[KeypointDetector],
     images: Sequence[str],
     options: DetectionOptions,
     file_map: FileMap | None = None,
@@ -111,7 +116,8 @@ def detect_files(
     ``file_map`` runs the detection, by default in this process; it does not affect the detections.
     ``plain=True`` compiles nothing and is the default for few photographs; results differ in the
     last digits. ``keep_pixels=False`` returns results without the photographs, which other
-    processes would have to send. ``boxes`` holds the boxes of known objects for each file name.
+    processes would have to send. ``boxes`` holds the boxes of known objects for each file name. The
+    result of several detectors contains those of the others.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -139,25 +145,29 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
 def detect_file(
     options: DetectionOptions,
     plain: bool,
-    detector: KeypointDetector,
+    detector: KeypointDetector | Sequence[KeypointDetector],
     name: str | None,
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
     """Detect keypoints in one file, or in the sample photograph if the name is None; ``plain`` uses
     uncompiled loops."""
+    detectors = [detector] if isinstance(detector, KeypointDetector) else detector
     if not plain:
-        warm_up(detector, options)
+        warm_up(detectors[0], options)
     shown = SAMPLE if name is None else name
     if boxes is not None:
         options = replace(options, boxes=boxes.get(Path(shown).name, []))
 
-    def detected(detector: KeypointDetector, shown: str) -> FileDetections:
+    def detected(detectors: Sequence[KeypointDetector], shown: str) -> FileDetections:
         pixels = sample_photograph() if name is None else read_image(shown)
-        result, seconds = timed(partial(detector.find, options=options), pixels)
-        return FileDetections(shown, pixels, seconds, *result, detector.category)
+        size, parts = pixels.shape[1::-1], []
+        for one in detectors:
+            result, seconds = timed(partial(one.find, options=options), pixels)
+            parts.append(FileDetections(shown, None, seconds, *result, one.category, size=size))
+        return replace(parts[0], pixels=pixels, others=parts[1:])
 
-    detections, error = try_file(detected, detector, shown, plain)
+    detections, error = try_file(detected, detectors, shown, plain)
     detections = detections or FileDetections(shown, error=error)
     return detections if keep_pixels else replace(detections, pixels=None)
 

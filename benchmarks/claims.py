@@ -70,7 +70,7 @@ def compare(family: str, n: int, m: int, seed: int) -> dict[str, Any]:
         "true columns": int(np.isin(m // TRUE * np.arange(TRUE), columns).sum()),
         "largest difference of a coefficient": float(np.abs(ours / other.params - 1.0).max()),
         "D2": model.score(X, y, offset=offset),
-        "columns by auto": int(chosen.support_.sum()),
+        "columns selected with auto": int(chosen.support_.sum()),
         "seconds": fitted - start,
         "statsmodels": done - fitted,
     }
@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> int:
             f"{row['true columns']} of {TRUE}",
             f"{row['largest difference of a coefficient']:.2%}",
             f"{row['D2']:.3f}",
-            row["columns by auto"],
+            row["columns selected with auto"],
             f"{row['seconds']:.1f}",
             f"{row['statsmodels']:.1f}",
         )

@@ -40,12 +40,12 @@ COLUMNS = {
     "detector": "{}",
     "detected": "{:.3f}",
     "PCK": "{:.3f}",
-    "by point": "{}",
+    "PCK by point": "{}",
     "AP": "{:.3f}",
-    "false per picture": "{:.3f}",
-    "per background": "{:.3f}",
-    "training s": "{:.0f}",
-    "s per picture": "{:.3f}",
+    "false positives per image": "{:.3f}",
+    "false positives per background image": "{:.3f}",
+    "training time, s": "{:.0f}",
+    "detection time per image, s": "{:.3f}",
 }
 #: Values of nu, tree depth and oversampling that are tried for dlib's shape predictor.
 DLIB_SETTINGS = ((0.1, 4, 50), (0.05, 2, 300), (0.1, 3, 100))

@@ -152,7 +152,7 @@ def main(argv=None):
         "log loss",
         "calibration error",
         "seconds",
-        "times as fast",
+        "speed-up",
     )
     X, y = load_diabetes(return_X_y=True)
     for method in METHODS.values():  # compiles

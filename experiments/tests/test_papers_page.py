@@ -207,7 +207,7 @@ HELD = {
         "learners.solvers.greedy:greedy_search",
         "learners/selectors/test_selectors.py::test_a_backward_step_undoes_a_decoy",
     ),
-    (LIU, "any convex"): (
+    (LIU, "Any convex"): (
         "learners:forward_backward_minimise",
         "learners/selectors/test_convex_objective.py::test_least_squares_equals_the_estimator",
     ),

@@ -36,7 +36,7 @@ def pytest_terminal_summary(terminalreporter):
         content = {
             "name": "campaign",
             "made": made,
-            "columns": ["class", "trials", "failures"],
+            "columns": ["category", "trials", "failures"],
             "rows": rows,
         }
         write(Path(file), content)

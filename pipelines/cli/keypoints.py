@@ -36,10 +36,6 @@ Mode = Annotated[
         help="Search method: scan (all windows), regress, or prune+regress (fastest, the default).",
     ),
 ]
-Models = Annotated[
-    list[str],
-    Option("--model", metavar="MODEL", help="Shipped model, or model file; one for each category."),
-]
 Assembly = Annotated[
     str | None,
     EXPERT(
@@ -95,20 +91,6 @@ def _detector(model: str, group: str, command: str) -> models.KeypointDetector:
             f"expected another model, or the command annealed faces {command}"
         )
     return detector
-
-
-def _detectors(model: Sequence[str], group: str) -> list[models.KeypointDetector]:
-    """Load the detectors of different categories in model files."""
-    of_category: dict[str | None, str] = {}
-    detectors = [_detector(name, group, "detect") for name in model]
-    for name, one in zip(model, detectors, strict=True):
-        if one.category in of_category:
-            raise ValueError(
-                f"--model {name}: the category {one.category or 'face'!r} is that of "
-                f"{of_category[one.category]}; expected one model of each category"
-            )
-        of_category[one.category] = name
-    return detectors
 
 
 @command_of(app)
@@ -243,7 +225,10 @@ def _video_source(images: Sequence[str]) -> str | int | None:
 
 def run_detection(
     group: str,
-    model: Models,
+    model: Annotated[
+        list[str],
+        Option(metavar="MODEL", help="Shipped model, or model file; one for each category."),
+    ],
     images: Annotated[
         Words,
         Argument(
@@ -344,7 +329,13 @@ def run_detection(
     if images and images[0] != "camera":
         images = common.list_inputs(images, (crops, overlay))
     source = _video_source(images)
-    detectors = _detectors(model, group)
+    detectors = [_detector(name, group, "detect") for name in model]
+    categories = [one.category or "face" for one in detectors]
+    if len(set(categories)) < len(categories):
+        raise ValueError(
+            f"--model {' '.join(model)}: the models are of the categories "
+            f"{', '.join(categories)}; expected one model for each category"
+        )
     if len(detectors) > 1 and (source is not None or keypoint or boxes):
         raise ValueError(
             f"--model {' '.join(model)}: expected a single model for a video, --keypoint or --boxes"
@@ -382,8 +373,9 @@ def run_detection(
             finished = keypoints.Finished(Path(folder) / "results", {})
         elif forms.files:
             inputs = images if known is None else [*images, repr(known)]
-            files = [models.resolve_model(name) for name in model]
-            finished = forms.unfinished(files, inputs, options, resume)
+            finished = forms.unfinished(
+                [models.resolve_model(name) for name in model], inputs, options, resume
+            )
         if finished is not None:
             stack.callback(finished.close)
         todo = images[finished.n :] if finished is not None else images

@@ -169,16 +169,13 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         named = {str(c.get("name", key)): c for key, c in categories.items()}
         if not named:
             raise ValueError(f"{path}: none of the categories has keypoints")
-        if category is None and len(named) > 1:
-            raise ValueError(
-                f"{path}: the file has several categories; "
-                f"expected --category with one of {', '.join(named)}"
+        if category not in named and (category is not None or len(named) > 1):
+            problem = (
+                "the file has several categories; expected --category with"
+                if category is None
+                else f"category {category!r} is not in the file; expected"
             )
-        if category not in (None, *named):
-            raise ValueError(
-                f"{path}: category {category!r} is not in the file; "
-                f"expected one of {', '.join(named)}"
-            )
+            raise ValueError(f"{path}: {problem} one of {', '.join(named)}")
         name = category or next(iter(named))
         described = {
             "keypoints": named[name]["keypoints"],

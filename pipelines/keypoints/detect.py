@@ -84,8 +84,8 @@ class FileDetections:
             for part in self.parts
             for instance in part.instances
         ]
-        if self.category is not None:  # only heads have a pose
-            described = [{k: v for k, v in one.items() if k != "pose"} for one in described]
+        for one in described if self.category else ():
+            del one["pose"]  # only heads have one
         return {
             "image": self.image,
             **of_frame,
@@ -161,11 +161,12 @@ def detect_file(
 
     def detected(detectors: Sequence[KeypointDetector], shown: str) -> FileDetections:
         pixels = sample_photograph() if name is None else read_image(shown)
-        size, parts = pixels.shape[1::-1], []
-        for one in detectors:
-            result, seconds = timed(partial(one.find, options=options), pixels)
-            parts.append(FileDetections(shown, None, seconds, *result, one.category, size=size))
-        return replace(parts[0], pixels=pixels, others=parts[1:])
+        first, *others = [
+            FileDetections(shown, None, seconds, *result, one.category, size=pixels.shape[1::-1])
+            for one in detectors
+            for result, seconds in [timed(partial(one.find, options=options), pixels)]
+        ]
+        return replace(first, pixels=pixels, others=others)
 
     detections, error = try_file(detected, detectors, shown, plain)
     detections = detections or FileDetections(shown, error=error)

@@ -43,7 +43,6 @@ _FIRST = (
     "pitch",
     "roll",
 )
-_OF_INSTANCE = ("probability", "person", "category")
 _BATCH = 2000  # rows that are held in memory at a time
 _CROP = 1.2  # side of the crop of an object, in the larger side of its box. A choice
 
@@ -76,7 +75,7 @@ def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for instance in record.get("faces", record.get("objects", ())):
         row = (
             of_image
-            | {name: instance[name] for name in _OF_INSTANCE if name in instance}
+            | {k: instance[k] for k in ("probability", "person", "category") if k in instance}
             | instance.get("pose", {})
         )
         row |= zip(("x0", "y0", "x1", "y1"), instance["box"])
@@ -317,8 +316,11 @@ class Forms:
             return
         n_points = [len(f.regressor.mean_points) if self.landmarks else 0 for f in finders]
         if self.table is not None:
-            names = dict.fromkeys(name for d in detectors for name in d.keypoints)
-            columns = columns_of(names, max(n_points), len(detectors) > 1)
+            columns = columns_of(
+                dict.fromkeys(name for d in detectors for name in d.keypoints),
+                max(n_points),
+                len(detectors) > 1,
+            )
             write_table(self.table, finished, columns)
         if self.coco is not None:
             described = [

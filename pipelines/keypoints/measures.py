@@ -289,9 +289,9 @@ def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     of three times its size."""
     known = np.isfinite(image.instances).all(axis=2)
     low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
-    areas, sizes = image.areas, sizes_of(image)
-    if areas is None:
-        areas = np.append(sizes**2, np.prod(high - low, axis=3))
+    sizes = sizes_of(image)
+    squares = np.append(sizes**2, np.prod(high - low, axis=3))
+    areas = squares if image.areas is None else image.areas
     unit = (sizes / np.sqrt(areas[: len(sizes)]))[:, None, None]
     apart = unit * distances(image, detected) / TOLERANCE
     near = np.where(known[:, None], np.exp(-(apart**2) / 2), 0.0).sum(axis=2)

@@ -469,11 +469,11 @@ def test_several_models_that_do_not_fit(folder, heads_and_masks):
     head, mask = (("--model", model) for model in heads_and_masks)
     picture = folder / "a.png"
     for words, message in (
-        ([picture, *head, *mask, *head], "the category 'head' is that of"),
+        ([picture, *head, *mask, *head], "of the categories head, mask, head; expected one"),
         ([picture, *head, *mask, "--keypoint", "chin"], "expected a single model"),
         (["camera", "0", *head, *mask], "expected a single model"),
     ):
         made = run("keypoints", "detect", *words)
         assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1
     twice = run("faces", "detect", picture, "--model", "faces", "--model", "faces")
-    assert twice.exit_code == 2 and "the category 'face' is that of faces" in twice.stderr
+    assert twice.exit_code == 2 and "of the categories face, face" in twice.stderr

@@ -19,6 +19,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -99,6 +100,9 @@ def train_dlib(images, dlib):
     detector = dlib.train_simple_object_detector(
         pixels, [[part.rect for part in some] for some in parts], options
     )
+    with tempfile.TemporaryDirectory() as folder:  # only a loaded detector returns scores
+        detector.save(f"{folder}/detector.svm")
+        detector = dlib.fhog_object_detector(f"{folder}/detector.svm")
 
     def predictor(chosen, nu, depth, oversampling):
         shape = dlib.shape_predictor_training_options()

@@ -1,7 +1,6 @@
-"""Numbers in, sparse models out: losses, priors, schedules, designs, and the estimators built from
-them.
+"""Sparse learners for numeric data: losses, priors, schedules, designs and estimators.
 
-The names are listed in ``__init__.pyi`` and imported when they are first used.
+The public names are declared in ``__init__.pyi``, and each is imported on first use.
 """
 
 import lazy_loader

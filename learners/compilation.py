@@ -1,9 +1,9 @@
-"""Compilation by numba: when it is used, and when plain NumPy is sufficient.
+"""Compilation with numba, and the choice between compiled loops and plain NumPy.
 
-``jit`` declares a loop to be compiled. numba is imported, and the loop compiled, on the first call:
-importing the package and fitting a small problem compile nothing. A loop may also have a plain
-form, the same computation in NumPy, which is readable, serves as the reference in tests, and is
-used for small problems.
+``jit`` declares a loop to be compiled. On the first call, numba is imported and the loop is
+compiled, so importing the package or fitting a small problem compiles nothing. A loop may also have
+a plain form: the same computation in NumPy. The plain form is readable, serves as the reference in
+tests, and is used for small problems.
 """
 
 import functools
@@ -27,8 +27,8 @@ import numpy as np
 
 from .types import Matrix
 
-# Number of values up to which plain NumPy is used: a choice. Compiling takes seconds; without it
-# first fits of this size take about 0.1 seconds (benchmarks/first_minute.py).
+# Maximum number of values for plain NumPy, set by hand. Compilation takes seconds; without it, a
+# first fit of this size takes about 0.1 seconds (benchmarks/first_minute.py).
 SMALL = 2_000_000
 REPORT_AFTER = 1.0  # seconds of compilation before it is reported
 
@@ -49,11 +49,11 @@ def _inside(variable: ContextVar, value: Any) -> Iterator[None]:
 def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None]:
     """Context manager for a computation on ``n_values`` values, such as a fit.
 
-    The number determines whether compiled code is used, and does not change while features are
-    dropped. Compiled loops use ``n_threads`` threads (None means the limit outside the context),
-    and BLAS uses one. With more BLAS threads, rounding would depend on their number; they also spin
-    while waiting, so that a fit takes ten times as long if other processes use the cores
-    (benchmarks/busy_cores.py).
+    The number of values determines whether compiled code is used, and stays fixed while features
+    are dropped. Compiled loops use ``n_threads`` threads (None means the limit that holds outside
+    the context), and BLAS uses one thread. With more BLAS threads, rounding would depend on their
+    number. In addition, idle BLAS threads spin, so a fit takes ten times as long while other
+    processes use the cores (benchmarks/busy_cores.py).
     """
     with (
         _inside(_size, n_values),
@@ -64,8 +64,9 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
 
 
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
-    """Context manager that runs loops in plain NumPy where possible, regardless of the problem
-    size.
+    """Return a context manager that runs loops in plain NumPy, whatever the problem size.
+
+    Loops without a plain form are still compiled.
 
     Parameters
     ----------
@@ -75,6 +76,7 @@ def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
     Returns
     -------
     context manager
+        Context in which plain forms are used.
 
     Examples
     --------
@@ -96,20 +98,18 @@ def plain_forms(wanted: bool = True) -> AbstractContextManager[None]:
 
 
 def is_small(n_values: float) -> bool:
-    """Return whether plain NumPy is fast enough for the size of the current problem or else for
-    ``n_values``."""
+    """Return whether the current problem, or else ``n_values``, is small enough for plain NumPy."""
     size = _size.get()
     return (n_values if size is None else size) <= SMALL
 
 
-# Number of array values that take as long as one row processed in Python, about 15 microseconds:
-# the size of a problem whose rows are processed one at a time
+# Number of array values that NumPy processes in the time that Python takes for one row, about 15
+# microseconds. The size of a problem whose rows are processed one at a time is a multiple of it.
 VALUES_PER_ROW = 125
 
 
 def n_values(X: Matrix) -> int:
-    """Return the number of stored values: all entries of an array, or the non-zeros of a sparse
-    matrix."""
+    """Return the number of stored values: entries of an array, non-zeros of a sparse matrix."""
     return int(X.nnz) if hasattr(X, "nnz") else int(np.prod(X.shape))
 
 
@@ -139,21 +139,21 @@ class Kernel:
         return self.compiled(*args)
 
     def compiled(self, *args: Any) -> Any:
-        """Call the compiled form, regardless of the size."""
+        """Call the compiled form, whatever the problem size."""
         return (self._dispatcher or self.dispatcher)(
             *[writable(a) if type(a) is np.ndarray else a for a in args]
         )
 
     @property
     def dispatcher(self) -> Any:
-        """Dispatcher of numba for this function, created on first use."""
+        """Numba dispatcher of this function, created on first use."""
         with _lock:
             if self._dispatcher is None:
                 self._dispatcher = _dispatcher_of(self.function, self._options)
             return self._dispatcher
 
     @property
-    def _numba_type_(self) -> Any:  # how numba resolves a global function
+    def _numba_type_(self) -> Any:  # numba calls this to type a global
         return self.dispatcher._numba_type_
 
 
@@ -164,25 +164,25 @@ def jit(
     by_size: bool = True,
     **options: Any,
 ) -> Any:
-    """Declare a function to be compiled; it releases the GIL, and its machine code is cached on
-    disk.
+    """Declare a function to be compiled without the GIL and cached on disk.
 
     Parameters
     ----------
     function : callable
-        Function of arrays and numbers.
+        Function whose arguments are arrays and numbers.
     plain : callable, True or None, default None
-        Function with the same result in NumPy, for small problems; True means the function itself.
+        NumPy function with the same result, used for small problems; True means ``function``
+        itself.
     by_size : bool, default True
-        Whether the sizes of the arguments determine the form outside :func:`problem_size`; if
-        False, the loop is always compiled there, as for loops over parts of an image.
+        Whether the form depends on the sizes of the arguments outside :func:`problem_size`. If
+        False, the compiled form is always used there, as in loops over parts of an image.
     **options
         Options of ``numba.njit``: ``fastmath``, ``forceinline``, ``error_model``.
 
     Returns
     -------
     Kernel
-        Function to be compiled, or a decorator if ``function`` is None.
+        Compiled function, or a decorator if ``function`` is None.
     """
     if function is None:
         return functools.partial(jit, plain=plain, by_size=by_size, **options)
@@ -190,8 +190,10 @@ def jit(
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """Return a writable view of an array that kernels only read, since numba would compile a second
-    variant for read-only arrays."""
+    """Return a writable view of an array that kernels only read.
+
+    Numba would compile a second variant for read-only arrays.
+    """
     if array.flags.writeable:
         return array
     interface = array.__array_interface__
@@ -204,7 +206,7 @@ _lock = threading.RLock()
 
 @functools.cache
 def _numba() -> Any:
-    """Import numba; the first import registers the listeners."""
+    """Import numba, and register the event listeners on the first import."""
     import numba
     from numba.core import event
 
@@ -221,7 +223,7 @@ def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any
         return function
     try:
         dispatcher.enable_caching()
-    except RuntimeError:  # neither the package's folder nor the user's home is writable
+    except RuntimeError:  # neither the package folder nor the home folder is writable
         folder = _private_folder()
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
         try:
@@ -234,16 +236,16 @@ def _dispatcher_of(function: Callable[..., Any], options: dict[str, Any]) -> Any
             numba.config.CACHE_DIR = before
     try:
         dispatcher._cache._cache_file._load_index()
-    except Exception:  # written by another version: numba would raise at each call
+    except Exception:  # from another version: numba would raise at each call
         dispatcher._cache.flush()
     return dispatcher
 
 
 def _private_folder() -> str:
-    """Return a temporary folder that only this user can write to, or "" if there is none.
+    """Return a temporary folder that only this user can write to, or "" if none exists.
 
-    Machine code is loaded from it, so a folder that another user owns or can write to is not used,
-    and neither is the working folder, which Python uses as a last resort.
+    Machine code is loaded from this folder. A folder that another user owns or can write to is
+    therefore rejected. The same applies to the working folder, which Python uses as a last resort.
     """
     user = os.getuid() if hasattr(os, "getuid") else None
     folder = Path(tempfile.gettempdir(), f"annealed-numba-{'user' if user is None else user}")
@@ -262,7 +264,7 @@ def _private_folder() -> str:
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
-    """Context manager in which every loop is compiled (``annealed warmup``; not thread-safe)."""
+    """Compile every loop within the context (for ``annealed warmup``; not thread-safe)."""
     global SMALL
     before, SMALL = SMALL, -1
     try:
@@ -272,23 +274,24 @@ def compiled_only() -> Iterator[None]:
 
 
 def seconds_compiling() -> float:
-    """Return the number of seconds that this process has spent on compilation."""
+    """Return the time in seconds that this process has spent on compilation."""
     return _watch.spent
 
 
 class _CompilationReporter:
-    """Reporter of compilation on stderr, once it has taken a second. On a terminal, the line names
-    the function and is cleared afterwards.
+    """Listener that reports a compilation on stderr once it has taken a second.
+
+    On a terminal, the line names the function and is cleared afterwards.
     """
 
     reported = line_shown = False
     spent = begin = 0.0
     depth = 0
-    place = ""  # where machine code is cached, if not in numba's default folder
+    place = ""  # cache folder, unless it is numba's default
     timer: threading.Timer
 
     def notify(self, event: Any) -> None:
-        """Handle the start or the end of a compilation."""
+        """Handle the start or end of a compilation."""
         function = event.data["dispatcher"].py_func
         if not (function.__module__ or "").startswith(__name__.split(".")[0] + "."):
             return
@@ -329,10 +332,11 @@ _watch = _CompilationReporter()
 
 
 class _Interrupts:
-    """Deferral of Ctrl-C during compilation, when callbacks of LLVM suppress a KeyboardInterrupt
-    and fail later.
+    """Listener that defers Ctrl-C during compilation.
 
-    The signal is raised again for the previous handler when compilation ends or fails. Only the
+    LLVM callbacks would suppress the KeyboardInterrupt and fail later.
+
+    The signal is raised again, for the previous handler, when compilation ends or fails. Only the
     main thread handles signals, so compilation in other threads is ignored.
     """
 
@@ -340,15 +344,13 @@ class _Interrupts:
     former: Any = None
 
     def notify(self, event: Any) -> None:
-        """Handle the start or the end of a compilation."""
+        """Handle the start or end of a compilation."""
         if threading.current_thread() is not threading.main_thread():
             return
         self.depth += 1 if event.is_start else -1
         if event.is_start and self.depth == 1:
             self.interrupted, self.former = False, signal.getsignal(signal.SIGINT)
-            if (
-                self.former is not None
-            ):  # not a handler of other languages, which could not be restored
+            if self.former is not None:  # a handler set from C could not be restored
                 signal.signal(signal.SIGINT, self.note)
         elif event.is_end and self.depth == 0 and self.former is not None:
             signal.signal(signal.SIGINT, self.former)
@@ -363,8 +365,7 @@ class _Interrupts:
 
 
 def all_threads() -> int:
-    """Return the maximum number of threads: NUMBA_NUM_THREADS, or the number of processors
-    available to this process."""
+    """Return the maximum number of threads: NUMBA_NUM_THREADS, or the available processors."""
     requested = os.environ.get("NUMBA_NUM_THREADS", "")
     if requested.isdigit() and int(requested) > 0:
         return int(requested)
@@ -372,20 +373,23 @@ def all_threads() -> int:
 
 
 def thread_limit() -> int:
-    """Return the number of threads that compiled loops currently use."""
+    """Return the number of threads that compiled loops may currently use."""
     return _limit.get() or all_threads()
 
 
 class _Blas:
-    """Limit of the BLAS libraries to one thread. The setting applies to the whole process: of
-    nested or concurrent computations, the first one sets it and the last one restores it."""
+    """Limit on the number of BLAS threads.
+
+    The setting applies to the whole process. Of several nested or concurrent computations, the
+    first one sets the limit and the last one restores the previous setting.
+    """
 
     active = 0
     limiter: Any = None
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """Context manager that limits BLAS to one thread."""
+        """Limit BLAS to one thread within the context."""
         with _lock:
             self.active += 1
             if self.active == 1:
@@ -404,7 +408,7 @@ _blas = _Blas()
 
 @functools.cache
 def _libraries() -> Any:
-    """Return the loaded BLAS libraries of NumPy and SciPy."""
+    """Return the BLAS libraries that NumPy and SciPy have loaded."""
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -412,17 +416,17 @@ def _libraries() -> Any:
 
 
 def parallel_ranges(kernel: Callable, n: int, *args: Any) -> None:
-    """Call ``kernel(first, last, *args)`` on ranges that partition 0..n, one per thread.
+    """Call ``kernel(first, last, *args)`` in parallel on ranges that partition ``range(n)``.
 
-    The threads are Python threads, not a parallel region of the compiler, so the process can fork
-    after any fit.
+    Each range has one thread. These are Python threads rather than a parallel region of the
+    compiler, so the process can still fork after a fit.
 
     Parameters
     ----------
     kernel : callable
-        Function that releases the GIL; different ranges must write to different memory.
+        Function that releases the GIL. Calls on different ranges must not write to the same memory.
     n : int
-        Number of items, such as chunks or columns.
+        Number of items, for example chunks or columns.
     *args
         Additional arguments of ``kernel``.
     """
@@ -446,7 +450,7 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """Reset threads and locks in a forked child, which has none of its parent's threads."""
+    """Reset threads and locks in a forked child, which does not inherit its parent's threads."""
     global _lock
     _lock = threading.RLock()
     _blas.active = 0

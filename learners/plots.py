@@ -21,14 +21,14 @@ def plot_schedule(
     schedule: Any = "inverse",
     ax: Any = None,
 ) -> Any:
-    """Plot the number of features after each step, on logarithmic axes; Figure 1 of [1]_.
+    """Plot the number of features after each step on logarithmic axes, as in Figure 1 of [1]_.
 
     Parameters
     ----------
     n_features, k : int
-        Number of features at the start (M) and at the end.
+        Number of features before the first step (M) and after the last step.
     mu : float or sequence of float, default (30, 100, 300)
-        Speeds of the schedule; one curve is drawn for each.
+        Schedule speeds; each one gets a curve.
     n_steps : int, default 500
         Number of steps of the schedule.
     schedule : str or function, default "inverse"
@@ -62,19 +62,20 @@ def plot_schedule(
 
 
 def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any = None) -> Any:
-    """Plot standardised coefficients along a path; Figure 2 of [1]_.
+    """Plot the standardised coefficients along a path, as in Figure 2 of [1]_.
 
     Parameters
     ----------
     path : FSAPath
         Fitted path.
     against : {"size", "step"}, default "size"
-        Horizontal axis: "size" shows refitted coefficients against the number of features, "step"
-        shows the coefficients during annealing against the step, which requires
-        ``FSAPath(..., trajectory=True)``. For features with several coefficients the norm is shown.
+        Horizontal axis. "size" shows the refitted coefficients against the number of features.
+        "step" shows the coefficients during annealing against the step number and requires
+        ``FSAPath(..., trajectory=True)``. If a feature has several coefficients, their norm is
+        shown.
     n_labels : int, default 10
-        Number of features to label. Those that remain longest have a colour and a name; all others
-        are grey.
+        Number of features to label. The features that remain longest get a colour and a label; all
+        others are grey.
     ax : matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
 
@@ -111,7 +112,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     else:
         raise ValueError(f"against={against!r} is unknown; expected 'size' or 'step'")
     ax = _axes(ax)
-    # Features that remain longest, with ties resolved by strength; a line ends where its feature is
+    # Features that remain longest, with ties broken by strength. A line ends where its feature is
     # dropped.
     order = np.lexsort((-np.nanmax(np.abs(np.nan_to_num(values)), axis=0), -n_kept))
     named = order[: min(n_labels, int((n_kept > 0).sum()))]
@@ -119,7 +120,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         if n_kept[feature]:
             ax.plot(at, values[:, feature], color=_GREY, linewidth=0.6, zorder=1)
     for feature in named:
-        marker = "." if against == "size" else None  # visible also at a single size
+        marker = "." if against == "size" else None  # a single size is visible, too
         ax.plot(at, values[:, feature], label=_name(path, feature), marker=marker, zorder=2)
     ax.axhline(0, color="0.5", linewidth=0.8, zorder=0)
     ax.set(xlabel=label, ylabel="standardised coefficient")
@@ -132,7 +133,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
 def plot_responses(
     model: Any, features: Any = None, *, n_columns: int = 4, axes: Any = None
 ) -> Any:
-    """Plot the response curves of a piecewise-linear model; Figure 4 of [1]_.
+    """Plot the response curves of a piecewise-linear model, as in Figure 4 of [1]_.
 
     Parameters
     ----------
@@ -149,8 +150,8 @@ def plot_responses(
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        Axes of the plots, one per feature. A dotted line is the response to NaN if the training
-        data had any. With several classes or outputs there is one line for each.
+        Axes of the plots, one per feature. A dotted line shows the response to NaN if the training
+        data contained NaN. With several classes or outputs, each one has its own line.
 
     Raises
     ------
@@ -209,7 +210,7 @@ def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> An
     Parameters
     ----------
     model : FSAClassifier, FSARegressor or FSARanker
-        Fitted model. For features with several coefficients the norm is shown.
+        Fitted model. If a feature has several coefficients, their norm is shown.
     n_features : int, default 30
         Maximum number of features to show.
     ax : matplotlib.axes.Axes or None, default None
@@ -229,7 +230,7 @@ def plot_coefficients(model: Any, *, n_features: int = 30, ax: Any = None) -> An
 
 
 def plot_bars(names: Sequence[str], values: Any, label: str, *, ax: Any = None) -> Any:
-    """Plot a horizontal bar for each name, the first on top.
+    """Plot a horizontal bar for each name, with the first name at the top.
 
     Parameters
     ----------
@@ -238,7 +239,7 @@ def plot_bars(names: Sequence[str], values: Any, label: str, *, ax: Any = None) 
     values : array of shape (n_names,)
         Lengths of the bars.
     label : str
-        Label of the axis of lengths.
+        Label of the horizontal axis.
     ax : matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
 
@@ -259,16 +260,16 @@ def plot_bars(names: Sequence[str], values: Any, label: str, *, ax: Any = None) 
 def plot_scores(
     sizes: Any, scores: Any, *, selected: int | None = None, label: str = "score", ax: Any = None
 ) -> Any:
-    """Plot held-out scores against the number of features, with one standard error over the folds.
+    """Plot mean held-out scores and their standard errors against the number of features.
 
     Parameters
     ----------
     sizes : array of shape (n_sizes,)
         Numbers of features.
     scores : array of shape (n_folds, n_sizes)
-        Score of each size in each fold.
+        Held-out score of each fold at each size.
     selected : int or None, default None
-        Size to mark.
+        Size to highlight.
     label : str, default "score"
         Name of the score.
     ax : matplotlib.axes.Axes or None, default None
@@ -292,16 +293,16 @@ def plot_scores(
 
 
 def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
-    """Plot the training loss before each annealing step.
+    """Plot the training loss at each annealing step.
 
     Parameters
     ----------
     model : fitted estimator or FSAPath
-        The model to plot.
+        Fitted model.
     ax : matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
     **line
-        Options of ``Axes.plot``, such as a label or a colour.
+        Keyword arguments of ``Axes.plot``, such as ``label`` or ``color``.
 
     Returns
     -------
@@ -318,7 +319,7 @@ def plot_loss(model: Any, *, ax: Any = None, **line: Any) -> Any:
 def plot_inclusion(
     model: Any, *, n_features: int = 30, threshold: float = 0.5, ax: Any = None
 ) -> Any:
-    """Plot the inclusion probabilities of the columns that the chains use most.
+    """Plot the highest inclusion probabilities of the columns, as estimated by the chains.
 
     Parameters
     ----------
@@ -327,7 +328,7 @@ def plot_inclusion(
     n_features : int, default 30
         Number of columns to show.
     threshold : float, default 0.5
-        Position of a reference line, in [0, 1].
+        Probability at which a reference line is drawn, in [0, 1].
     ax : matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
 
@@ -354,22 +355,22 @@ def plot_inclusion(
 
 
 def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
-    """Plot a graph of interacting columns, with transitions between columns as edges.
+    """Plot a graph of interacting columns whose edges are transitions of the chains.
 
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
         Fitted model.
     n_pairs : int, default 20
-        Maximum number of edges: the pairs with the most transitions, in either direction.
+        Maximum number of edges. The pairs with the most transitions in either direction are drawn.
     ax : matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Axes of the plot. The width of an edge shows the transitions per sample within atoms, and
-        the size of a node shows the inclusion probability.
+        Axes of the plot. The width of an edge shows the number of transitions per sample within
+        atoms, and the size of a node shows the inclusion probability.
     """
     check_is_fitted(model, "transition_counts_")
     ax = _axes(ax)
@@ -409,14 +410,14 @@ def plot_interactions(model: Any, *, n_pairs: int = 20, ax: Any = None) -> Any:
 
 
 def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
-    """Plot traces of the chains: log likelihood and number of atoms, with their split R-hat.
+    """Plot chain traces of the log likelihood and the number of atoms, with the split R-hat.
 
     Parameters
     ----------
     model : SparseFourierClassifier or SparseFourierRegressor
-        Model fitted by chains.
+        Model fitted with Markov chains.
     output : int, default 0
-        Index of the output, if there are several classes.
+        Index of the output for a model of several classes.
     axes : array of 2 matplotlib.axes.Axes or None, default None
         Axes to draw on; a new figure by default.
 
@@ -472,8 +473,7 @@ def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
 
 
 def _signed(model: Any) -> np.ndarray:
-    """Return the standardised coefficient (or the norm of several) of each feature; NaN if not
-    selected."""
+    """Return each feature's standardised coefficient (or norm of several), NaN if not selected."""
     values = np.where(model.support_, model.feature_importances_, np.nan)
     coef = getattr(model, "coef_", None)
     if coef is not None and (coef.ndim == 1 or len(coef) == 1):
@@ -482,8 +482,10 @@ def _signed(model: Any) -> np.ndarray:
 
 
 def _trajectory(path: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients (n_steps, n_features), NaN after a feature is dropped, and the number of
-    steps that each feature remained."""
+    """Return the coefficient path and the number of steps that each feature remains.
+
+    The path has shape (n_steps, n_features) and is NaN after a feature is dropped.
+    """
     values = np.full((len(path.trajectory_), path.n_features_in_), np.nan)
     for step, (kept, coef) in enumerate(path.trajectory_):
         values[step, kept] = coef[:, 0, 0] if coef[0].size == 1 else strengths(coef)
@@ -512,7 +514,7 @@ def pyplot() -> Any:
     Raises
     ------
     ModuleNotFoundError
-        If matplotlib is not installed; the message names the extra.
+        If matplotlib is not installed. The message names the extra to install.
     """
     try:
         from matplotlib import pyplot

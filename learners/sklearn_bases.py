@@ -1,7 +1,8 @@
-"""scikit-learn's base classes, with type annotations.
+"""Base classes of scikit-learn with type annotations.
 
-scikit-learn has no annotations, and a type checker cannot infer the constructor of a dataclass with
-a base of unknown type. It reads the declarations in the stub file beside this module.
+scikit-learn has no annotations, and a type checker cannot infer the constructor of a dataclass that
+has an untyped base class. The checker reads the declarations in the stub file beside this module
+instead.
 """
 
 from sklearn.base import (  # noqa: F401

@@ -1,6 +1,4 @@
-"""Stability of a selection under shuffling or resampling of the data: Cohen's kappa, Ma (thesis),
-eq. (3.34).
-"""
+"""Stability of a selection under resampling: Cohen's kappa, Ma (thesis), eq. (3.34)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from .types import ArrayLike, Matrix, Seed
 
 
 def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
-    """Compute the agreement of two selections beyond chance (Cohen's kappa).
+    """Compute the chance-corrected agreement of two selections (Cohen's kappa).
 
     Parameters
     ----------
@@ -28,7 +26,7 @@ def cohen_kappa(a: np.ndarray, b: np.ndarray) -> float:
     Returns
     -------
     float
-        Kappa: 1 for equal selections (also if both select everything or nothing), and about 0 for
+        Kappa: 1 for identical selections (including all or no features), and about 0 for
         independent selections.
 
     References
@@ -53,14 +51,14 @@ class SelectionStability:
     Parameters
     ----------
     kappa : float
-        Mean agreement beyond chance over all pairs of repeats (Ma (thesis), eq. (3.34)); 1 if all
-        selections are identical.
+        Mean chance-corrected agreement over all pairs of repeats (Ma (thesis), eq. (3.34)); 1 if
+        all selections are identical.
     frequency : ndarray of shape (n_features,)
         Fraction of the repeats that selected each feature.
     supports : ndarray of bool, shape (n_repeats, n_features)
         Selection of each repeat.
     names : sequence of str or None, default None
-        Names of the features, for the plot; column names if X was a data frame.
+        Feature names shown in the plot; the column names if X was a data frame.
     """
 
     kappa: float
@@ -69,16 +67,16 @@ class SelectionStability:
     names: Any = None
 
     def plot(self, ax: Any = None, names: Any = None, top: int = 30) -> Any:
-        """Plot the features that are selected most often, without those never selected.
+        """Plot the most frequently selected features; features never selected are omitted.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes or None, default None
             Axes to draw on; a new figure by default.
         names : sequence of str or None, default None
-            Name of each feature; None uses the attribute ``names``, or x0, x1, ...
+            Name of each feature. None uses the attribute ``names``, or else x0, x1, ...
         top : int, default 30
-            Number of features to show.
+            Maximum number of features to show.
 
         Returns
         -------
@@ -88,7 +86,7 @@ class SelectionStability:
         Raises
         ------
         ValueError
-            If the number of names is not the number of features.
+            If the number of names differs from the number of features.
         """
         names = self.names if names is None else names
         if names is not None and len(names) != len(self.frequency):
@@ -124,8 +122,8 @@ def selection_stability(
     Parameters
     ----------
     estimator : estimator
-        Any selector (``get_support``), or an estimator with ``selected_features_`` or ``coef_``,
-        whose non-zero entries are the selection.
+        Selector with ``get_support``, or an estimator with ``selected_features_`` or ``coef_``. The
+        non-zero entries of ``coef_`` are the selected features.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -133,17 +131,18 @@ def selection_stability(
     n_repeats : int, default 20
         Number of fits; at least 2.
     resample : {"half", "bootstrap", "permute"}, default "half"
-        Difference between the fits: random halves of the rows in complementary pairs [2]_,
-        stratified by class; bootstrap samples; or only the order of the rows, which affects online
-        learners alone (other selectors have a kappa of 1). Each fit has a new ``random_state`` if
-        the estimator has this parameter.
+        Resampling scheme. "half" draws random halves of the rows in complementary pairs [2]_,
+        stratified by class. "bootstrap" draws bootstrap samples. "permute" only shuffles the rows,
+        which affects online learners alone (other selectors have a kappa of 1). Each fit gets a new
+        ``random_state`` if the estimator has this parameter.
     n_features : int or None, default None
-        Number of largest absolute coefficients to compare instead of the selection, which makes the
-        kappas of estimators with different sparsity comparable.
+        If given, the supports are the features with the ``n_features`` largest absolute
+        coefficients instead of the selections. This makes the kappas of estimators with different
+        sparsity comparable.
     sample_weight : array of shape (n_samples,) or None, default None
-        Weights of the rows in each fit.
+        Row weights for each fit.
     offset : array of shape (n_samples,) or None, default None
-        Offset of the scores in each fit, for the FSA estimators.
+        Offset of the scores for each fit (FSA estimators only).
     random_state : int, RandomState or None, default None
         Random seed of the resampling.
     n_jobs : int or None, default None
@@ -196,8 +195,10 @@ def selection_stability(
 
 
 def mean_kappa(supports: np.ndarray) -> float:
-    """Compute the mean kappa over all pairs of rows of a boolean array (n_repeats, n_features), Ma
-    (thesis), eq. (3.34)."""
+    """Compute the mean kappa over all pairs of supports, Ma (thesis), eq. (3.34).
+
+    ``supports`` is a boolean array of shape (n_repeats, n_features).
+    """
     n = len(supports)
     return float(
         np.mean([cohen_kappa(supports[i], supports[j]) for i in range(n) for j in range(i)])
@@ -205,12 +206,12 @@ def mean_kappa(supports: np.ndarray) -> float:
 
 
 def _resampled(y: np.ndarray, resample: str, seeds: np.ndarray) -> Iterator[np.ndarray]:
-    """Return the rows of each fit; halves are in complementary pairs."""
+    """Yield the rows of each fit; halves come in complementary pairs."""
     n = len(y)
     classes, counts = np.unique(y, return_counts=True)
     strata, halves = [np.flatnonzero(y == c) for c in classes], -(-counts // 2)
     fractions = y.dtype.kind == "f" and (y % 1.0 != 0.0).any()
-    if fractions or halves.sum() > 0.75 * n:  # numeric targets, which hardly repeat
+    if fractions or halves.sum() > 0.75 * n:  # numeric targets with few repeated values
         strata, halves = [np.arange(n)], np.array([n // 2])
     for fit, seed in enumerate(seeds):
         rng = np.random.RandomState(seed if resample != "half" else seeds[fit - fit % 2])
@@ -250,7 +251,7 @@ def selected(estimator: Any, n_features_in: int, n_features: int | None = None) 
     n_features_in : int
         Number of columns in its training data.
     n_features : int or None, default None
-        Number of largest absolute coefficients to use instead.
+        If given, select the features with the ``n_features`` largest absolute coefficients instead.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from typing import Any
 
 import lazy_loader
 
-_FORMER = {  # names until 0.2
+_FORMER = {  # former names, until 0.2
     "Face": "annealed.models.Face was renamed to Instance; the old name will be removed in 0.4",
     "OneEuroFilter": "OneEuroFilter is no longer used by the package; it will be removed in 0.4",
 }

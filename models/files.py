@@ -1,10 +1,11 @@
-"""File format of trained models: safetensors arrays with a JSON header. Loading executes no code.
-Models shipped with the package are loaded by name.
+"""File format of trained models: safetensors arrays with a JSON header.
 
-The metadata of the safetensors file has one entry, ``annealed``: a JSON object with ``format``
-(``FORMAT``), ``version`` (``VERSION``), ``kind`` (the type of model), ``sha256`` (of the whole file
-with the digest itself zeroed), and entries of the kind: settings, training, scores. The same arrays
-and header always give the same bytes.
+Loading a model never executes code. Models shipped with the package are loaded by name.
+
+The metadata of the safetensors file has one entry, ``annealed``, whose value is a JSON object with
+``format`` (``FORMAT``), ``version`` (``VERSION``), ``kind`` (the type of model), ``sha256`` (of the
+whole file, with the digest itself set to zeros), and entries specific to the kind, such as
+settings, training and scores. The same arrays and header always give the same bytes.
 """
 
 import hashlib
@@ -27,14 +28,14 @@ from .messages import plain, short
 from .weights import FOLDER
 
 FORMAT = "annealed model"
-# increment it when a current reader would misread the file; version 1 has no checksum
+# incremented when current readers would misread the new files; version 1 has no checksum
 VERSION = 2
 _KEY = "annealed"
 _NO_DIGEST = "0" * 64
-# Choices, far above the needs of the models: length and nesting of the header, and the size of
-# a number in an array.
+# Heuristic limits, far above the needs of the models: length and nesting of the header, and
+# magnitude of a number in an array.
 _MAX_HEADER, _MAX_DEPTH, _LARGEST = 10_000_000, 32, 1e12
-# Kind of a model file -> module and class that read it. A new kind of model is a new line.
+# Kind of a model file -> module and class that read it. A new kind of model needs an entry here.
 KINDS = {
     "keypoint detector": ("keypoints.detector", "KeypointDetector"),
     "segmentation ranker": ("motion.ranker", "SegmentationRanker"),
@@ -46,8 +47,8 @@ KINDS = {
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Write a file under a temporary name beside ``path``; rename it on success and remove it on
-    failure.
+    """Write a file under a temporary name in the folder of ``path``; rename it on success and
+    remove it on failure.
 
     The temporary name has the suffix of ``path``. A ValueError that names ``path`` is raised if the
     file cannot be written.
@@ -90,8 +91,8 @@ def make_folder(path: Path | None) -> None:
 
 
 def write_texts(folder: Path, texts: Mapping[str, Any]) -> None:
-    """Write the files of a report, given by name, to a folder, which is created if missing; values
-    other than text are written as JSON."""
+    """Write the files of a report, given by name, to a folder, which is created if missing. Values
+    other than strings are written as JSON."""
     make_folder(folder)
     for name, content in texts.items():
         text = (
@@ -108,14 +109,15 @@ def write_model(
 ) -> None:
     """Write a model file; an existing file is replaced atomically.
 
-    The header contains JSON values, without NaN or infinity; the kind is checked on reading.
+    The header contains JSON values, without NaN or infinity. The kind is checked when the file is
+    read.
     """
     header = {**header, "format": FORMAT, "version": VERSION, "kind": kind, "sha256": _NO_DIGEST}
     text = json.dumps(header, sort_keys=True, allow_nan=False)
     data = save(
         {name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={_KEY: text}
     )
-    # The digest replaces its zeros; double quotes are escaped, because this is JSON inside JSON.
+    # The digest replaces the zeros; double quotes are escaped, because this is JSON inside JSON.
     key = b'\\"sha256\\": \\"'
     digest = hashlib.sha256(data).hexdigest().encode()
     with replacing(path) as temporary:
@@ -128,10 +130,10 @@ def read_header(path: str | Path) -> dict[str, Any]:
 
 
 def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays and the header of a model file of some kind.
+    """Read the arrays and the header of a model file of a given kind.
 
-    A ValueError that names the file is raised if it is missing, damaged, not a model, of another
-    kind or of a newer version.
+    A ValueError that names the file is raised if the file is missing or damaged, is not a model, or
+    has another kind or a newer version.
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
@@ -225,7 +227,7 @@ def _digest(path: Path, recorded: str) -> str:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Context manager that converts errors from assembling a damaged file to one line naming the
+    """Context manager that converts errors raised by a damaged file to one line that names the
     file."""
     try:
         yield
@@ -245,8 +247,8 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 class ModelFile:
-    """Base class of models in files, which defines the ``KIND`` and the conversion to and from
-    arrays and a header."""
+    """Base class of models that are stored in files. A subclass defines its ``KIND`` and the
+    conversion to and from arrays and a header."""
 
     KIND: ClassVar[str]
 
@@ -303,8 +305,8 @@ def check_settings(
     defaults: Mapping[str, Any],
     limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, Any]:
-    """Convert a JSON object of a header to settings, with lists as tuples, each validated against
-    an example value.
+    """Convert a JSON object of a header to settings, with lists as tuples, and validate each
+    setting against an example value.
 
     An example is a bool, int, float, str, or a tuple of these. ``limits`` holds the minimum and
     maximum of some settings or of their entries; other numbers must lie between -1e6 and 1e6.

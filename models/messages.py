@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-MAX_MESSAGE = 300  # characters of an error line
+MAX_MESSAGE = 300  # maximum length of an error message in characters
 
 
 def short(message: object) -> str:
-    """Return a message as one line of at most ``MAX_MESSAGE`` characters; the middle of longer
-    messages is omitted."""
+    """Return a message as one line of at most ``MAX_MESSAGE`` characters, without the middle of
+    longer messages."""
     line = " ".join(str(message).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 105]} ... {line[-100:]}"
 
@@ -26,7 +26,7 @@ def first_of(words: Sequence[str], n_shown: int) -> str:
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
-    """Return a question that suggests a similar known name, in parentheses, or an empty string.
+    """Return a question in parentheses that suggests a similar known name, or an empty string.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 
 @contextmanager
 def naming_extra(what: str, extra: str) -> Iterator[None]:
-    """Context manager that names the extra to install if the import of a package fails."""
+    """Context manager whose error names the extra to install if the import of a package fails."""
     try:
         yield
     except ModuleNotFoundError as error:

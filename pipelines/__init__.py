@@ -1,1 +1,1 @@
-"""Programs for users: the command line, training, evaluation protocols, and data set readers."""
+"""The command line, training, evaluation protocols, and readers of data sets."""

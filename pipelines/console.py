@@ -1,4 +1,4 @@
-"""Parts shared by all commands: options, one-line errors, progress on stderr, tables and JSON."""
+"""Functions shared by all commands: options, one-line errors, progress, tables and JSON."""
 
 import functools
 import json
@@ -19,10 +19,10 @@ from typer.core import TyperCommand
 
 from ..models.messages import plain, short
 
-USAGE_ERROR = 2  # exit code: wrong usage, or every input failed
-SOME_FAILED = 1  # exit code of a command with several inputs
+USAGE_ERROR = 2  # exit code for wrong usage, or if every input failed
+SOME_FAILED = 1  # exit code if some of several inputs failed
 
-# Options of several commands.
+# Options shared by several commands.
 Model = Annotated[
     str, typer.Option(metavar="MODEL", help="Name of a shipped model, or a model file.")
 ]
@@ -48,7 +48,7 @@ _EXTRA = {
 }
 
 
-# what help shows for the type of a value, instead of <str> and <list[str]>
+# metavars that the help shows instead of <str> and <list[str]>
 _METAVARS = {"str": "TEXT", "path": "PATH", "int": "INTEGER", "float": "NUMBER"}
 
 
@@ -71,12 +71,12 @@ class PanelCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments of the usage line, with braces around optional ones only."""
+        """Return the arguments of the usage line, with brackets around optional arguments only."""
         return [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
 def _plain_type(names: str) -> str:
-    """Return the names of an option, with its type as a metavar."""
+    """Return the names of an option with a metavar for its type."""
     return re.sub(
         r"<(?:list\[)?([^]>]+?)(?: range)?\]?>",
         lambda match: _METAVARS.get(match[1], match[1]),
@@ -85,7 +85,7 @@ def _plain_type(names: str) -> str:
 
 
 def new_app(help: str) -> typer.Typer:
-    """Return a group of commands with the settings of the project."""
+    """Return a group of commands with the project's settings."""
     return typer.Typer(
         help=help,
         no_args_is_help=True,
@@ -112,32 +112,33 @@ def root_options(
         ),
     ] = False,
 ) -> None:
-    """Define the options of ``annealed`` itself, which precede the name of a command."""
+    """Define the options of ``annealed`` itself, which precede the command name."""
 
 
 def print_error(message: object) -> None:
-    """Print one line on stderr: line breaks become spaces, and the middle of a long message is
-    omitted."""
+    """Print a message on stderr as one line, without the middle of a long message."""
     typer.echo("annealed: " + short(message), err=True)
 
 
 def command_of(app: typer.Typer, name: str | None = None) -> Callable:
-    """Decorate a function as a command of a group, with :func:`one_line_errors`."""
+    """Decorate a function as a command of a group, including :func:`one_line_errors`."""
     return lambda function: app.command(name, cls=PanelCommand)(one_line_errors(function))
 
 
 def with_options(of: Callable, **defaults: Any) -> Callable:
-    """Decorate a command whose first parameter is a dataclass, or another function with these
-    arguments: its fields, or its parameters, become options.
+    """Decorate a command so that its options are the fields of a dataclass or a function's
+    parameters.
 
-    They carry ``Annotated[..., typer.Option(...)]``, or its arguments as metadata of a field; an
-    option whose default is () is repeatable. ``defaults`` replace the declared ones.
+    The command takes the dataclass, or the function with these arguments, as its first parameter.
+    Fields and parameters are annotated with ``Annotated[..., typer.Option(...)]``, or fields hold
+    the arguments of an option as metadata. An option with the default () is repeatable.
+    ``defaults`` replace the declared defaults.
     """
     hints, options = get_type_hints(of, include_extras=True), []
     metadata = {entry.name: entry.metadata for entry in fields(of)} if isinstance(of, type) else {}
     for name, declared in signature(of).parameters.items():
         hint, default = hints[name], defaults.get(name, declared.default)
-        if metadata.get(name):  # of a lower layer
+        if metadata.get(name):  # defined in a lower layer
             settings = dict(metadata[name])
             hint = Annotated[hint, typer.Option(*settings.pop("flags"), **settings)]
         if default == ():
@@ -169,23 +170,23 @@ def with_options(of: Callable, **defaults: Any) -> Callable:
 
 
 def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command so that invalid input, missing files and missing packages end it with a
-    one-line message and exit code 2.
+    """Decorate a command so that errors end it with a one-line message and exit code 2.
 
-    With ``--json``, the message is also printed on stdout, as an object with the key ``error``.
-    Warnings of this package are printed as one line each; those of other libraries are suppressed.
+    This applies to invalid input, missing files and missing packages. With ``--json``, the message
+    is also printed on stdout as an object with the key ``error``. Each warning of this package is
+    printed on one line; those of other libraries are suppressed.
     """
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        # also silences messages about compilation, here and in child processes
+        # also suppresses messages about compilation, here and in child processes
         if kwargs.get("quiet"):
             os.environ["ANNEALED_QUIET"] = "1"
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 return command(*args, **kwargs)
-        # stdout was closed (broken pipe): exit quietly
+        # stdout was closed (broken pipe), so exit quietly
         except BrokenPipeError:
             sys.stderr.close()
             raise typer.Exit(1) from None
@@ -201,7 +202,7 @@ def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def naming(source: object) -> Iterator[None]:
-    """Context manager that starts the messages of errors with the name of a file or sequence."""
+    """Context manager that prefixes error messages with the name of a file or sequence."""
     try:
         yield
     except ValueError as error:
@@ -209,7 +210,7 @@ def naming(source: object) -> Iterator[None]:
 
 
 def _with_extra(error: Exception) -> str:
-    """Return the message of an error; for a missing package, the message names the extra that
+    """Return the message of an error; if a package is missing, the message names the extra that
     installs it."""
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
@@ -233,20 +234,20 @@ def _show_warning(
 
 
 def end(n_inputs: int, n_failed: int) -> None:
-    """Exit a command with several inputs: code 0 if all succeeded, 1 if some failed, 2 if all
-    failed."""
+    """Exit a command with several inputs. The code is 0 if all inputs succeeded, 1 if some failed,
+    and 2 if all failed."""
     if n_failed:
         raise typer.Exit(USAGE_ERROR if n_failed >= n_inputs else SOME_FAILED)
 
 
 def print_json(record: Any) -> None:
-    """Print one JSON document (see :func:`plain`) on one line of stdout, in ASCII, since file names
-    may contain bytes that are not text."""
+    """Print a JSON document (see :func:`plain`) on one line of stdout. The output is ASCII, since
+    file names may contain bytes that are not text."""
     typer.echo(json.dumps(plain(record), allow_nan=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table on the terminal, with numbers right-aligned and cells formatted by
+    """Print a table on the terminal, with right-aligned numbers and cells formatted by
     :func:`text`."""
     from rich.console import Console
     from rich.table import Table
@@ -277,7 +278,7 @@ def print_answer(
 
 
 def text(value: Any) -> str:
-    """Format a value for a table: floats with three decimals, "-" for None and NaN."""
+    """Format a table cell, with three decimals for floats and "-" for None and NaN."""
     if isinstance(value, float):
         return "-" if value != value else f"{value:.3f}"
     return "-" if value is None else str(value)
@@ -286,7 +287,7 @@ def text(value: Any) -> str:
 def markdown_table(
     columns: Iterable[Any], rows: Iterable[Iterable[Any]], cell: Callable[[Any], str] = text
 ) -> str:
-    """Return a table in Markdown, with cells formatted by :func:`text`."""
+    """Return a Markdown table with cells formatted by :func:`text`."""
     head = list(columns)
     return "".join(
         "| " + " | ".join(map(cell, line)) + " |\n" for line in (head, ["---"] * len(head), *rows)
@@ -296,8 +297,8 @@ def markdown_table(
 def progress(
     iterable: Iterable, quiet: bool, description: str, total: int | None = None, wait: float = 60.0
 ) -> Iterable:
-    """Return an iterable that shows its progress on stderr: a bar on a terminal, otherwise one line
-    per minute, the first after ``wait`` seconds."""
+    """Return an iterable that shows its progress on stderr, as a bar on a terminal and otherwise as
+    one line per minute, the first after ``wait`` seconds."""
     if quiet:
         return iterable
     from ..learners.common.progress import progress_bar
@@ -308,7 +309,7 @@ def progress(
 
 
 def log(message: str, quiet: bool) -> None:
-    """Print one line about the progress of a long computation on stderr, unless ``quiet``."""
+    """Print a line about the progress of a long computation on stderr, unless ``quiet`` is set."""
     if not quiet:
         typer.echo(message, err=True)
 
@@ -319,7 +320,7 @@ def temporary_file(context: typer.Context, name: str) -> Path:
 
 
 def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
-    """Return the value of an option that was given by its former name, with a warning."""
+    """Return the value of an option, with a warning if it was given by its former name."""
     if new is not None:
         raise ValueError(
             f"{name} {old}: this is the former name of {option}; expected only one of them"
@@ -329,8 +330,8 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
 
 
 def number_or_auto(option: str, text: str) -> int | None:
-    """Parse the value of an option as a positive integer, or as None for "auto"; otherwise, raise a
-    ValueError."""
+    """Parse an option value as a positive integer, or as None for "auto"; raise a ValueError for
+    other values."""
     if text == "auto":
         return None
     try:
@@ -343,7 +344,7 @@ def number_or_auto(option: str, text: str) -> int | None:
 
 
 def load_model_of(kind: str, name: str) -> Any:
-    """Load a model by the name of a shipped model or by its path, and check its kind."""
+    """Load a shipped model by its name or another model by its path, and check its kind."""
     from ..models import load_model
 
     model = load_model(name)

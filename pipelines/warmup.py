@@ -1,4 +1,4 @@
-"""Compilation of each part of the package by running the part once (``annealed warmup``)."""
+"""Compilation of the package by running each part once."""
 
 import warnings
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def warm_pets() -> None:
 
 
 def warm_learners() -> None:
-    """Fit tables in single and double precision, row-major and column-major."""
+    """Fit tables in single and double precision, in row-major and column-major order."""
     rng = np.random.RandomState(0)
     X = rng.standard_normal((600, 60))
     f = X[:, 0] - X[:, 1]

@@ -1,5 +1,5 @@
-"""Pixels and tracks in, numbers out: pyramid, integral images, the feature pool and its dense scan,
-dense SIFT and visual words.
+"""Computer vision: image pyramids, the feature pool and its scans, dense SIFT, visual words, and
+point tracks.
 
 The names are listed in ``__init__.pyi`` and imported on first use. The extra ``vision`` installs
 the dependencies.
@@ -23,7 +23,7 @@ _lazy, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "pixel_of":  # its name until 0.2
+    if name == "pixel_of":  # the former name, until 0.2
         warnings.warn(
             "annealed.vision.pixel_of was renamed to nearest_pixel; the old name will be removed "
             "in 0.4",

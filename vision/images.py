@@ -36,7 +36,7 @@ _FORMATS = (
 )
 _TO_CONVERT = (".heic", ".heif", ".svg", ".eps", ".pdf", ".raw", ".dng", ".cr2", ".nef", ".arw")
 _ORIENTATION = 0x0112  # EXIF
-# rows that are converted at a time, so that no second copy of a large photograph is made
+# number of rows converted at a time, so that a large photograph is not copied as a whole
 _STRIP_ROWS = 256
 
 
@@ -88,7 +88,7 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
 
 def _n_frames(image: Image.Image) -> int:
-    """Return the number of frames or pages of a file; 1 if the additional frames are previews or
+    """Return the number of frames or pages of a file, or 1 if the additional frames are previews or
     cannot be counted."""
     if image.format not in ("GIF", "WEBP", "PNG", "AVIF", "TIFF"):
         return 1
@@ -101,8 +101,8 @@ def _n_frames(image: Image.Image) -> int:
 
 
 def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Return width and height of an upright image file in pixels, without decoding it; errors are
-    as in :func:`read_image`."""
+    """Return the width and height in pixels of an image file after its EXIF orientation is applied.
+    The pixels are not decoded; the errors are those of :func:`read_image`."""
     with _opened(path) as image:
         width, height = image.size
         return (height, width) if image.getexif().get(_ORIENTATION, 1) >= 5 else (width, height)
@@ -122,8 +122,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
             # reading a pipe would block
             raise _Unsupported("not a regular file; expected an image file")
         with warnings.catch_warnings():
-            # Pillow warns of large photographs and of odd metadata; what cannot be decoded is an
-            # error below.
+            # Pillow warns about large photographs and unusual metadata; an image that cannot be
+            # decoded raises an error below.
             warnings.simplefilter("ignore")
             with _open(name) as image:
                 yield image

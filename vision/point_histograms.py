@@ -1,7 +1,7 @@
-"""Gradient histograms around points of a shape, in an image that is scaled and rotated with it.
+"""Gradient histograms around the points of a shape, in an image aligned with the shape.
 
-They are the descriptors of cascaded shape regression: cells of signed gradient directions (as in
-HOG and SIFT) around every point.
+They are the descriptors of cascaded shape regression. Every point is surrounded by cells of signed
+gradient directions, as in HOG and SIFT.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ DIRECTIONS = 8
 CELLS = 4
 VALUES_PER_POINT = CELLS * CELLS * DIRECTIONS
 
-#: Permutation of a point's values under mirroring: cells and directions change sides.
+#: Permutation of a point's values under mirroring: cells and directions are swapped left to right.
 MIRRORED_VALUES = (
     np.arange(VALUES_PER_POINT)
     .reshape(CELLS, CELLS, DIRECTIONS)[:, ::-1, (4 - np.arange(DIRECTIONS)) % 8]
     .ravel()
 )
 
-# largest value of a normalised histogram: one strong edge must not dominate the others. A choice
+# maximum value of a normalised histogram, so that one strong edge does not dominate (heuristic)
 _CLIP = 0.25
-# added to the norm, in grey values of a cell: flat surroundings stay near zero. A choice
+# added to the norm, in grey values of a cell, so that flat areas stay near zero (heuristic)
 _FLOOR = 4.0
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Upright image of a shape, in which ``unit`` pixels are one unit of the shape.
+    """Upright image of a shape, in which ``unit`` pixels correspond to one unit of the shape.
 
     Pixel (0, 0) lies at ``origin`` (x + iy in shape coordinates).
 
@@ -72,7 +72,7 @@ def cut_frame(
     box : tuple of float
         Box x0, y0, x1, y1 in shape coordinates.
     unit : float
-        Number of pixels of the result per unit of the shape.
+        Number of pixels in the result per unit of the shape.
 
     Returns
     -------
@@ -162,7 +162,8 @@ def _histograms(
     n = len(xs)
     out = np.empty((n, CELLS * CELLS * DIRECTIONS), np.float32)
     half = np.float32(0.5 * (CELLS - 1))
-    # Entry (y, x) of the sums is the cell that starts there: its centre lies half a cell further.
+    # Entry (y, x) holds the sums of the cell that starts at pixel (y, x), whose centre lies half a
+    # cell further.
     shift = np.float32(0.5 * (cell - 1))
     for p in range(n):
         square = np.float32(0.0)
@@ -202,7 +203,7 @@ def _histograms(
 
 @jit
 def _cell_sums(pixels: np.ndarray, cell: int) -> np.ndarray:
-    """Compute sums of the gradient in each direction: entry (y, x, k) belongs to the cell that
+    """Sum the gradient in each direction over cells; entry (y, x, k) belongs to the cell that
     starts at pixel (y, x)."""
     height, width = pixels.shape
     rows = np.zeros((height, width, DIRECTIONS), np.float32)
@@ -213,8 +214,8 @@ def _cell_sums(pixels: np.ndarray, cell: int) -> np.ndarray:
             gx = np.float32(pixels[y, min(x + 1, width - 1)]) - np.float32(pixels[y, max(x - 1, 0)])
             gy = np.float32(pixels[below, x]) - np.float32(pixels[above, x])
             ax, ay = abs(gx), abs(gy)
-            # The gradient is a sum of two neighbouring directions with positive weights: one along
-            # an axis, one diagonal.
+            # The gradient is a sum of two neighbouring directions, one along an axis and one
+            # diagonal, with positive weights.
             if ax >= ay:
                 axis = 0 if gx >= 0 else 4
             else:

@@ -7,14 +7,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-# For images with more pixels than LARGE, levels with more than KEPT are recomputed on demand.
-# Choices: all levels of a photograph take 10 bytes per pixel, and computing one takes less than a
-# hundredth of its search.
+# For images with more pixels than LARGE, levels with more than KEPT are recomputed on demand. Both
+# values are heuristic: all levels of a photograph take 10 bytes per pixel, and computing a level
+# takes less than a hundredth of the time needed to search it.
 LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the pixel that contains a point: coordinates (..., 2) rounded, halves upwards.
+    """Return the pixel that contains each point: its coordinates (..., 2), rounded half up.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class Level:
     image : ndarray of shape (h, w, 3), uint8
         Resampled image.
     scale : float
-        Number of pixels of the level per pixel of the image (1 is the image itself, 0.5 half of its
-        size).
+        Number of pixels of the level per pixel of the image: 1 for the image itself, 0.5 for half
+        its size.
     """
 
     image: npt.NDArray[np.uint8]
@@ -99,7 +99,7 @@ class _Octaves:
         return base if k % self.scales_per_octave == 0 else _shrink(base, within)
 
     def made_again(self, k: int) -> npt.NDArray[np.uint8]:
-        """Recompute a level; only the last one requested is in memory."""
+        """Recompute a level; only the last requested level stays in memory."""
         if self.last is None or self.last[0] != k:
             self.last = None  # freed before the next one is computed
             self.last = k, self.level(k)
@@ -126,12 +126,13 @@ def gaussian_pyramid(
     min_scale: float = 0.0,
     max_scale: float = 1.0,
 ) -> list[Level]:
-    """Compute the levels of scale ``2 ** (-k / scales_per_octave)`` for integer k, large to small.
+    """Compute the levels of a Gaussian image pyramid, from large to small.
 
-    Every octave starts from the previous one at half the size. Within an octave, a level of scale s
-    (0.5 <= s < 1 of the first level) is the first level, blurred by a Gaussian of standard
-    deviation ``0.5 * sqrt(1 / s**2 - 1)`` pixels (so that a pixel blur of 0.5 stays 0.5 on the
-    level) and sampled bilinearly. Levels larger than the image are interpolated bilinearly.
+    The scales are ``2 ** (-k / scales_per_octave)`` for integer k. Every octave starts from the
+    previous one at half the size. Within an octave, a level of scale s (0.5 <= s < 1 of the first
+    level) is the first level, blurred by a Gaussian of standard deviation ``0.5 * sqrt(1 / s**2 -
+    1)`` pixels (so that an assumed blur of 0.5 pixels stays 0.5 pixels on the level) and sampled
+    bilinearly. Levels larger than the image are interpolated bilinearly.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def gaussian_pyramid(
 
 
 def shrink(level: Level, scale: float) -> Level:
-    """Compute a smaller level from one level, blurred and sampled as within an octave of
+    """Compute a smaller level from a given one, blurred and sampled as within an octave of
     `gaussian_pyramid`.
 
     Parameters
@@ -211,7 +212,7 @@ def shrink(level: Level, scale: float) -> Level:
 
 
 def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]:
-    # one channel at a time, so that the blurred image is never held whole
+    # one channel at a time, so that the blurred image is never entirely in memory
     if image.ndim == 3 and image.shape[0] * image.shape[1] > LARGE:
         shrunk: npt.NDArray[np.uint8] | None = None
         for c in range(3):
@@ -223,11 +224,11 @@ def _shrink(image: npt.NDArray[np.uint8], scale: float) -> npt.NDArray[np.uint8]
     blurred = cv2.GaussianBlur(
         image, (0, 0), 0.5 * math.sqrt(scale**-2 - 1), borderType=cv2.BORDER_REPLICATE
     )
-    # With fx and fy given, the sampling positions follow the exact scale, not the ratio of the
-    # rounded sides.
+    # Given fx and fy, OpenCV samples at the exact scale rather than at the ratio of the rounded
+    # sides.
     sides = [max(1, round(side * scale)) for side in image.shape[:2]]
     del image
-    # OpenCV refuses to round a side to zero
+    # OpenCV raises an error if a side rounds to zero
     size = (sides[1], sides[0]) if 1 in sides else None
     return np.asarray(
         cv2.resize(blurred, size, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR), np.uint8

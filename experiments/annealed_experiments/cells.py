@@ -1,4 +1,4 @@
-"""Checkpoints of tables, whose cells are shown as they are computed."""
+"""Checkpoints of tables, with a callback before each cell is computed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +13,9 @@ class Cells(Checkpoint):
     Parameters
     ----------
     path, made_from
-        As of :class:`~annealed.pipelines.common.checkpoints.Checkpoint`.
+        As in :class:`~annealed.pipelines.common.checkpoints.Checkpoint`.
     watch : function or None, default None
-        Function called with the key of each cell before the cell is computed.
+        Function that is called with the key of each cell before the cell is computed.
     """
 
     def __init__(
@@ -28,12 +28,12 @@ class Cells(Checkpoint):
         self.watch = watch
 
     def __call__(self, key: dict[str, Any], make: Callable[[], Any]) -> Any:
-        """Return the value of a cell, see the base class."""
+        """Return the value of a cell; see the base class."""
         if self.watch is not None and key not in self:
             self.watch(key)
         return super().__call__(key, make)
 
 
 def cells_of(checkpoint: str | Path | Checkpoint | None, made_from: dict[str, Any]) -> Checkpoint:
-    """Return the given cells, or those in a file."""
+    """Return the given cells, or the cells in a file."""
     return checkpoint if isinstance(checkpoint, Checkpoint) else Cells(checkpoint, made_from)

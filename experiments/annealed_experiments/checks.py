@@ -1,4 +1,4 @@
-"""The cheapest cells of the stored tables, computed again: ``annealed reproduce --check``."""
+"""Recomputation of the cheapest cells of the stored tables for ``annealed reproduce --check``."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ from .render import row_key
 
 @dataclass(frozen=True)
 class Check:
-    """Cells of a file of results that are cheap to compute.
+    """Cells of a results file that are cheap to compute.
 
     Attributes
     ----------
     table : str
         Name in ``TABLES``.
     columns : dict of float
-        The columns to compare, with the largest difference accepted in each.
+        Compared columns, with the maximum accepted difference in each.
     options : dict
         Arguments of the table that restrict it to a few rows, with the stored number of runs.
     needs : str
-        Data set below the folder of the real data; empty for simulated data.
+        Data set in the folder of the real data; empty for simulated data.
     """
 
     table: str
@@ -70,16 +70,16 @@ def compare(name: str, results: Path, data_dir=None) -> list[dict[str, Any]]:
     Parameters
     ----------
     name : str
-        Name of a file of results in ``CHECKS``.
+        Name of a results file in ``CHECKS``.
     results : path
-        Folder of the files of results.
+        Folder of the results files.
     data_dir : path or None, default None
         Folder of the real data.
 
     Returns
     -------
     list of dict
-        A row for each value: ``check``, ``row`` (what identifies the row), ``column``,
+        One row per value with ``check``, ``row`` (the identity of the row), ``column``,
         ``computed``, ``stored`` (None if the file has no such row), ``tolerance`` and ``equal``.
     """
     check = CHECKS[name]
@@ -109,14 +109,15 @@ def compare(name: str, results: Path, data_dir=None) -> list[dict[str, Any]]:
 
 
 def selected(name: str | None, data_dir=None) -> list[str]:
-    """The names of the checks to run: one, or all whose data are present."""
+    """Return the names of the checks to run: the given one, or all checks whose data are
+    present."""
     if name is not None and name not in CHECKS:
         raise ValueError(f"{name!r} has no check; expected one of {', '.join(CHECKS)}")
     if name is not None:
         return [name]
     try:
         folder = data_folder(data_dir)
-    except ValueError:  # no folder is set
+    except ValueError:  # no data folder is set
         folder = None
     return [
         key

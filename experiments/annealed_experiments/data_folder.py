@@ -1,16 +1,16 @@
-"""The folder of the public data: the given one, or the environment variable ``ANNEALED_DATA``."""
+"""Folder of the public data, from an argument or the environment variable ``ANNEALED_DATA``."""
 
 import os
 from pathlib import Path
 
 
 def data_folder(data_dir: str | Path | None = None) -> Path:
-    """Folder of the public data sets.
+    """Return the folder of the public data sets.
 
     Parameters
     ----------
     data_dir : path or None, default None
-        Folder given by the user; None takes the environment variable ``ANNEALED_DATA``.
+        Given folder; None means the environment variable ``ANNEALED_DATA``.
 
     Returns
     -------
@@ -19,7 +19,7 @@ def data_folder(data_dir: str | Path | None = None) -> Path:
     Raises
     ------
     ValueError
-        If neither is set: the package has no default.
+        If neither is set, since the package has no default.
     """
     chosen = data_dir or os.environ.get("ANNEALED_DATA")
     if not chosen:

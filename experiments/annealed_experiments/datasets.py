@@ -1,6 +1,4 @@
-"""Real data sets of the tables, in the folder of ``--data`` or the environment variable
-``ANNEALED_DATA``.
-"""
+"""Real data sets of the tables, in the folder of ``--data`` or ``ANNEALED_DATA``."""
 
 import gzip
 from collections.abc import Iterator
@@ -33,11 +31,11 @@ HALVES = ("train", "test")
 
 
 def load_set(name: str, data_dir: str | Path | None = None):
-    """Read a real data set with its authors' split: X_train, y_train, X_test, y_test.
+    """Read a real data set with its authors' split as X_train, y_train, X_test, y_test.
 
-    Dense columns are float32 arrays, sparse ones float64 CSR matrices. Labels -1 / +1; digits of
-    "usps". Other sets are read if they are in the folder (as written by ``annealed data convert
-    libsvm``).
+    Dense columns are float32 arrays, and sparse columns are float64 CSR matrices. Labels are -1 and
+    +1, or digits for "usps". Additional data sets, as written by ``annealed data convert libsvm``,
+    are read if they are in the folder.
     """
     data_dir = data_folder(data_dir)
     folder = data_dir / name.removesuffix("_7v9")
@@ -61,7 +59,7 @@ def load_set(name: str, data_dir: str | Path | None = None):
 
 
 def existing(path: Path) -> Path:
-    """The path of an existing file; otherwise a ValueError that says how to create it."""
+    """Return the path of an existing file, or raise a ValueError that explains how to create it."""
     if not path.is_file():
         raise ValueError(
             f"{path}: no such file; create it with annealed data convert (docs/datasets.md)"
@@ -70,11 +68,10 @@ def existing(path: Path) -> Path:
 
 
 def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
-    """Write a data set for :func:`load_set` into a folder; ``train`` and ``test`` are pairs of
-    columns and labels.
+    """Write a data set for :func:`load_set` to a folder.
 
-    Dense columns go into ``NAME.npz``, sparse ones into four files. ``label`` is "digit" if the
-    labels are digits.
+    ``train`` and ``test`` are pairs of columns and labels. Dense columns are written to
+    ``NAME.npz``, and sparse columns to four files. ``label`` is "digit" if the labels are digits.
     """
     dense: dict[str, Any] = {}
     for half, (X, y) in zip(HALVES, (train, test), strict=True):
@@ -89,22 +86,22 @@ def save_set(folder: Path, name: str, train, test, label: str = "y") -> None:
 
 
 def random_split(X, y, seed: int, share: float = 0.7):
-    """Split rows at random, ``share`` of them for training: X_train, y_train, X_test, y_test."""
+    """Randomly split rows into X_train, y_train, X_test, y_test, with a fraction ``share`` for
+    training."""
     order = np.random.RandomState(seed).permutation(len(y))
     n = round(share * len(y))
     return X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
 
 
 class Queries(NamedTuple):
-    """Items with features X (n_items, n_features), relevance grades (0 for none) and queries, both
-    int of shape (n_items,).
+    """Items with features, relevance grades and queries.
 
     Attributes
     ----------
     X : ndarray of shape (n_items, n_features)
         Features.
     grade : ndarray of int of shape (n_items,)
-        Relevance, 0 for none.
+        Relevance grade; 0 means not relevant.
     qid : ndarray of int of shape (n_items,)
         Query of each item.
     """
@@ -115,7 +112,8 @@ class Queries(NamedTuple):
 
 
 def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Queries, Queries]]:
-    """The five official folds of LETOR's MQ2008: training, validation and test part of each."""
+    """Return the five official folds of LETOR's MQ2008, each with a training, validation and test
+    part."""
     data_dir = data_folder(data_dir)
     parts = [_queries(data_dir / "ranking_mq2008" / f"S{i}.svmrank.gz", 46) for i in range(1, 6)]
     for fold in range(5):
@@ -128,7 +126,7 @@ def read_mq2008(data_dir: str | Path | None = None) -> Iterator[tuple[Queries, Q
 
 
 def read_lambdarank(data_dir: str | Path | None = None) -> tuple[Queries, Queries]:
-    """LightGBM's ranking example: training and test part."""
+    """Return the training and test part of LightGBM's ranking example."""
     folder = data_folder(data_dir) / "ranking_lambdarank"
     return _queries(folder / "train.svmrank.gz", 300), _queries(folder / "test.svmrank.gz", 300)
 

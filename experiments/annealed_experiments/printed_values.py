@@ -1,12 +1,12 @@
-"""The numbers printed in the papers, from ``printed_values.txt``."""
+"""Numbers printed in the papers, from ``printed_values.txt``."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 
 def _read(path: Path) -> dict[str, dict[tuple[str, ...], float]]:
-    """Read the numbers by table, method and keys of the row, from blocks of ``[table]``, ``keys |
-    methods`` and rows.
+    """Read the numbers by table, method and keys of the row. The file has blocks of ``[table]``,
+    ``keys | methods`` and rows.
     """
     tables: dict[str, dict[tuple[str, ...], float]] = {}
     for block in path.read_text(encoding="utf-8").split("[")[1:]:
@@ -26,7 +26,7 @@ TABLES = _read(Path(__file__).with_suffix(".txt"))
 
 
 def printed(table: str, method: str, *row: str | int) -> float | None:
-    """The printed number of a method in the row of a table with the given keys, or None.
+    """Return the printed number of a method in the row of a table with the given keys, or None.
 
     Examples
     --------
@@ -39,6 +39,6 @@ def printed(table: str, method: str, *row: str | int) -> float | None:
 def beside(
     table: str, method: str, row: Iterable[str | int], columns: Iterable[str]
 ) -> dict[str, float]:
-    """The available printed numbers of a method in some columns, as ``paper_COLUMN``."""
+    """Return the available printed numbers of a method in some columns, as ``paper_COLUMN``."""
     values = {f"paper_{column}": printed(table, method, *row, column) for column in columns}
     return {column: value for column, value in values.items() if value is not None}

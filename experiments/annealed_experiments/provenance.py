@@ -1,6 +1,4 @@
-"""Provenance of the stored results: the run that made them, and a fingerprint of the code that the
-run depends on.
-"""
+"""Provenance of the stored results: the run, and a fingerprint of the code that it depends on."""
 
 import ast
 import functools
@@ -31,14 +29,14 @@ _REQUIRED = ("command", "commit", "versions", "processor", "seeds", "fingerprint
 
 
 class Sources:
-    """The source files that imports lead to.
+    """Source files that are reachable by imports.
 
     Parameters
     ----------
     package, experiments : path
         Folders of the packages ``annealed`` and ``annealed_experiments``.
     checkout : path, default "."
-        Folder of the scripts that commands name.
+        Folder of the scripts that are named in commands.
     """
 
     def __init__(self, package: Path, experiments: Path, checkout: Path | str = "."):
@@ -47,7 +45,7 @@ class Sources:
         self._read = functools.cache(_read)  # each file is parsed once
 
     def file(self, module: tuple[str, ...], suffix: str = ".py") -> Path | None:
-        """The file of a module or package of ours."""
+        """Return the file of a module or package of the project."""
         if not module or module[0] not in self.folders:
             return None
         base = self.folders[module[0]].joinpath(*module[1:])
@@ -55,10 +53,9 @@ class Sources:
         return next((file for file in files if file.is_file()), None)
 
     def define(self, module: tuple[str, ...], name: str) -> set[tuple[str, ...]]:
-        """The modules that ``from module import name`` depends on, with "*" for every name.
+        """Return the modules that ``from module import name`` depends on, with "*" for every name.
 
-        A package with a stub imports a name when it is first used: only the module of the name
-        counts.
+        A package with a stub imports a name on first use, so only the module of the name counts.
         """
         if self.file((*module, name)):
             return {(*module, name)}
@@ -69,10 +66,10 @@ class Sources:
         for base, alias in self._read(stub, module)[0]:
             if name in ("*", alias):
                 below |= self.define(base, alias)
-        return below or {(*module, "__init__")}  # defined in the package itself
+        return below or {(*module, "__init__")}  # the name is defined in the package itself
 
     def roots(self, command: str) -> list[tuple[tuple[str, ...], Path]]:
-        """The modules and scripts that a command runs, with their files."""
+        """Return the modules and scripts that a command runs, with their files."""
         modules: set[tuple[str, ...]] = set()
         for name in _TABLE.findall(command):
             if name in TABLES:
@@ -85,7 +82,7 @@ class Sources:
         return result + [((file.stem,), file) for file in scripts if file.is_file()]
 
     def closure(self, command: str) -> dict[str, Path]:
-        """Every source file that a command depends on, by the name of its module."""
+        """Return all source files that a command depends on, by module name."""
         waiting = self.roots(command)
         files: dict[str, Path] = {}
         while waiting:
@@ -93,10 +90,10 @@ class Sources:
             if ".".join(module) in files:
                 continue
             files[".".join(module)] = file
-            stub = self.file(module, ".pyi")  # the module is used as a whole: all its names count
+            stub = self.file(module, ".pyi")  # all names of the module count
             names = [self._read(path, module)[0] for path in (file, stub) if path]
             for base, name in chain.from_iterable(names):
-                if base and base[0] not in self.folders:  # a script beside the script
+                if base and base[0] not in self.folders:  # another script in the same folder
                     beside = file.parent / f"{base[0]}.py"
                     if module[0] not in self.folders and beside.is_file():
                         waiting.append((base[:1], beside))
@@ -108,10 +105,10 @@ class Sources:
         return files
 
     def fingerprint(self, command: str) -> str | None:
-        """Hash of the code that a command depends on, without docstrings and comments; None if no
-        module or script is known for the command.
+        """Return a hash of the code that a command depends on, without docstrings and comments.
 
-        Models and printed values are data and do not count.
+        The result is None if no module or script is known for the command. Models and printed
+        values are data and do not count.
         """
         files = self.closure(command)
         if not files:
@@ -124,18 +121,18 @@ class Sources:
 
 
 def running() -> Sources:
-    """The sources of the running process, and scripts below the current folder."""
+    """Return the sources of the running process, and scripts below the current folder."""
     return Sources(Path(str(annealed.__file__)).parent, Path(__file__).parent)
 
 
 def of_checkout(checkout: Path | str) -> Sources:
-    """The sources of a checkout."""
+    """Return the sources of a checkout."""
     root = Path(checkout)
     return Sources(root, root / "experiments" / "annealed_experiments", root)
 
 
 def _read(file: Path, module: tuple[str, ...]) -> tuple[list[tuple[tuple[str, ...], str]], str]:
-    """Imports of a file, and the hash of its statements."""
+    """Return the imports of a file and the hash of its statements."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     code = hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
     return _imports(tree, file, module), code
@@ -144,7 +141,7 @@ def _read(file: Path, module: tuple[str, ...]) -> tuple[list[tuple[tuple[str, ..
 def _imports(
     tree: ast.Module, file: Path, module: tuple[str, ...]
 ) -> list[tuple[tuple[str, ...], str]]:
-    """Module and name of each import of a file, also inside functions."""
+    """Return the module and name of each import in a file, including imports inside functions."""
     is_package = file.stem == "__init__" and module[-1] != "__init__"
     package = module if is_package else module[:-1]
     result = []
@@ -159,8 +156,8 @@ def _imports(
 
 
 def _plain(node: Any) -> Any:
-    """A syntax tree as nested tuples without docstrings and empty fields, which differ between
-    versions of Python.
+    """Return a syntax tree as nested tuples, without docstrings and without empty fields, which
+    differ between Python versions.
     """
     if isinstance(node, list):
         return tuple(map(_plain, node))
@@ -174,9 +171,10 @@ def _plain(node: Any) -> Any:
 
 
 def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """The description of a run in a file of results.
+    """Return the description of a run in a results file.
 
-    ``seeds`` are those of the settings, else 0 to the number of runs, else "fixed in the code".
+    ``seeds`` are the seeds in the settings, the seeds from 0 to the number of runs, or "fixed in
+    the code".
     """
     info = Path("/proc/cpuinfo")
     names = (
@@ -197,15 +195,15 @@ def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_script(command: str, file: Path) -> None:
-    """Run a script of the checkout and store the Markdown table that it prints in a file of
-    results.
+    """Run a script of the checkout, and store the Markdown table that it prints in a results file.
 
     Parameters
     ----------
     command : str
-        Path of the script below the current folder and its arguments.
+        Path of the script below the current folder, with its arguments.
     file : path
-        Replaced by ``name``, ``made``, ``columns`` and ``rows``, the cells as printed.
+        Results file, which is replaced by ``name``, ``made``, ``columns`` and ``rows``, with the
+        cells as printed.
     """
     words = shlex.split(command)
     lines = []
@@ -240,7 +238,7 @@ def run_script(command: str, file: Path) -> None:
 
 
 def write(file: Path, record: dict[str, Any]) -> None:
-    """Write a file of results: a line for each run and row."""
+    """Write a results file with a line for each run and row."""
     parts = []
     for key, value in record.items():
         lines = ",\n  ".join(map(json.dumps, value)) if key in ("made", "rows") else ""
@@ -250,7 +248,7 @@ def write(file: Path, record: dict[str, Any]) -> None:
 
 
 def _runs(results: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name of the file and description of each run whose rows are stored."""
+    """Yield the file name and description of each run whose rows are stored."""
     for file in sorted(results.glob("*.json")):
         record = json.loads(file.read_text(encoding="utf-8"))
         used = {row["made"] for row in record["rows"] if isinstance(row, dict)}
@@ -260,7 +258,8 @@ def _runs(results: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def incomplete(results: Path) -> list[dict[str, str]]:
-    """The files of results with a run whose description is incomplete, by what is missing."""
+    """Return the results files that have a run with an incomplete description, with the missing
+    entries."""
     missing: dict[str, set[str]] = {}
     for name, run in _runs(results):
         missing.setdefault(name, set()).update(
@@ -274,7 +273,8 @@ def incomplete(results: Path) -> list[dict[str, str]]:
 
 
 def stale(checkout: Path | str = ".") -> list[dict[str, str]]:
-    """Files of results whose code has changed since their run, or that have no fingerprint."""
+    """Return the results files whose code has changed since their run, or that have no
+    fingerprint."""
     results = Path(checkout) / "experiments" / "results"
     if not results.is_dir():
         raise ValueError(f"{results}: no such folder; expected to run from a checkout")

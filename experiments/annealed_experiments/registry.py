@@ -1,4 +1,4 @@
-"""Tables and figures of the papers by name, for ``annealed reproduce``."""
+"""Tables and figures of the papers by name."""
 
 import warnings
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 from annealed.pipelines.common.outputs import save_figure
 
 # Name -> (module of this package, function, description). A function takes ``runs`` and
-# ``data_dir`` and returns {"name", "settings", "rows"}; the module is imported on demand.
+# ``data_dir`` and returns {"name", "settings", "rows"}. The module is imported on demand.
 TABLES: dict[str, tuple[str, str, str]] = {
     "fsa-classification": (
         "tables.selectors",
@@ -150,8 +150,8 @@ FIGURES: dict[str, tuple[str, str, str]] = {
 
 
 def entries() -> list[tuple[str, str]]:
-    """Every name and its description, tables first; after "--figures" the description of the figure
-    of a table.
+    """Return every name and its description, tables first. The description of a table's figure
+    follows "--figures".
     """
     also = {name: shows for name, (*_, shows) in FIGURES.items()}
     tables = [
@@ -166,10 +166,10 @@ def entries() -> list[tuple[str, str]]:
 
 
 def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:
-    """Draw the figure of a name, or all figures, as ``NAME.png`` into a folder; ``options`` are
-    ``runs`` and ``checkpoint``.
+    """Draw one figure or all figures as ``NAME.png`` in a folder, and return the files.
 
-    Options that a figure does not have are ignored if all are drawn. Returns the files.
+    ``options`` are ``runs`` and ``checkpoint``. If all figures are drawn, options that a figure
+    does not have are ignored.
     """
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
@@ -195,8 +195,8 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
 
 
 def table(name: str) -> Callable[..., dict[str, Any]]:
-    """The function of a table in ``TABLES``; for a figure, the error message explains how to draw
-    it.
+    """Return the function of a table in ``TABLES``; for a figure, the error message explains how to
+    draw it.
     """
     if name not in TABLES:
         hint = (
@@ -210,14 +210,15 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
 
 
 def has_cells(name: str) -> bool:
-    """Whether a table is computed in cells that can be stored in a file."""
+    """Return whether a table is computed in cells that can be stored in a file."""
     return "checkpoint" in signature(table(name)).parameters
 
 
 def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> dict[str, Any]:
-    """Compute a table of ``TABLES``: ``name``, ``settings`` and ``rows``, one dict per line.
+    """Compute a table of ``TABLES``, and return ``name``, ``settings`` and ``rows``, one dict per
+    line.
 
-    None for ``runs`` and ``data_dir`` means the default of the table; ``options`` are those of its
+    None for ``runs`` or ``data_dir`` means the default of the table; ``options`` are those of its
     function.
     """
     make = table(name)
@@ -229,5 +230,5 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message=r"\d+ features found"
-        )  # the rows report the selected number
+        )  # the rows report the selected number of columns
         return make(**{key: value for key, value in given.items() if value is not None})

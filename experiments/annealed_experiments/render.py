@@ -1,10 +1,9 @@
-"""Writes the tables of the pages from the stored results (``annealed reproduce --render
-CHECKOUT``).
+"""Rendering of the tables in the pages from the stored results.
 
-A page holds blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each is filled from
-``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE`` writes,
-in the form given by the view; the name ``incomplete`` is the list of files whose runs are not
-fully described. For the README, which has no comments, the numbers are listed in
+A page contains blocks ``<!-- table: NAME VIEW -->`` ... ``<!-- end of table -->``. Each block is
+filled from ``experiments/results/NAME.json``, which ``annealed reproduce NAME --results FILE``
+writes, in the format given by the view. The name ``incomplete`` denotes the list of files with
+incompletely described runs. The numbers of the README, which has no comments, are listed in
 ``experiments/results/PAGE_numbers.toml``.
 """
 
@@ -34,7 +33,7 @@ _LABELS = {
     "L2": "L2, all columns",
 }
 _REGRESSION_LABELS = {"L1": "L1, LARS", "EL": "elastic net, coordinate descent"}
-_PAPERS_OWN = ("FSA", "FSV", "FSL")  # the algorithm of the papers with its three losses
+_PAPERS_OWN = ("FSA", "FSV", "FSL")  # the papers' algorithm with three losses
 _BLOCK = re.compile(
     r"(<!-- table: (?P<name>\S+) (?P<view>\S+) -->\n).*?(<!-- end of table -->)", re.S
 )
@@ -44,7 +43,7 @@ _NUMBER = re.compile(
 
 
 def _percent(value: float) -> str:
-    """Integer percent; one decimal just below 100.
+    """Format a percentage as an integer, or with one decimal just below 100.
 
     Examples
     --------
@@ -55,7 +54,7 @@ def _percent(value: float) -> str:
 
 
 def _decimals(value: float) -> str:
-    """Three decimals below 0.1, two below ten, else one.
+    """Format a number with three decimals below 0.1, two below ten, and one otherwise.
 
     Examples
     --------
@@ -69,7 +68,8 @@ _table = partial(markdown_table, cell=lambda value: "" if value is None else str
 
 
 def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str:
-    """Our number, a dash if there is none, and the printed one after a slash."""
+    """Return our number, or a dash if there is none, followed by the printed number after a
+    slash."""
     ours, theirs = row.get(what), row.get(f"paper_{what}")
     if theirs is None:
         return "" if ours is None else form(ours)
@@ -77,7 +77,7 @@ def _beside(row: dict[str, Any], what: str, form: Callable[[float], str]) -> str
 
 
 def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
-    """Rows by design and method, small k first."""
+    """Return the rows by design and method, small k first."""
     by_size: dict[Any, dict[str, dict[str, Any]]] = {}
     for row in record["rows"]:
         size = (row.get("task", ""), row["k"], row["N"], row["M"], row.get("columns", ""))
@@ -85,11 +85,11 @@ def _by_size(record: Record) -> dict[tuple, dict[str, dict[str, Any]]]:
     return dict(sorted(by_size.items()))
 
 
-_Z = 1.959963984540054  # of 95%
+_Z = 1.959963984540054  # normal quantile of a 95% interval
 
 
 def _wilson(share: float, runs: int) -> tuple[float, float]:
-    """The 95% interval of Wilson (1927) for a share of independent runs.
+    """Return the 95% interval of Wilson (1927) for a share of independent runs.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _wilson(share: float, runs: int) -> tuple[float, float]:
 
 
 def _rate(row: dict[str, Any]) -> str:
-    """DR with its 95% interval, and the printed one."""
+    """Return DR with its 95% interval, and the printed number."""
     ours, *theirs = _beside(row, "DR", _percent).split(" / ")
     if row.get("DR") is not None:
         ours += " [{:.0f}-{:.0f}]".format(
@@ -122,12 +122,13 @@ def _methods(record: Record, *without: str) -> list[str]:
 
 
 def _runs(row: dict[str, Any]) -> str:
-    """The number of runs in brackets, unless it is 100."""
+    """Return the number of runs in brackets, unless it is 100."""
     return "" if row["runs"] == 100 else f" ({row['runs']})"
 
 
 def _full(record: Record) -> str:
-    """One table per size: runs, DR with its interval, PCD, quality and seconds of every method."""
+    """Render one table per size with the runs, DR with its interval, PCD, quality and seconds of
+    every method."""
     text = ""
     for (_, k, n, m, _), methods in _by_size(record).items():
         quality = "RMSE" if "RMSE" in next(iter(methods.values())) else "AUC"
@@ -152,8 +153,8 @@ def _full(record: Record) -> str:
 
 
 def _detection(record: Record) -> str:
-    """Methods against sizes: DR and PCD, the printed ones after a slash, the runs in brackets
-    unless 100.
+    """Render DR and PCD by method and size, with printed numbers after a slash, and the runs in
+    brackets unless there are 100.
     """
     sizes = _by_size(record)
 
@@ -177,8 +178,8 @@ def _detection(record: Record) -> str:
 
 
 def _summary(record: Record) -> str:
-    """Sizes against a few methods: DR / PCD / milliseconds, the runs in brackets unless 100; the
-    best DR of the papers.
+    """Render DR / PCD / milliseconds by size for a few methods, with the runs in brackets unless
+    there are 100, and the best DR of the papers.
     """
     names = [
         name for name in ("annealing alone", "annealed", "abess", "LB") if name in _methods(record)
@@ -204,8 +205,8 @@ def _summary(record: Record) -> str:
 
 
 def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
-    """The rows unchanged: a column per key, or those of ``rows:KEY,...:FORM``; printed numbers
-    after a slash.
+    """Render the rows unchanged, with a column per key or the columns of ``rows:KEY,...:FORM``.
+    Printed numbers follow a slash.
     """
     keys = [
         key
@@ -228,13 +229,13 @@ def _rows(record: Record, columns: str = "", form: str = ".3g") -> str:
 
 
 def _cells(record: Record) -> str:
-    """Columns and cells as stored in the file."""
+    """Render columns and cells as stored in the file."""
     return _table(record["columns"], record["rows"])
 
 
 def _pivot(record: Record, keys: str, across: str, values: str, form: str) -> str:
-    """Lines by some keys, columns by the values of another, cells of one or more numbers;
-    ``pivot:setup,tau:method:recovered,seconds:.3g``.
+    """Render a pivot table, with lines by some keys, columns by the values of another, and cells of
+    one or more numbers, as in ``pivot:setup,tau:method:recovered,seconds:.3g``.
     """
     heads = list(dict.fromkeys(row[across] for row in record["rows"]))
     lines: dict[tuple, dict[Any, str]] = {}
@@ -260,8 +261,8 @@ VIEWS: dict[str, Callable[..., str]] = {view.__name__.removeprefix("_"): view fo
 
 
 def render_page(page: Path, results: Path) -> str:
-    """Text of a Markdown page with its tables filled from the files ``NAME.json`` in the folder of
-    results.
+    """Return the text of a Markdown page with its tables filled from the files ``NAME.json`` in the
+    results folder.
     """
 
     def record(name: str) -> Record:
@@ -317,8 +318,8 @@ def render_page(page: Path, results: Path) -> str:
 
 
 def numbers_beside(page: Path, results: Path) -> dict[str, str]:
-    """Numbers of a page without comments: text with ``{}`` for the number -> its source in comment
-    syntax.
+    """Return the numbers of a page without comments: the text with ``{}`` for the number -> its
+    source in comment syntax.
     """
     if page.parent == results.parent:  # the README of the experiments has comments
         return {}
@@ -327,19 +328,18 @@ def numbers_beside(page: Path, results: Path) -> dict[str, str]:
 
 
 def pages_of(checkout: Path) -> list[Path]:
-    """The pages written by :func:`render`."""
+    """Return the pages that :func:`render` writes."""
     folders = ("docs/**", "experiments/pages", "experiments/notebook", "models/weights")
     pages = {page for folder in folders for page in checkout.glob(f"{folder}/*.md")}
     return sorted({*pages, *checkout.glob("README.md"), *checkout.glob("experiments/README.md")})
 
 
 def render(checkout: Path) -> list[Path]:
-    """Write the tables and numbers of all pages of a checkout from its ``experiments/results``;
-    returns the pages that changed.
+    """Write the tables and numbers of all pages of a checkout, and return the pages that changed.
 
-    ``<!-- number: NAME KEY FACT=VALUE ... -->`` before ``<!-- end of number -->`` is the value of
-    one row: in integer percent (``KEY#.2f``: in that format), or the first number of a text cell
-    (``KEY#2``: the second).
+    They come from ``experiments/results``. ``<!-- number: NAME KEY FACT=VALUE ... -->`` before
+    ``<!-- end of number -->`` is the value of one row: an integer percentage (in another format
+    with ``KEY#.2f``), or the first number in a text cell (the second with ``KEY#2``).
     """
     results = checkout / "experiments" / "results"
     if not results.is_dir():
@@ -357,12 +357,12 @@ def render(checkout: Path) -> list[Path]:
 
 
 def update(file: Path, record: dict[str, Any], command: str) -> None:
-    """Put the rows of a record (as printed by ``annealed reproduce NAME --json``) into a file of
-    results, created if missing.
+    """Store the rows of a record in a results file, which is created if missing.
 
-    Rows of the same design and method are replaced, others are kept. For each row the file records
-    the run that ``made`` it: command, date, commit, versions, processor, seeds, fingerprint of the
-    code and settings.
+    The record is that printed by ``annealed reproduce NAME --json``. Rows with the same design and
+    method are replaced, and other rows are retained. For each row, the file records the run that
+    ``made`` it: command, date, commit, versions, processor, seeds, fingerprint of the code, and
+    settings.
     """
     rows, made = {}, []
     if file.is_file():
@@ -389,7 +389,7 @@ def update(file: Path, record: dict[str, Any], command: str) -> None:
 
 
 def row_key(row: dict[str, Any]) -> tuple:
-    """The key that identifies a row."""
+    """Return the key that identifies a row."""
     names = (
         "data loss task case noise_scale tenth N M p k mu columns setup selected tau r method "
         "parameter value"

@@ -1,2 +1,1 @@
-"""Code shared by all estimators: parameter validation, target encoding, fitted sums of responses,
-and progress bars."""
+"""Code shared by all estimators: validation, target encoding, additive models, progress bars."""

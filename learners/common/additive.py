@@ -1,4 +1,4 @@
-"""Fitted sums of single-column responses, and their evaluation."""
+"""Evaluation of fitted additive models: sums of single-column responses."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,27 +10,27 @@ from scipy.special import expit, softmax
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """Scores as an intercept plus one response function for each selected column, eq. (12) of Barbu
-    et al. (2017) [1]_.
+    """Additive model, the intercept plus one response per selected column, eq. (12) of [1]_.
 
-    The shapes determine the kind of response: linear if there are no knots; linear between
-    ``n_knots`` knots and constant outside; or constant in each of ``n_knots - 1`` bins if there is
-    one response fewer than knots. Image windows are scored by compiled loops instead
-    (`annealed.vision.windows.kernels.accumulate`), which compute the same sum in float32 with a
-    rejection threshold after each term.
+    The shapes determine the kind of response. Without knots, the response is linear. With one
+    response per knot, it is linear between the knots and constant outside them. With one response
+    fewer than knots, it is constant in each of the ``n_knots - 1`` bins. Image windows are scored
+    by compiled loops instead (`annealed.vision.windows.kernels.accumulate`), which compute the same
+    sum in float32 with a rejection threshold after each term.
 
     Parameters
     ----------
     selected : ndarray of shape (k,), int
         Columns of X.
     knots : ndarray of shape (k, n_knots)
-        Positions of the knots in ascending order; ``n_knots`` is 0 for linear responses.
+        Knot positions in ascending order; ``n_knots`` is 0 for linear responses.
     responses : ndarray of shape (k, r, n_outputs)
-        Coefficients (r = 1), values at the knots (r = ``n_knots``) or in the bins (r =
+        Coefficients (r = 1), values at the knots (r = ``n_knots``), or values in the bins (r =
         ``n_knots - 1``).
     missing_responses : ndarray of shape (k, n_outputs) or None, default None
-        Response to a missing value (NaN); None makes the response to NaN equal to NaN.
+        Response to a missing value (NaN). None propagates NaN.
     intercept : ndarray of shape (n_outputs,) or float, default 0.0
+        Intercept of each output.
 
     Raises
     ------
@@ -76,17 +76,19 @@ class AdditiveModel:
 
     @classmethod
     def from_estimator(cls, estimator: Any, by_importance: bool = False) -> Self:
-        """Copy the fitted ``coef_``, or ``knots_`` and ``responses_``, of a selector.
+        """Create a model from ``coef_``, or ``knots_`` and ``responses_``, of a fitted selector.
 
         Parameters
         ----------
         estimator : fitted selector
+            Fitted selector.
         by_importance : bool, default False
-            Whether to order the columns by decreasing ``feature_importances_`` instead of by index.
+            Whether to sort the columns by decreasing ``feature_importances_`` instead of by index.
 
         Returns
         -------
         AdditiveModel
+            Model with the same scores.
         """
         selected = np.flatnonzero(estimator.get_support())
         order = np.arange(len(selected))
@@ -112,23 +114,27 @@ class AdditiveModel:
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
+            Rows to score.
 
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
+            Scores of the rows.
         """
         return self.scores_of_selected(X[:, self.selected])
 
     def scores_of_selected(self, values: Any) -> npt.NDArray[np.floating]:
-        """Compute the scores from the selected columns only, in the order of ``selected``.
+        """Compute the scores from the selected columns alone, given in the order of ``selected``.
 
         Parameters
         ----------
         values : (n_samples, k) array or sparse matrix
+            Values of the selected columns.
 
         Returns
         -------
         ndarray of shape (n_samples, n_outputs)
+            Scores of the rows.
         """
         if not self.knots.shape[1] and (
             self.missing_responses is None
@@ -148,6 +154,7 @@ class AdditiveModel:
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
+            Rows to explain.
         reference : float, optional
             Value whose response is subtracted, such as 0.0 for counts, so that an absent word
             contributes nothing.
@@ -155,6 +162,7 @@ class AdditiveModel:
         Returns
         -------
         ndarray of shape (n_samples, k, n_outputs)
+            Contribution of each selected column to each score.
         """
         values = _dense(X[:, self.selected])
         terms = np.empty((*values.shape, self.responses.shape[2]))
@@ -163,15 +171,17 @@ class AdditiveModel:
         return terms if reference is None else terms - self.responses_at(reference)
 
     def responses_at(self, value: float) -> npt.NDArray[np.floating]:
-        """Compute the responses of all columns to the same value.
+        """Compute the response of each selected column to the same value.
 
         Parameters
         ----------
         value : float
+            Value of every column.
 
         Returns
         -------
         ndarray of shape (k, n_outputs)
+            Response of each selected column.
         """
         at = np.array([float(value)])
         return np.array([self._response(j, at)[0] for j in range(len(self.selected))]).reshape(
@@ -179,7 +189,7 @@ class AdditiveModel:
         )
 
     def _response(self, j: int, x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
-        """Compute the responses (n, n_outputs) of the j-th selected column to values (n,)."""
+        """Return the responses (n, n_outputs) of the j-th selected column to values (n,)."""
         knots, table = self.knots[j], self.responses[j]
         if not len(knots):
             result = x[:, None] * table[0]
@@ -208,8 +218,8 @@ def class_probabilities(
     scores : (n_samples,) or (n_samples, n_classes) ndarray
         Score of the second of two classes, or one score per class.
     slope, flip : float
-        Parameters of softmax(slope scores), or, for two classes, of flip + (1 - 2 flip) / (1 +
-        exp(-slope score)), where ``flip`` is the fraction of flipped labels.
+        Parameters of the link function: softmax(slope scores) or, for two classes, flip + (1 - 2
+        flip) / (1 + exp(-slope score)), where ``flip`` is the fraction of flipped labels.
     """
     if scores.ndim == 2:
         return softmax(slope * scores, axis=1)

@@ -5,25 +5,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:  # a prediction from a file needs no scikit-learn
+if TYPE_CHECKING:  # a saved model predicts without scikit-learn
     from ..sklearn_bases import BaseEstimator
 
 
 def included_and_excluded(
     include: Any, exclude: Any, n_features: int, names: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return masks of the required and the excluded columns.
+    """Return the masks of the included and the excluded columns.
 
     Parameters
     ----------
     include, exclude : int, str, array of these, or mask of shape (n_features,), or None
+        Included and excluded columns, given by index, by name or as a mask.
     n_features : int
+        Number of columns.
     names : ndarray of shape (n_features,) or None
         Names of the columns.
 
     Returns
     -------
     included, excluded : ndarray of shape (n_features,), bool
+        Masks of the columns.
 
     Raises
     ------
@@ -46,7 +49,7 @@ def included_and_excluded(
 def column_mask(
     parameter: str, which: Any, n_features: int, names: np.ndarray | None
 ) -> np.ndarray:
-    """Return a mask of columns given by index, by name or as a mask."""
+    """Return the mask of columns given by index, by name or as a mask."""
     mask = np.zeros(n_features, bool)
     if which is None:
         return mask
@@ -80,8 +83,7 @@ def column_position(parameter: str, column: Any, n_features: int, names: np.ndar
 
 
 def feature_names(estimator: "BaseEstimator") -> np.ndarray:
-    """Return the names (n_features_in_,) of the training columns; unnamed columns are called x0,
-    x1, ..."""
+    """Return the names (n_features_in_,) of the training columns; the default is x0, x1, ..."""
     names = getattr(estimator, "feature_names_in_", None)
     return (
         np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)

@@ -32,11 +32,9 @@ class SparseInputMixin:
 
 
 class AvailableWhere:
-    """Method that is available only if a check passes; otherwise, access raises the error of the
-    check.
+    """Method that is available only if a check passes; otherwise, access raises the check's error.
 
-    Unlike :func:`sklearn.utils.metaestimators.available_if`, it raises an error that states the
-    reason.
+    Unlike with :func:`sklearn.utils.metaestimators.available_if`, the error states the reason.
     """
 
     def __init__(self, check: Callable[[Any], object], method: Callable[..., Any]) -> None:
@@ -51,5 +49,5 @@ class AvailableWhere:
 
 
 def available_where(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
-    """Decorate a method; see :class:`AvailableWhere`."""
+    """Return a decorator that makes a method an :class:`AvailableWhere`."""
     return functools.partial(AvailableWhere, check)

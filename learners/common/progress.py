@@ -12,8 +12,11 @@ SECONDS = 60.0
 
 
 class _Lines:
-    """Progress as lines, for outputs that are not terminals: one per minute, the first after
-    ``wait`` seconds, and none unless ``shown``."""
+    """Progress lines for output that is not a terminal.
+
+    The first line is printed after ``wait`` seconds and then one per minute; none is printed unless
+    ``shown``.
+    """
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class _Lines:
 
 
 class _Bar(_Lines):
-    """Progress bar of rich, removed by :meth:`close` unless ``leave`` is set."""
+    """Rich progress bar, removed by :meth:`close` unless ``leave`` is set."""
 
     def __init__(
         self, iterable: Iterable | None, title: str | None, total: int | None, leave: bool
@@ -86,7 +89,7 @@ class _Bar(_Lines):
             progress.TimeRemainingColumn(),
             plain("{task.fields[note]}"),
         )
-        # output of the work is not redirected
+        # do not redirect other output
         kept: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
         self._rich = progress.Progress(
             *columns, console=Console(stderr=True), transient=not leave, **kept
@@ -116,11 +119,12 @@ def progress_bar(
     leave: bool = True,
     wait: float = SECONDS,
 ) -> Any:
-    """Show a progress bar on stderr, for an iterable or advanced by ``update`` in a ``with`` block;
-    nothing is shown unless ``shown``.
+    """Show a progress bar on stderr if ``shown``.
 
-    ``leave`` keeps the bar after the work is done. ``wait`` is the number of seconds before the
-    first line if no bar can be shown.
+    The bar follows an iterable, or is advanced by ``update`` in a ``with`` block.
+
+    ``leave`` keeps the bar after the work is done. ``wait`` is the delay of the first line in
+    seconds if no bar can be shown.
     """
     shown = shown and sys.stderr is not None
     if shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":

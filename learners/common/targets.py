@@ -1,5 +1,4 @@
-"""Encoding of targets: classes as targets of the losses and back, scaled targets, and groups of
-columns as integers."""
+"""Encoding of class labels, scaling of targets, and integer codes of column groups."""
 
 import warnings
 from typing import Any
@@ -22,12 +21,12 @@ from ..types import ArrayLike, ClassWeight, Matrix
 from .additive import class_probabilities
 from .validation import check_sample_weight
 
-# minimum rows for reliable probabilities of a class below a tenth of the rows: a choice
+# minimum rows of a class, if rarer than 1 in 10, for reliable probabilities; set by hand
 _MIN_ROWS_OF_CLASS = 10
 
 
 def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes in ascending order, and the index of each row's class.
+    """Return the classes in ascending order and the class index of each row.
 
     Raises
     ------
@@ -41,7 +40,7 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
-        if len(kinds) == 1:  # scikit-learn explains why they cannot be labels
+        if len(kinds) == 1:  # scikit-learn raises the error for invalid labels
             raise
         raise ValueError(
             f"y mixes labels of type {' and '.join(kinds)}; expected labels of one type"
@@ -54,12 +53,12 @@ def class_codes(y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.ndarray:
-    """Return the index of each row's class in a batch; the first batch sets ``classes_``.
+    """Return the class index of each row in a batch; the first batch sets ``classes_``.
 
     Raises
     ------
     ValueError
-        If ``classes`` is missing in the first batch or differs in a later one, or y contains a
+        If ``classes`` is missing for the first batch or differs for a later one, or if y contains a
         label that is not in ``classes``.
     """
     check_classification_targets(y)
@@ -84,7 +83,7 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
 def check_two_classes(
     y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight"
 ) -> None:
-    """Raise an error if all rows of positive weight have the same class.
+    """Check that the rows of positive weight belong to at least two classes.
 
     Raises
     ------
@@ -101,31 +100,32 @@ def check_two_classes(
 def encode_classes(
     y: ArrayLike, loss: str | Loss, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, Loss]:
-    """Encode classes as targets, and extend the loss to several classes.
+    """Encode classes as targets, and extend the loss to more than two classes.
 
     Two classes are encoded as -1 and +1 in one column. With more classes, ``"auto"`` and the
-    logistic loss become the multinomial loss, any other margin loss is applied to differences
-    between the scores of classes (:class:`VapnikLoss`), and any other custom pointwise loss uses
-    one score per class (one-vs-rest).
+    logistic loss become the multinomial loss, and any other margin loss is applied to the
+    differences between class scores (:class:`VapnikLoss`). A custom pointwise loss that is not a
+    margin loss is applied to each class separately (one-vs-rest).
 
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Labels of any type, with two or more classes.
+        Labels of any type with at least two classes.
     loss : str or Loss
         Loss; ``"auto"`` is the flipped logistic loss for two classes and the multinomial loss for
         more.
     weight : ndarray of shape (n_samples,) or None, default None
-        Weights of the rows. Unless ``loss`` is an object, the assumed fraction of flipped labels
-        depends on the weighted fraction of the rarest class.
+        Row weights. Unless ``loss`` is an object, the assumed fraction of flipped labels depends on
+        the weighted fraction of the rarest class.
 
     Returns
     -------
     classes : ndarray of shape (n_classes,)
         Classes in ascending order.
     targets : ndarray of shape (n_samples, 1 or n_classes)
-        One-hot columns for losses of several classes, otherwise -1 and +1.
+        One-hot columns for multiclass losses, otherwise -1 and +1.
     loss : Loss
+        Loss for these classes.
     """
     classes, codes = class_codes(y)
     several = len(classes) > 2
@@ -149,8 +149,9 @@ def encode_classes(
 def weighted_classes(
     class_weight: ClassWeight, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Multiply row weights by the weights of their classes; "balanced" counts weights instead of
-    rows.
+    """Multiply the row weights by the class weights.
+
+    "balanced" uses the total row weight of each class instead of its number of rows.
 
     Examples
     --------
@@ -170,17 +171,17 @@ def weighted_classes(
 
 
 class SparseClassifierMixin(ClassifierMixin):
-    """Label encoding and predictions for a classifier that implements ``_scores(X)``."""
+    """Label encoding and prediction for a classifier that implements ``_scores(X)``."""
 
     classes_: np.ndarray
     class_weight: Any = None
-    calibration_: tuple[float, float] | None = None  # slope and flip, by held-out rows
+    calibration_: tuple[float, float] | None = None  # slope and flip, from held-out rows
     _scores: Any
 
     def _encode_labels(
         self, y: ArrayLike, loss: str | Loss, sample_weight: ArrayLike | None, n_samples: int
     ) -> tuple[np.ndarray, Loss, np.ndarray]:
-        """Set ``classes_``; return the targets, the matching loss, and the weights."""
+        """Set ``classes_``, and return the targets, the matching loss and the row weights."""
         weight = check_sample_weight(sample_weight, n_samples)
         if self.class_weight is not None:
             weight = weighted_classes(self.class_weight, *class_codes(y), weight)
@@ -190,16 +191,18 @@ class SparseClassifierMixin(ClassifierMixin):
         return targets, resolved, weight
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Compute the scores of the classes.
+        """Compute the class scores.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One score for two classes, positive for ``classes_[1]``; otherwise one per class.
+            One score per row for two classes, positive for ``classes_[1]``; otherwise one score per
+            class.
         """
         return self._of_classes(self._scores(X))
 
@@ -214,10 +217,12 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels.
         """
         return rowwise(self.labels, self.decision_function(X), dtype=self.classes_.dtype)
 
@@ -227,25 +232,27 @@ class SparseClassifierMixin(ClassifierMixin):
         Parameters
         ----------
         scores : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            One score per class, or a single score for two classes.
+            One score per class, or a single score per row for two classes.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Label of each row.
         """
         one = scores.ndim == 1 or scores.shape[1] == 1
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities, or scores mapped to (0, 1) for losses that are not logistic.
+        """Predict class probabilities; losses that are not logistic map the scores to (0, 1).
 
-        With the loss for flipped labels, they are the probabilities of the observed labels, flip +
-        (1 - 2 flip) / (1 + exp(-score)), which by default range from 0.02 to 0.98. Estimators that
-        cross-validate replace them with calibrated ones.
+        The loss for flipped labels yields the probabilities of the observed labels, flip + (1 - 2
+        flip) / (1 + exp(-score)), which range from 0.02 to 0.98 by default. Cross-validated
+        estimators return calibrated probabilities instead.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
@@ -260,7 +267,7 @@ class SparseClassifierMixin(ClassifierMixin):
 
 
 def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -> None:
-    """Warn if the rarest class has too few rows for reliable probabilities."""
+    """Warn if the rarest class has too few rows to estimate its probability reliably."""
     present = np.asarray(y)[weight > 0]
     counts = np.array([np.count_nonzero(present == label) for label in classes])
     rarest = int(counts.argmin())
@@ -273,15 +280,16 @@ def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -
 
 
 def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scale targets (n, q) to mean 0 and variance 1 per output, under weights that sum to one; also
-    return the means and scales.
+    """Scale targets to mean 0 and variance 1 per output; also return the means and scales.
 
-    Without scaling, the output with the largest unit would dominate a shared support.
+    The targets have shape (n, q), and the weights must sum to one.
+
+    Without scaling, the output with the largest values would dominate a shared support.
 
     Raises
     ------
     ValueError
-        If the squares of the numbers overflow or underflow.
+        If the squared targets overflow or underflow.
     """
     targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     mean = weight @ targets
@@ -307,13 +315,12 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
 def scaled_targets(
     y: np.ndarray, weight: np.ndarray, how: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scale targets (n, q) as the ``target_scaling`` of a loss requires; also return the shift and
-    the scale.
+    """Scale targets (n, q) by a loss's ``target_scaling``; also return the shift and scale.
 
     Raises
     ------
     ValueError
-        If numbers are so large that their squares overflow.
+        If the squared targets overflow.
     """
     if how == "variance":
         return unit_variance(y, weight)
@@ -325,17 +332,17 @@ def scaled_targets(
     scale = 1.4826 * np.array(
         [weighted_quantile(column, weight, 0.5) for column in np.abs(targets - middle).T]
     )
-    scale = np.where(scale > 0, scale, spread)  # more than half of the targets are equal
+    scale = np.where(scale > 0, scale, spread)  # more than half the targets are equal
     return (targets - middle) / scale, middle, scale
 
 
 def group_codes(groups: ArrayLike | None, n_features: int) -> np.ndarray | None:
-    """Convert group labels of columns to integers 0, 1, ... in the order of their first column.
+    """Convert the group labels of columns to 0, 1, ... in the order of first appearance.
 
     Raises
     ------
     ValueError
-        If the number of labels is not the number of features.
+        If the number of labels differs from the number of features.
     """
     if groups is None:
         return None

@@ -1,4 +1,4 @@
-"""Validation of parameters and data, with one-line errors."""
+"""Validation of parameters and data, with one-line error messages."""
 
 import sys
 import warnings
@@ -19,7 +19,7 @@ from ..types import ArrayLike, Matrix
 
 @contextmanager
 def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Restore the estimator's previous state if a fit fails or is interrupted."""
+    """Restore the estimator's previous state if fitting fails or is interrupted."""
     before = vars(estimator).copy()
     try:
         yield
@@ -30,7 +30,7 @@ def rollback_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
-    """Reject lazy frames and masked arrays, and, if ``numbers`` are expected, also dates.
+    """Reject lazy frames and masked values, and also dates if ``numbers`` are expected.
 
     Raises
     ------
@@ -66,8 +66,8 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
             if isinstance(values, list | tuple)
             else getattr(values, "dtype", None)
         ]
-    for dtype in dtypes if hasattr(dtypes, "__iter__") else [dtypes]:  # of a frame, or of a series
-        # Polars has no kind
+    for dtype in dtypes if hasattr(dtypes, "__iter__") else [dtypes]:  # data frame or series
+        # Polars types have no ``kind``
         if getattr(dtype, "kind", "") in ("m", "M") or str(dtype).startswith(
             ("Date", "Duration", "Time")
         ):
@@ -79,8 +79,7 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
 
 
 def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **options: Any) -> Any:
-    """Return X, or X and y, checked by :func:`check_container` and scikit-learn's
-    ``validate_data``.
+    """Return X, or X and y, after :func:`check_container` and scikit-learn's ``validate_data``.
 
     Raises
     ------
@@ -104,7 +103,7 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for ``n_jobs``, as in scikit-learn: -1 uses all cores."""
+    """Return the number of threads for ``n_jobs``, as defined by scikit-learn (-1: all cores)."""
     if n_jobs is None:
         return 1
     limit = all_threads()
@@ -112,8 +111,9 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def resolve_n_features(k: int | float, n_features: int, what: str = "features") -> int:
-    """Return the number of features selected by ``n_features_to_select=k``, an integer or a
-    fraction in (0, 1], from ``n_features``.
+    """Return the number of features that ``n_features_to_select=k`` selects.
+
+    ``k`` is an integer, or a fraction of ``n_features`` in (0, 1].
 
     Raises
     ------
@@ -138,12 +138,12 @@ def resolve_n_features(k: int | float, n_features: int, what: str = "features") 
 def check_finite(
     X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers"
 ) -> None:
-    """Raise an error at the first NaN or infinity of a dense or sparse matrix, naming its position.
+    """Check that a dense or sparse matrix is finite.
 
     Raises
     ------
     ValueError
-        If the matrix contains NaN or infinity.
+        If the matrix contains NaN or infinity. The message names the first position.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def check_finite(
     """
     values = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        # Checking the sum is cheap and nearly always sufficient
+        # Checking the sum is cheap and nearly always sufficient.
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
     at = np.unravel_index(int(np.argmin(np.isfinite(values))), values.shape)
@@ -172,7 +172,7 @@ def check_squares(X: Matrix) -> None:
     Raises
     ------
     ValueError
-        If the squares of a column overflow or underflow; the message names the first such column.
+        If the squares of a column overflow or underflow. The message names the first such column.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def check_squares(X: Matrix) -> None:
 
 
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
-    """Raise an error unless ``value`` is an integer from ``low`` to ``high``."""
+    """Check that ``value`` is an integer from ``low`` to ``high``."""
     expected = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
     _require(
         _is_whole(value) and value >= low and (high is None or value <= high),
@@ -213,8 +213,7 @@ def check_real(
     above: bool = False,
     below: bool = False,
 ) -> None:
-    """Raise an error unless ``low <= value <= high``; ``above`` and ``below`` exclude the
-    limits."""
+    """Check that ``low <= value <= high``; ``above`` and ``below`` make the limits exclusive."""
     expected = f"a number {'>' if above else '>='} {low:g}"
     if high < sys.float_info.max:
         expected += f" and {'<' if below else '<='} {high:g}"
@@ -227,7 +226,7 @@ def check_real(
 
 
 def check_jobs(n_jobs: object) -> None:
-    """Raise an error unless ``n_jobs`` is a non-zero integer or None."""
+    """Check that ``n_jobs`` is a non-zero integer or None."""
     _require(
         n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0),
         "n_jobs",
@@ -237,8 +236,7 @@ def check_jobs(n_jobs: object) -> None:
 
 
 def is_size(value: Any) -> bool:
-    """Return whether ``value`` is a valid number of features: an integer >= 1 or a fraction in (0,
-    1]."""
+    """Return whether ``value`` is an integer >= 1 or a fraction in (0, 1]."""
     return value >= 1 if _is_whole(value) else _is_number(value) and 0 < value <= 1
 
 
@@ -251,7 +249,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_choice(name: str, value: Any, allowed: tuple) -> None:
-    """Raise an error unless ``value`` is in ``allowed``."""
+    """Check that ``value`` is in ``allowed``."""
     if not _is_one_of(value, allowed):
         raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
 
@@ -268,8 +266,7 @@ def check_parameters(
     unless: tuple = (),
     **options: bool,
 ) -> None:
-    """Check parameters of an estimator with :func:`check_integer`, :func:`check_real` or
-    :func:`check_choice`, except for values in ``unless``."""
+    """Check parameters of an estimator by type, range or choice; values in ``unless`` pass."""
     for name in names:
         value = getattr(estimator, name)
         if not _is_one_of(value, unless):
@@ -284,7 +281,7 @@ def check_greedy(
     Raises
     ------
     ValueError
-        If a parameter is not valid; the message names it, its value and what was expected.
+        If a parameter is not valid. The message states its name, its value and the expectation.
     """
     check_choice("criterion", criterion, ("gradient", "objective"))
     for name, value, belongs in (("delta", delta, "objective"), ("epsilon", epsilon, "gradient")):
@@ -311,7 +308,7 @@ def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarra
     Raises
     ------
     ValueError
-        If the shape is wrong, or an offset is NaN or infinite.
+        If the shape is wrong, or an offset is not finite.
     """
     values = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
     if values.shape not in ((n_samples, n_outputs), (n_samples,) if n_outputs == 1 else ()):
@@ -323,7 +320,7 @@ def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarra
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Return the row weights (n_samples,) as float64; None means ones, and a number is repeated.
+    """Return the row weights (n_samples,) as float64; None means ones, and a scalar is repeated.
 
     Raises
     ------

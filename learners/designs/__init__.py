@@ -1,2 +1,1 @@
-"""Designs give solvers scores, gradients and column subsets of data in memory, on disk, on Dask or
-on torch devices."""
+"""Designs: scores, gradients and column subsets of data in memory, on disk, in Dask or torch."""

@@ -1,14 +1,15 @@
-"""Designs: the interface of the annealing loop to the data.
+"""Base classes of designs, the interface between the solvers and the data.
 
-A design represents a matrix whose columns are centred and scaled without being copied. Feature j
-owns ``width`` neighbouring columns u_j(x) (one for a linear response, the B + 1 hat functions for a
-piecewise-linear one); with m_j their means and s_j one scale per feature, the scores are
+A design represents a matrix with centred and scaled columns without copying it. Feature j consists
+of ``width`` adjacent columns u_j(x): one column for a linear response, or the B + 1 hat functions
+for a piecewise-linear response. With the column means m_j and one scale s_j per feature, the scores
+are
 
     sum_j (u_j(x_j) - m_j) s_j . coef_j
 
-Coefficients are (n_features, width, n_outputs) in these standardised coordinates;
-:meth:`Design.unstandardise` takes them back. Sums over rows go through blocks of fixed size in
-fixed order, so results do not depend on the number of threads.
+Coefficients have shape (n_features, width, n_outputs) and refer to the standardised columns;
+:meth:`Design.unstandardise` converts them to the raw columns. Sums over rows are taken in blocks of
+fixed size and in a fixed order, so results do not depend on the number of threads.
 """
 
 import warnings
@@ -20,17 +21,17 @@ import numpy.typing as npt
 
 from ..objective.base import Loss
 
-# Columns are compacted when fewer than one in this many stored ones remain: a copy costs a few
-# reads
+# Columns are compacted when fewer than one in this many stored columns remains. A copy costs as
+# much as a few reads.
 COMPACT_RATIO = 3
-# Mean of a column in standard deviations above which scores have fewer than six digits: a choice
+# Ratio of mean to standard deviation above which scores have fewer than six digits; set by hand
 _LOST_DIGITS = 1e10
 
 
 def inverse_scale(
     variance: np.ndarray, second_moment: np.ndarray, rounding: float = 1e-12
 ) -> np.ndarray:
-    """Compute 1 / standard deviation of each column, or 0 if it is constant up to rounding.
+    """Compute the inverse standard deviations of columns, with 0 for constants up to rounding.
 
     Parameters
     ----------
@@ -39,12 +40,12 @@ def inverse_scale(
     second_moment : ndarray of shape (m,)
         Mean square of each column.
     rounding : float, default 1e-12
-        Variances up to this fraction of the second moment count as zero.
+        Fraction of the second moment up to which a variance counts as zero.
 
     Returns
     -------
     ndarray of shape (m,)
-        At least 0.
+        Non-negative scales.
 
     Examples
     --------
@@ -56,11 +57,10 @@ def inverse_scale(
 
 
 def rounding_of(dtype: npt.DTypeLike) -> float:
-    """Return the ratio of variance to second moment up to which columns of this precision count as
-    constant.
+    """Return the ratio of variance to second moment up to which a column counts as constant.
 
-    float32 data are usually rounded once, by half a unit in the last place; float64 data come from
-    several computations.
+    The ratio depends on the precision. Typical float32 data are rounded once, by half a unit in the
+    last place, whereas float64 data result from several computations.
     """
     return float((np.finfo(dtype).eps * (1.0 if dtype == np.float32 else 4.0)) ** 2)
 
@@ -68,19 +68,19 @@ def rounding_of(dtype: npt.DTypeLike) -> float:
 def check_underflow(
     mean: np.ndarray, square: np.ndarray, dtype: npt.DTypeLike = np.float64
 ) -> None:
-    """Raise an error if the squares of non-zero values underflow, which leaves the scale unknown.
+    """Check that the squares of non-zero values do not underflow, so that the scale is known.
 
     Parameters
     ----------
     mean, square : ndarray of shape (m,)
-        Means of the values and of their squares, of each column.
+        Mean of the values and mean of their squares for each column.
     dtype : dtype, default float64
         Precision in which the squares were summed.
 
     Raises
     ------
     ValueError
-        If the squares of a column underflow; the message names the first such column.
+        If the squares of a column underflow. The message names the first such column.
     """
     small = (square < 100 * np.finfo(dtype).tiny) & (mean != 0)
     if small.any():
@@ -104,8 +104,7 @@ def warn_if_constant(inv: np.ndarray) -> None:
 
 
 def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) -> None:
-    """Warn if the mean of a column is so large that scores computed from raw values lose
-    precision."""
+    """Warn if the mean of a column is so large that scores of raw values lose precision."""
     ratio = np.abs(mean[:, 0]) * inv
     if len(ratio) and ratio.max() > _LOST_DIGITS:
         worst = int(ratio.argmax())
@@ -118,7 +117,7 @@ def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) 
 
 
 class NotFiniteError(ValueError):
-    """Raised if the first pass over the data encounters NaN or infinity."""
+    """Error for data in which the first pass encounters NaN or infinity."""
 
 
 def moments(
@@ -129,7 +128,7 @@ def moments(
     Parameters
     ----------
     total, square : ndarray of shape (m,)
-        Sums of w d and of w d^2, with weights w that sum to one.
+        Sums of w d and w d^2, where d = x - shift and the weights w sum to one.
     shift : ndarray of shape (m,)
         Offset subtracted from the data.
 
@@ -159,8 +158,10 @@ def moments(
 
 
 def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the :func:`moments` of a dense matrix (n, m) relative to its first row, so that a
-    large offset costs no precision."""
+    """Compute the :func:`moments` of a dense matrix (n, m).
+
+    The values are taken relative to the first row, so that a large offset costs no precision.
+    """
     shift = X[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
         centred = X - shift
@@ -168,16 +169,17 @@ def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np
 
 
 class Design:
-    """Base of all designs.
+    """Base class of all designs.
 
     Attributes
     ----------
     n_samples, n_features, width, n_knots : int
-        Number of rows, number of features, number of columns per feature, and number of those
+        Number of rows, number of features, number of columns per feature, and number of these
         columns that form the response curve.
     mean : ndarray of shape (n_features, width)
+        Mean of each column.
     inv : ndarray of shape (n_features,)
-        Inverse scale of each feature; 0 for constant ones.
+        Inverse scale of each feature; 0 for constant features.
 
     References
     ----------
@@ -192,11 +194,11 @@ class Design:
     n_knots: int = 1
     mean: np.ndarray
     inv: np.ndarray
-    # Arrays whose first axis is the features, for :meth:`keep`
+    # names of the arrays that :meth:`keep` subsets along the first axis
     per_feature: tuple[str, ...] = ("mean", "inv")
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
-        """Compute the scores for standardised coefficients.
+        """Compute the scores for given standardised coefficients.
 
         Parameters
         ----------
@@ -211,7 +213,7 @@ class Design:
         raise NotImplementedError
 
     def gradient(self, residual: np.ndarray) -> np.ndarray:
-        """Compute the sum over the rows of a residual times the standardised columns.
+        """Compute the sum over rows of the residual times the standardised columns.
 
         Parameters
         ----------
@@ -226,22 +228,24 @@ class Design:
         raise NotImplementedError
 
     def covariance(self, direction: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Multiply the weighted covariance of the standardised columns by ``direction``, which has
-        the shape of ``coef`` with one output."""
+        """Multiply the weighted covariance of the standardised columns by ``direction``.
+
+        ``direction`` has the shape of ``coef`` with one output.
+        """
         return self.gradient(self.scores(direction) * sample_weight[:, None])
 
     def keep(self, kept: np.ndarray) -> Self:
-        """Return a new design with some of the features; this one stays usable.
+        """Return a new design with a subset of the features; this design remains usable.
 
         Parameters
         ----------
         kept : ndarray of int
-            Positions of the remaining features in this design, in ascending order.
+            Indices of the remaining features in this design, in ascending order.
 
         Returns
         -------
         Design
-            Design with the features in ``kept`` alone; their standardisation is unchanged.
+            Design with only the features in ``kept``, standardised as before.
         """
         new = copy(self)
         new.n_features = len(kept)
@@ -251,23 +255,27 @@ class Design:
         return new
 
     def rescale(self, inv: np.ndarray) -> None:
-        """Change the inverse scales, in place.
+        """Change the inverse scales in place.
 
         Parameters
         ----------
         inv : ndarray of shape (n_features,)
-            At least 0.
+            Non-negative scales.
         """
         self.inv = inv
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Return whether each feature has NaN in the rows of a mask (n_samples,); always False for
-        linear responses."""
+        """Return whether each feature has NaN in the rows of a mask (n_samples,).
+
+        The result is always False for linear responses.
+        """
         return np.zeros(self.n_features, bool)
 
     def matrix(self) -> np.ndarray:
-        """Return the standardised columns (n_samples, n_features * width) in the precision of the
-        data; suitable for small designs."""
+        """Return the standardised columns (n_samples, n_features * width) of a small design.
+
+        The matrix has the precision of the data.
+        """
         raise NotImplementedError
 
     def scores_and_gradient(
@@ -278,15 +286,16 @@ class Design:
         y: np.ndarray,
         sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Compute the gradient of the loss at ``scores(coef) + intercept``, in one pass if
-        possible.
+        """Compute the loss and its gradient at ``scores(coef) + intercept``.
+
+        This takes one pass over the data if possible.
 
         Parameters
         ----------
         coef : ndarray of shape (n_features, width, n_outputs)
             Values in standardised coordinates.
         intercept : ndarray of shape (n_outputs,)
-            Intercept, added to the scores.
+            Intercept that is added to the scores.
         loss : Loss
             Pairwise or pointwise loss.
         y : ndarray of shape (n_samples, n_outputs)
@@ -310,7 +319,7 @@ class Design:
     def unstandardise(
         self, coef: np.ndarray, intercept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Convert coefficients and intercept to the raw columns u_j(x).
+        """Convert coefficients and intercept from standardised to raw columns u_j(x).
 
         Parameters
         ----------
@@ -330,8 +339,7 @@ class Design:
         return raw, intercept - np.einsum("mw,mwq->q", self.mean, raw)
 
     def _standardised(self, product: np.ndarray, residual: np.ndarray) -> np.ndarray:
-        """Convert the product of the raw columns and the residual to a gradient in standardised
-        coordinates."""
+        """Convert the product of raw columns and residual to a standardised gradient."""
         return (product - self.mean[:, :, None] * residual.sum(axis=0)) * self.inv[:, None, None]
 
 
@@ -361,6 +369,5 @@ class FirstReadDesign(Design):
         self._moments = self.mean, inv
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
-        """Compute the moments, and return the gradient for ``residual`` (n_samples, n_outputs),
-        shaped like coef."""
+        """Compute the moments, and return the gradient for a residual (n_samples, n_outputs)."""
         raise NotImplementedError

@@ -1,10 +1,10 @@
-"""Design for Dask arrays, split into tiles of rows and columns that stay on the workers.
+"""Design for Dask arrays whose tiles of rows and columns stay on the workers.
 
-Barbu et al. (2017), section 2.2, "Large Scale Implementation". Every tile is processed separately;
-scores are summed over the tiles of a row, gradients over those of a column, in a fixed order, so
-that neither lost workers nor the completion order of tasks changes the result. Whenever only a
-third of the stored columns remains, those columns are joined into tiles of the previous size and
-persisted, until they fit into the memory of the client.
+The design implements section 2.2, "Large Scale Implementation", of Barbu et al. (2017). Every tile
+is processed separately. Scores are summed over each row of tiles and gradients over each column of
+tiles. The order is fixed, so neither lost workers nor the completion order of the tasks changes the
+result. Whenever only a third of the stored columns remains, these columns are joined into tiles of
+the previous size and persisted. Once they fit into the memory of the client, they are loaded there.
 """
 
 from collections.abc import Sequence
@@ -28,22 +28,22 @@ from .out_of_core import OutOfCoreDesign, random_part
 from .piecewise_linear import block_moments, evenly_spaced, hat_basis
 from .responses import PiecewiseLinear, even_knots
 
-# Memory limit unless one is given: columns come to the client once they fit into half of it
+# Default memory limit. Columns are sent to the client once they fit into half of it.
 GATHER_BYTES = 512 << 20
-# Columns are joined along rows until a tile is as large as this, or as the largest of the data
+# Adjacent tiles are joined up to this size, or up to the size of the largest tile in the data.
 TILE_BYTES = 128 << 20
-# Larger data move to the client only once one column in this many remains: sending columns costs
-# some steps on them
+# Larger data are sent to the client only once one column in this many remains, since the transfer
+# costs as much as several steps.
 EASY_BYTES = 32 << 20
 LEFT = 10
 
 
 class DaskDesign(OutOfCoreDesign):
-    """Linear or piecewise-linear responses to the columns of a Dask array, chunked in any way.
+    """Linear or piecewise-linear responses to the columns of a Dask array with any chunks.
 
-    Work runs on the active ``distributed`` client, or on Dask's default scheduler. A step creates
-    one task per tile if tiles hold whole rows; otherwise two per tile and two per row of tiles. One
-    more task is created for every sixteen partial sums.
+    Tasks run on the active ``distributed`` client, or else on Dask's default scheduler. A step
+    creates one task per tile if tiles hold whole rows. Otherwise, it creates two tasks per tile and
+    two per row of tiles. One more task is created for every sixteen partial sums.
 
     Parameters
     ----------
@@ -52,22 +52,22 @@ class DaskDesign(OutOfCoreDesign):
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear or None, default None
-        None for linear responses.
+        Piecewise-linear response; None for linear responses.
     random_state : int, RandomState or None, default None
         Random seed of subsampling.
 
     Attributes
     ----------
     tiles : list of list of Delayed
-        Values or codes, as a grid of tiles.
+        Grid of tiles, which hold values or codes.
     parts : list of slice
-        Features of this design that each column of tiles holds.
+        Range of features that each column of tiles holds.
     remaining : list of (ndarray or None)
-        For each column of tiles, the stored columns that remain; None for all. They are copied once
+        Stored columns that remain in each column of tiles; None if all remain. They are copied once
         few are left, as for data in memory.
     stored : int
-        Number of columns stored in the tiles; 0 for the original tiles, which are replaced when
-        columns are first dropped.
+        Number of columns stored in the tiles. It is 0 for the original tiles, which are replaced
+        when columns are first dropped.
     rows : list of slice
         Range of rows that each row of tiles holds.
 
@@ -78,7 +78,7 @@ class DaskDesign(OutOfCoreDesign):
            Intelligence 39, 2017, section 2.2, "Large Scale Implementation".
     """
 
-    _targets: Any = None  # objects already on the workers
+    _targets: Any = None  # targets already sent to the workers
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class DaskDesign(OutOfCoreDesign):
 
     @property
     def knots(self) -> np.ndarray | None:
-        """Knots (n_features, B + 1); None for linear responses."""
+        """Knots of shape (n_features, B + 1); None for linear responses."""
         return self.coding.knots
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
@@ -160,7 +160,7 @@ class DaskDesign(OutOfCoreDesign):
         return self._standardised(product, residual)
 
     def _states(self, values: np.ndarray | None = None) -> list[Any]:
-        """Return the coding, the coefficients and the remaining columns of each column of tiles."""
+        """Return the coding, coefficients and remaining columns of each column of tiles."""
         states = []
         for part, remaining in zip(self.parts, self.remaining):
             state = self.coding[part], None if values is None else values[part], remaining
@@ -191,15 +191,17 @@ class DaskDesign(OutOfCoreDesign):
         return np.concatenate(dask.compute(*self._gradients(self.tiles, residuals)))
 
     def _gradients(self, tiles: Sequence[Any], slopes: Sequence[Any]) -> list[Any]:
-        """Add the gradients over rows of tiles; the result has one task per part of the columns."""
+        """Sum the gradients over rows of tiles; the result has one task per column of tiles."""
         return [
             reduced([task(tasks.gradient, row[j], state, s) for row, s in zip(tiles, slopes)])
             for j, state in enumerate(self._states())
         ]
 
     def _rows_of(self, y: np.ndarray, sample_weight: np.ndarray) -> Sequence[Any]:
-        """Send targets and weights to the workers once, split by rows of tiles; if tiles hold whole
-        rows, they are stored next to them."""
+        """Send targets and weights to the workers once, split by rows of tiles.
+
+        If tiles hold whole rows, each part is stored on the worker of its tile.
+        """
         if (
             self._targets is None
             or self._targets[0] is not y
@@ -262,8 +264,10 @@ class DaskDesign(OutOfCoreDesign):
         )[0]
 
     def _narrow(self, kept: np.ndarray, compact: bool = False) -> None:
-        """Drop columns; if few are left, join neighbouring tiles without exceeding the size of the
-        largest tile so far."""
+        """Drop columns, and join adjacent tiles if few columns are left.
+
+        Joined tiles are at most as large as the largest tile so far.
+        """
         bounds = np.searchsorted(kept, [p.start for p in self.parts] + [self.parts[-1].stop])
         held = [j for j in range(len(self.parts)) if bounds[j + 1] > bounds[j]]
         positions = {j: kept[bounds[j] : bounds[j + 1]] - self.parts[j].start for j in held}
@@ -338,7 +342,7 @@ class DaskDesign(OutOfCoreDesign):
         if self.knots is None:
             return np.concatenate(rows)
         codes = np.zeros((-(-self.n_samples // ROWS), rows[0].shape[1], ROWS), np.uint8)
-        for r, part in zip(self.rows, rows):  # tiles may begin inside a block of codes
+        for r, part in zip(self.rows, rows):  # a tile may begin within a block of codes
             lanes = part.transpose(1, 0, 2).reshape(part.shape[1], -1)[:, : r.stop - r.start]
             start = r.start
             while start < r.stop:

@@ -1,4 +1,4 @@
-"""Tasks on the tiles of a Dask array, and the coding of a tile's values."""
+"""Tasks that process the tiles of a Dask array, and the coding of tile values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,29 +19,33 @@ SMALL_BYTES = 1 << 20  # larger objects are sent to the workers once, not with e
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
-    """Return a delayed call that runs on a worker."""
+    """Return a delayed function call, which runs on a worker."""
     return delayed(function, pure=False, traverse=False)(*arguments)
 
 
 def shared(value: Any, n_bytes: int) -> Any:
-    """Prepare an argument of several tasks. A small one is embedded in each task, so that a task
-    depends only on its tile and runs where that is stored."""
+    """Prepare an argument that several tasks share.
+
+    A small argument is embedded in each task, so that the task depends only on its tile and runs
+    where the tile is stored.
+    """
     return value if n_bytes <= SMALL_BYTES else delayed(value, pure=False, traverse=False)
 
 
 @dataclass
 class Coding:
-    """Standardisation of a tile: column moments and, for piecewise-linear responses, knots.
+    """Column moments and, for piecewise-linear responses, knots of a tile.
 
     Parameters
     ----------
     mean, inv : ndarray or None
-        Means and inverse scales of the columns; None before the first pass.
+        Means and inverse scales of the columns; None before the first pass over the data.
     knots : ndarray of shape (m, B + 1) or None
         Knots of each column; None for linear responses.
     even, missing : bool
         Whether the knots are equidistant, and whether the data contain NaN.
     dtype : dtype
+        Precision of the values.
     """
 
     dtype: Any
@@ -60,12 +64,14 @@ class Coding:
 
     @property
     def nbytes(self) -> int:
-        """Number of bytes of the arrays."""
+        """Total size of the arrays in bytes."""
         return sum(v.nbytes for v in (self.mean, self.inv, self.knots) if v is not None)
 
     def tile(self, values: np.ndarray, n_rows: int, remaining: np.ndarray | None = None) -> Design:
-        """Return a design on the columns ``remaining`` of a tile (all by default), from raw values
-        or from codes (3-D)."""
+        """Return a design on the ``remaining`` columns of a tile (default: all).
+
+        ``values`` are raw values or, if 3-D, codes.
+        """
         if self.knots is None:
             return DenseDesign(
                 np.asarray(values), None, moments=(self.mean, self.inv), columns=remaining
@@ -82,7 +88,7 @@ class Coding:
         )
 
     def encoded(self, values: np.ndarray) -> np.ndarray:
-        """Return the values of linear responses, or the codes of piecewise-linear ones."""
+        """Return the codes of the values, or the values themselves for linear responses."""
         if self.knots is None or values.ndim == 3:
             return np.asarray(values)
         codes = np.zeros((-(-len(values) // ROWS), values.shape[1], ROWS), np.uint8)
@@ -95,13 +101,13 @@ State: TypeAlias = tuple[Coding, Any, np.ndarray | None]
 Rows: TypeAlias = tuple[np.ndarray, np.ndarray]  # targets and weights
 At: TypeAlias = tuple[
     Loss, np.ndarray, float
-]  # the loss, the intercept and a factor of the weights
+]  # the loss, the intercept and a factor for the weights
 
 # -- tasks on one tile -----------------------------------------------------------------------------
 
 
 def ranges(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Compute minimum and maximum of each column, and whether there is NaN."""
+    """Compute the minimum and maximum of each column, and whether any value is NaN."""
     low = np.full(values.shape[1], np.inf, values.dtype)
     high = -low
     add_ranges(values, weight, low, high)
@@ -120,8 +126,11 @@ def widest(*parts: tuple[np.ndarray, np.ndarray, bool]) -> tuple[np.ndarray, np.
 def first_read(
     values: np.ndarray, columns: Coding, weight: np.ndarray, residual: np.ndarray
 ) -> Any:
-    """Compute the sums for the moments, relative to the first row of the tile, and for the
-    gradient; or histograms of codes (1 + n_outputs, m, 256)."""
+    """Compute the sums that the moments and the first gradient require.
+
+    For linear responses, values are taken relative to the first row of the tile. For
+    piecewise-linear responses, the sums are histograms of codes (1 + n_outputs, m, 256).
+    """
     if columns.knots is None:
         values = np.asarray(values)
         shift = values[0].copy()
@@ -139,7 +148,7 @@ def first_read(
 
 
 def add_first_reads(*parts: Any) -> Any:
-    """Add the sums of several tiles, converted to the first row of the first tile."""
+    """Add the sums of several tiles, relative to the first row of the first tile."""
     if isinstance(parts[0], np.ndarray):
         return add(*parts)
     shift, weight, rest, total, square, product = parts[0]
@@ -154,15 +163,16 @@ def add_first_reads(*parts: Any) -> Any:
 
 
 def scores(values: np.ndarray, state: State, n_rows: int) -> np.ndarray:
-    """Compute the partial scores of the rows of a tile; ``state`` is its coding, coefficients and
-    remaining columns."""
+    """Compute the partial scores of the rows of a tile.
+
+    ``state`` holds the coding, coefficients and remaining columns of the tile.
+    """
     columns, coef, remaining = state
     return columns.tile(values, n_rows, remaining).scores(coef)
 
 
 def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Compute the gradient of the columns of a tile; ``slopes`` is the result of
-    :func:`residual_of_rows`."""
+    """Compute the gradient for the columns of a tile from :func:`residual_of_rows`."""
     columns, _, remaining = state
     return columns.tile(values, len(slopes[0]), remaining).gradient(slopes[0])
 
@@ -175,8 +185,7 @@ def beside(pair: Rows, _: object) -> Rows:
 def residual_of_rows(
     rows: Rows, at: At, *partial: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the residual of some rows, its sum and the loss from the partial scores of their
-    tiles."""
+    """Compute the residual of a row of tiles, its sum and the loss from the partial scores."""
     y, weight = rows
     loss, intercept, scale = at
     value, residual = loss.value_and_gradient(y, add(*partial) + intercept, weight * scale)
@@ -184,14 +193,14 @@ def residual_of_rows(
 
 
 def totals(*slopes: tuple[np.ndarray, np.ndarray, float]) -> tuple[Any, float]:
-    """Add the residual sums and losses of several rows of tiles."""
+    """Sum the residual sums and the losses over several rows of tiles."""
     return sum(s[1] for s in slopes), sum(s[2] for s in slopes)
 
 
 def fused(
     values: np.ndarray, state: State, rows: Rows, at: At
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute gradient, residual sum and loss of a tile of whole rows."""
+    """Compute the gradient, residual sum and loss of a tile of whole rows."""
     (columns, coef, remaining), (y, weight), (loss, intercept, scale) = state, rows, at
     return columns.tile(values, len(y), remaining).scores_and_gradient(
         coef, intercept, loss, y, weight * scale
@@ -199,7 +208,7 @@ def fused(
 
 
 def covariance(values: np.ndarray, state: State, rows: Rows, scale: float) -> np.ndarray:
-    """Multiply the second moments of the columns of a tile of whole rows by a direction."""
+    """Multiply the second-moment matrix of a tile of whole rows by a direction."""
     (columns, direction, remaining), (_, weight) = state, rows
     return columns.tile(values, len(weight), remaining).covariance(direction, weight * scale)
 
@@ -215,8 +224,7 @@ def add(*parts: Any) -> Any:
 
 
 def join(columns: Coding, positions: Sequence[np.ndarray], *tiles: np.ndarray) -> np.ndarray:
-    """Concatenate the chosen columns of neighbouring tiles in stored form, that is, as codes for
-    piecewise-linear responses."""
+    """Concatenate selected columns of adjacent tiles, as codes for piecewise-linear responses."""
     chosen = [
         v.T.take(k, axis=0).T if v.ndim == 2 and v.flags.f_contiguous else v.take(k, axis=1)
         for v, k in zip(map(np.asarray, tiles), positions)
@@ -225,7 +233,7 @@ def join(columns: Coding, positions: Sequence[np.ndarray], *tiles: np.ndarray) -
 
 
 def reduced(parts: list[Delayed], add: Callable[..., Any] = add) -> Delayed:
-    """Add the results of tasks with a tree of tasks, in a fixed order."""
+    """Sum the results of tasks with a tree of tasks, in a fixed order."""
     while len(parts) > 1:
         parts = [task(add, *parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
     return parts[0]

@@ -1,4 +1,4 @@
-"""Linear responses on a dense matrix, read in place."""
+"""Linear responses to the columns of a dense matrix, which is read in place."""
 
 from typing import Self
 
@@ -10,28 +10,29 @@ from ..sources.matrix import CHUNK
 from . import kernels
 from .base import COMPACT_RATIO, FirstReadDesign, moments
 
-# |mean| / sd of a column from which products are taken about the mean, to keep precision
+# Ratio of mean to standard deviation above which products use centred values, for precision
 _MAX_RATIO = {"float32": 1e3, "float64": 1e8}
-# rows read at once: they stay in the second-level cache for scores and gradient
+# rows read at once, so that scores and gradient find them in the L2 cache
 BLOCK_BYTES = 1 << 20
 
 
 class DenseDesign(FirstReadDesign):
-    """Linear responses on a dense matrix, row- or column-major, float32 or float64, read in place.
+    """Linear responses to the columns of a dense matrix.
 
-    The next read compacts the remaining columns once fewer than a third of the stored ones are left
-    (``COMPACT_RATIO``); until then dropped columns have coefficient zero.
+    The matrix may be row- or column-major, in float32 or float64, and is read in place. Dropped
+    columns have a zero coefficient until fewer than a third of the stored columns remain
+    (``COMPACT_RATIO``). The next read then compacts the remaining columns.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Matrix, which is neither copied nor changed.
+        Matrix of values, which is neither copied nor changed.
     sample_weight : ndarray of shape (n_samples,) or None
-        Weights that sum to one; not needed if the moments are known.
+        Row weights that sum to one; not needed if the moments are given.
     moments : (ndarray, ndarray) or None, default None
         Means (m, 1) and inverse scales (m,) of the columns of a larger matrix that contains X.
     columns : ndarray of int or None, default None
-        Indices of the columns of X to use, in the order of ``moments``; all by default.
+        Indices of the columns to use, in the order of ``moments``; all by default.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class DenseDesign(FirstReadDesign):
         self._stored = X
         self.n_samples, self.n_features = len(X), X.shape[1] if columns is None else len(columns)
         self._columns = columns
-        # A row-major matrix and its columns (uint32) that the next read compacts
+        # A row-major matrix and the column indices (uint32) that the next read compacts
         self._pending: tuple[np.ndarray, np.ndarray] | None = None
         self._weight, self._moments = sample_weight, moments
 
@@ -57,7 +58,7 @@ class DenseDesign(FirstReadDesign):
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
         assert self._weight is not None
-        # Moments about the first row: a large offset costs no precision
+        # Values are taken relative to the first row: a large offset costs no precision
         shift = self._stored[0].copy()
         total, square, product = first_sums(self._stored, shift, self._weight, residual[:, 0])
         self._moments = moments(total, square, shift)
@@ -77,7 +78,7 @@ class DenseDesign(FirstReadDesign):
         return [slice(start, start + step) for start in range(0, self.n_samples, step)]
 
     def _spread(self, values: np.ndarray) -> np.ndarray:
-        """Return one entry per stored column, with 0 for dropped columns."""
+        """Expand values to one entry per stored column, with 0 for dropped columns."""
         if self._columns is None:
             return values
         full = np.zeros((self._stored.shape[1], *values.shape[1:]))
@@ -85,7 +86,7 @@ class DenseDesign(FirstReadDesign):
         return full
 
     def _rounded_mean(self) -> np.ndarray | None:
-        """Return the means in the precision of the matrix if products are centred, else None."""
+        """Return the means in the matrix's precision if products are centred, else None."""
         mean = self.mean[:, 0]
         if not (np.abs(mean) * self.inv > _MAX_RATIO[self._stored.dtype.name]).any():
             return None
@@ -190,7 +191,7 @@ class DenseDesign(FirstReadDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Return the values (n_samples, len(positions)) of some features, not standardised."""
+        """Return the raw values (n_samples, len(positions)) of some features."""
         return self._gathered()[:, positions if self._columns is None else self._columns[positions]]
 
     def matrix(self) -> np.ndarray:
@@ -214,16 +215,16 @@ def first_sums(
     X : ndarray of shape (n_samples, n_features)
         Matrix, row- or column-major.
     shift : ndarray of shape (n_features,)
-        Subtracted from each row, so that a large offset costs no precision.
+        Values subtracted from each row, so that a large offset costs no precision.
     sample_weight : ndarray of shape (n_samples,)
-        The weights w.
+        Row weights w.
     residual : ndarray of shape (n_samples,)
-        The residual r.
+        Residual r.
 
     Returns
     -------
     ndarray of shape (3, n_features)
-        float64; each chunk of rows is summed in the precision of X.
+        Sums in float64. Each chunk of rows is summed in the precision of X.
     """
     partial = np.zeros((-(-len(X) // CHUNK), 3, X.shape[1]), X.dtype)
     run = kernels.first_rows if X.flags.c_contiguous else kernels.first_columns

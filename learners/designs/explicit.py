@@ -1,4 +1,4 @@
-"""Explicit matrix of standardised columns, for small data without compiled code."""
+"""Explicit matrix of standardised columns, used for small data without compilation."""
 
 from typing import Self
 
@@ -10,22 +10,27 @@ from .piecewise_linear import encoded, evenly_spaced, hat_basis
 
 
 class ExplicitDesign(Design):
-    """All standardised columns in memory, as one matrix: scores and gradients are BLAS products.
-    Other designs give the same results without forming the matrix; in tests, this design is the
-    reference.
+    """Matrix of all standardised columns in memory; scores and gradients are BLAS products.
+
+    Other
+    designs give the same results without forming the matrix. This design is their reference in
+    tests.
 
     Parameters
     ----------
     columns : ndarray of shape (n_features, width, n_samples)
-        Standardised columns in the precision of the data; the values of one column are contiguous,
-        so that dropping columns is cheap.
+        Standardised columns in the precision of the data. The values of a column are contiguous, so
+        that dropping columns is cheap.
     mean : ndarray of shape (n_features, width)
+        Mean of each column.
     inv : ndarray of shape (n_features,)
         Means and inverse scales of the standardisation.
     n_knots : int, default 1
+        Number of columns that form the response curve.
     knots : ndarray of shape (n_features, n_knots) or None, default None
+        Knots of each feature; None for linear responses.
     missing : ndarray of shape (n_features, n_samples), bool, or None, default None
-        Mask of the values that were NaN.
+        Mask of the NaN values.
     """
 
     per_feature = ("columns", "mean", "inv", "knots", "missing")
@@ -45,7 +50,7 @@ class ExplicitDesign(Design):
 
     @classmethod
     def linear(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
-        """Build a design of linear responses on a dense matrix (n, m) with given moments."""
+        """Create a design of linear responses to a dense matrix (n, m) with given moments."""
         with np.errstate(over="ignore", invalid="ignore"):
             columns = X.T - mean.astype(X.dtype)
             columns -= (mean - mean.astype(X.dtype)).astype(X.dtype)  # 0 in float64
@@ -54,8 +59,10 @@ class ExplicitDesign(Design):
 
     @classmethod
     def piecewise_linear(cls, X: np.ndarray, knots: np.ndarray, sample_weight: np.ndarray) -> Self:
-        """Build a design of piecewise-linear responses, rounded to the same one-byte codes as in
-        larger designs."""
+        """Create a design of piecewise-linear responses.
+
+        Values are rounded to the one-byte codes that larger designs use.
+        """
         n_samples, n_features = X.shape
         blocks, has_missing = encoded(X, knots, evenly_spaced(knots))
         codes = blocks.transpose(1, 0, 2).reshape(n_features, -1)[:, :n_samples]

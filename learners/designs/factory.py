@@ -1,4 +1,4 @@
-"""Choice of the design for arrays, sparse matrices, files, Dask collections and torch tensors."""
+"""Factory of designs for arrays, sparse matrices, files, Dask collections and torch tensors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,18 +23,18 @@ from .sparse import SparseBlockDesign, SparseDesign
 
 
 def as_out_of_core(X: Matrix) -> OutOfCoreMatrix | None:
-    """Wrap data as an out-of-core matrix.
+    """Wrap data as an out-of-core matrix if necessary.
 
     Parameters
     ----------
     X : object
-        Argument of ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array; wrap it with
-        `on_disk` to read it in blocks.
+        Data passed to ``fit`` or ``predict``. A ``numpy.memmap`` counts as an array; to read it in
+        blocks, wrap it with `on_disk`.
 
     Returns
     -------
     OutOfCoreMatrix or None
-        None for data that scikit-learn's checks accept.
+        The wrapped data; None for data that scikit-learn's validation accepts.
     """
     module = type(X).__module__.split(".")[0]
     if isinstance(X, OutOfCoreMatrix):
@@ -52,28 +52,28 @@ def make_design(
     response: str | PiecewiseLinear = "linear",
     random_state: Seed = None,
 ) -> Design:
-    """Make the design of validated data.
+    """Create the design for validated data.
 
     Parameters
     ----------
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
-        Values are float32 or float64.
+        Values in float32 or float64.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Response of the scores to a feature.
+        Response to each feature.
     random_state : int, RandomState or None, default None
         Random seed of subsampling.
 
     Returns
     -------
     Design
-        The design for this kind of data and response.
+        Design for this type of data and response.
 
     Raises
     ------
     ValueError
-        If the response is unknown, or does not accept the NaN or infinity in X.
+        If the response is unknown, or X contains NaN or infinity that the response does not accept.
     """
     piecewise = as_response(response) if response != "linear" else None  # type: ignore[comparison-overlap]
     if isinstance(X, SparseSource) and piecewise is None:
@@ -107,7 +107,7 @@ def make_design(
 
 
 def local(values: Any) -> np.ndarray:
-    """Return targets or weights as NumPy arrays."""
+    """Return targets or weights as a NumPy array."""
     if hasattr(values, "compute"):
         values = values.compute()
     if type(values).__module__.split(".")[0] == "torch":
@@ -121,8 +121,10 @@ def rowwise(
     n_columns: int = 0,
     dtype: npt.DTypeLike = np.float64,
 ) -> Any:
-    """Apply ``function`` to each row of the scores, lazily for Dask arrays; the result is (n,
-    n_columns), or (n,) if ``n_columns`` is 0."""
+    """Apply ``function`` to each row of the scores, lazily for Dask arrays.
+
+    The result has shape (n, n_columns), or (n,) if ``n_columns`` is 0.
+    """
     if isinstance(scores, np.ndarray):
         return function(scores)
     chunks = (scores.chunks[0], (n_columns,)) if n_columns else (scores.chunks[0],)
@@ -137,19 +139,21 @@ def rowwise(
 
 
 def unscaled(design: Design, X: Matrix) -> Design:
-    """Change a design to raw column units, which favours large columns.
+    """Change a design to raw column units, which favour columns with large values.
 
-    A common factor scales the mean variance to one, so that step sizes stay valid.
+    A common factor scales the mean variance to one, so that step sizes remain valid.
 
     Parameters
     ----------
     design : Design
-        Design of linear responses on ``X``, changed in place.
+        Design of linear responses to ``X``; it is changed in place.
     X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Data of the design.
 
     Returns
     -------
     Design
+        The changed design.
 
     Raises
     ------

@@ -1,10 +1,11 @@
-"""Compiled loops of the designs, as functions of arrays. Functions with arguments ``begin, end``
-process that part of the data; see ``parallel_ranges``.
+"""Compiled loops of the designs, written as functions of arrays.
 
-Values of piecewise-linear designs are stored as one byte, the ``code``: the position on the knots'
-axis, in ``sublevels`` steps per bin, and MISSING for NaN. A response is then a table of 256 numbers
-per feature, and a gradient is a histogram of 256 bins. Codes are arranged as (block, feature,
-ROWS): ROWS neighbouring rows of one feature are contiguous.
+Functions with arguments ``begin, end`` process that range of the data; see ``parallel_ranges``.
+
+Piecewise-linear designs store each value as a one-byte ``code``: the position of the value relative
+to the knots, in ``sublevels`` steps per bin, or MISSING for NaN. A response is then a table of 256
+numbers per feature, and a gradient is a histogram of 256 bins. Codes have shape (block, feature,
+ROWS), so that ROWS consecutive rows of a feature are contiguous.
 """
 
 import numpy as np
@@ -17,12 +18,12 @@ ROWS = 512
 MISSING = 255
 
 
-# Columns encoded at once: in NumPy, and before they are transposed, a multiple of eight
+# Columns encoded at once in NumPy, and columns encoded before a transposition (a multiple of 8)
 _FEW, _TILE = 64, 512
 
 
 def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    """Write the codes (m, ROWS) of a block of rows (n, m) for any ascending knots (m, B + 1)."""
+    """Write the codes (m, ROWS) of a block of rows (n, m) for arbitrary knots (m, B + 1)."""
     for first in range(0, len(knots), _FEW):
         x, edges = X[:, first : first + _FEW], knots[first : first + _FEW]
         bins = np.zeros(x.shape, np.uint8)
@@ -71,12 +72,11 @@ def _turn(words: np.ndarray) -> None:
 def encode_even(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """Write the codes (m, ROWS) of a block of rows (n, m) for equidistant knots, as ``(x - low) *
-    scale`` rounded and clipped to 0..top. Return whether there is NaN. Eight rows at a time are
-    encoded in the order of a row-major X and then transposed, eight bytes in one word.
+    """Write the codes (m, ROWS) of a block of rows (n, m), and return whether it contains NaN.
 
-    ``codes`` (m, ROWS). Eight rows at once are encoded in the order of a row-major X, then turned,
-    eight bytes in one word.
+    The knots are equidistant: a code is ``(x - low) * scale``, rounded and clipped to 0..top. Eight
+    rows at a time are encoded in the order of a row-major X and then transposed as words of eight
+    bytes.
     """
     n, m = X.shape
     zero = top - top
@@ -110,7 +110,7 @@ def encode_even(
 def encode_even_columns(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """Do the same as :func:`encode_even` for a column-major X."""
+    """Encode as :func:`encode_even` does, for a column-major X."""
     n, m = X.shape
     zero = top - top
     half, nan = zero + X.dtype.type(0.5), zero + X.dtype.type(MISSING)
@@ -134,8 +134,10 @@ def table_scores(
     table: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS), where c_ij is the code of row i and
-    feature ``features[j]``."""
+    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS).
+
+    c_ij is the code of row i and feature ``features[j]``.
+    """
     for b in range(begin, end):
         score = out[b]
         for j in range(len(features)):
@@ -166,15 +168,14 @@ def table_histograms(
     residual: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add residual_i to ``out[j, c]`` (m, 256) for each row i in which ``features[j]`` has code c.
-    ``residual`` (n_blocks, ROWS) is in double precision.
+    """Add residual_i to ``out[j, c]`` (m, 256) for each row i where ``features[j]`` has code c.
 
-    ``residual`` (n_blocks, ROWS) in double precision, ``out`` (m, 256).
+    ``residual`` (n_blocks, ROWS) is in double precision.
     """
     m = len(features)
-    # Allocated once: threads that allocate block each other
+    # Allocated once, since concurrent allocations block each other
     h, g = np.empty((4, 256)), np.empty((4, 256))
-    # Two features at once, in four parts each: equal codes in a row need not wait for each other
+    # Two features at once in four parts each, so that equal codes in a row do not stall each other
     for pair in range(begin, end):
         j, k = 2 * pair, min(2 * pair + 1, m - 1)
         h[:], g[:] = 0.0, 0.0
@@ -196,25 +197,27 @@ def table_histograms(
 
 
 # -- dense matrices --------------------------------------------------------------------------------
-#  Rows are cut into chunks of fixed size; each chunk is summed in the data's precision, and the
-# chunk sums are added in order in double precision, so the result does not depend on the number of
-# threads. Values are centred by ``shift`` when read, so that a large offset costs no precision.
+# Rows are processed in chunks of fixed size. Each chunk is summed in the precision of the data, and
+# the chunk sums are added in order in double precision, so the result does not depend on the number
+# of threads. Values are centred by ``shift`` on reading, so that a large offset costs no precision.
 
 
-# Reordering only: NaN and infinity are preserved
+# Allow reordering only: NaN and infinity are preserved
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
-# Rows are read as X[i, j], not through views: reference counting of a view takes as long as fifty
-# values.
+# Rows are read as X[i, j] without views, since the reference counting of a view costs as much as
+# fifty values.
 
 
 @jit(fastmath=_FAST, error_model="numpy")
 def _dot(
     X: np.ndarray, shift: np.ndarray, raw: np.ndarray, i: int, rows: int, out: np.ndarray
 ) -> None:
-    """Multiply the centred rows i .. i + rows (at most 8) by ``raw``. Eight rows at a time share
-    one pass over ``raw`` and ``shift``."""
+    """Multiply up to eight centred rows, i .. i + rows, by ``raw``.
+
+    Eight rows share one pass over ``raw`` and ``shift``.
+    """
     m = X.shape[1]
     if rows == 8:
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = shift[0] * 0
@@ -250,7 +253,7 @@ def _dot(
 def _accumulate(
     X: np.ndarray, shift: np.ndarray, residual: np.ndarray, i: int, rows: int, out: np.ndarray
 ) -> None:
-    """Add the rows i .. i + rows (at most 8), weighted by the residual, to ``out``."""
+    """Add up to eight rows, i .. i + rows, weighted by the residual, to ``out``."""
     m = X.shape[1]
     if rows == 8:
         r0, r1, r2, r3 = residual[0], residual[1], residual[2], residual[3]
@@ -268,7 +271,7 @@ def _accumulate(
 
 @jit
 def _gather(X: np.ndarray, columns: np.ndarray, out: np.ndarray, i: int, rows: int) -> None:
-    """Copy some columns of the rows i .. i + rows."""
+    """Copy selected columns of the rows i .. i + rows."""
     for a in range(i, i + rows):
         for j in range(len(columns)):
             out[a, j] = X[a, columns[j]]
@@ -292,8 +295,10 @@ def _fused_chunk(
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Process a chunk of rows in one pass: gather columns of ``source`` (if any), then compute
-    scores, loss and gradient."""
+    """Compute the scores, loss and gradient of a chunk of rows in one pass.
+
+    If there is a ``source``, its columns are gathered first.
+    """
     scores = np.empty(8, X.dtype)
     value, total = 0.0, 0.0
     for i in range(start, stop, 8):
@@ -329,12 +334,11 @@ def fused_rows(
     partial: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Compute loss and gradient of a row-major matrix in one pass. ``partial`` (n_chunks, m) is
-    initially zero; ``sums`` is (n_chunks, 2). With ``columns``, X is filled with those of
-    ``source`` along the way, through its writable view ``target``.
+    """Compute the loss and gradient of a row-major matrix in one pass.
 
-    With ``columns``, X is filled from those of ``source`` on the way: ``target`` is X then (X
-    itself may be read-only elsewhere).
+    ``partial`` (n_chunks, m) is initially zero; ``sums`` has shape (n_chunks, 2). With ``columns``,
+    X is filled with these columns of ``source`` in the same pass, through its writable view
+    ``target``.
     """
     for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)
@@ -368,8 +372,10 @@ def first_rows(
     residual: np.ndarray,
     partial: np.ndarray,
 ) -> None:
-    """Compute the sums of w d, w d^2 and r d, with d = x - shift, of a row-major matrix in one
-    pass. ``partial`` (n_chunks, 3, m) is initially zero."""
+    """Compute the sums of w d, w d^2 and r d, with d = x - shift, of a row-major matrix.
+
+    ``partial`` (n_chunks, 3, m) is initially zero.
+    """
     m = X.shape[1]
     for chunk in range(begin, end):
         first, second, product = partial[chunk, 0], partial[chunk, 1], partial[chunk, 2]
@@ -394,8 +400,7 @@ def first_rows(
                 product[j] += residual[a] * d
 
 
-# Chunks of one column that are read one after the other: short stretches of a column-major matrix
-# are slow
+# Consecutive chunks read from one column, since short reads of a column-major matrix are slow
 _TOGETHER = 4
 
 
@@ -421,7 +426,7 @@ def first_columns(
     residual: np.ndarray,
     partial: np.ndarray,
 ) -> None:
-    """Do the same as :func:`first_rows` for a column-major matrix."""
+    """Compute the sums of :func:`first_rows` for a column-major matrix."""
     n, m = X.shape
     for together in range(begin, end, _TOGETHER):
         for j in range(m):
@@ -459,8 +464,7 @@ def fused_columns(
     partial: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Do the same as :func:`fused_rows` for a column-major matrix, in two passes over segments of a
-    column."""
+    """Compute :func:`fused_rows` for a column-major matrix, in two passes over column segments."""
     n, m = X.shape
     for together in range(begin, end, _TOGETHER):
         last = min(end, together + _TOGETHER)
@@ -493,7 +497,9 @@ def fused_columns(
 
 @jit
 def gather_rows(begin: int, end: int, X: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-    """Copy the chosen columns of a row-major matrix; the indices are uint32, which avoids checks
-    for negative ones."""
+    """Copy selected columns of a row-major matrix.
+
+    Indices are uint32, which avoids checks for negative values.
+    """
     for i in range(begin, end, 4):
         _gather(X, columns, out, i, min(4, end - i))

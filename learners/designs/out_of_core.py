@@ -1,7 +1,7 @@
-"""Designs on files, read in blocks with read-ahead until the remaining columns fit into memory.
+"""Designs on files that are read in blocks until the remaining columns fit into memory.
 
-A block of rows is itself a design (dense or piecewise-linear) with the moments of all rows, and all
-results are sums over rows, so blocks are added up. Barbu et al. (2017), section 2.2, "Large Scale
+A block of rows is itself a dense or piecewise-linear design that uses the moments of all rows. All
+results are sums over the blocks. See Barbu et al. (2017), section 2.2, "Large Scale
 Implementation".
 """
 
@@ -28,19 +28,17 @@ from .piecewise_linear import (
 from .responses import PiecewiseLinear, add_ranges, even_knots
 
 MEMORY_LIMIT = 2 << 30
-_TILE = 6  # two blocks of a sixth of the limit each: one is processed while the other is read
-# Columns stay in memory once they need no more than half of the limit: their first cut makes a
-# smaller copy
+_TILE = 6  # two blocks, each a sixth of the limit: one is processed while the other is read
+# Columns are loaded once they need at most half of the limit; dropping columns makes a copy
 _RESIDENT = 2
-_HELD = 0.75  # including the columns that polishing requests later
+_HELD = 0.75  # fraction including columns that polishing requests later
 _STRETCHES = 4  # minimum number of row ranges in a random subset
 
 
 def random_part(
     rows: Sequence[slice], sample_weight: np.ndarray, share: float, random: np.random.RandomState
 ) -> tuple[Sequence[int], float]:
-    """Draw random row ranges that cover a fraction of all rows, and compute the factor for their
-    weights."""
+    """Draw random row ranges that cover a fraction of all rows; also return a weight factor."""
     if share >= 1.0:
         return range(len(rows)), 1.0
     chosen = np.sort(random.permutation(len(rows))[: max(1, round(share * len(rows)))])
@@ -49,23 +47,22 @@ def random_part(
 
 
 class OutOfCoreDesign(FirstReadDesign):
-    """Base class of the out-of-core designs, which load the remaining columns into memory once they
-    fit.
+    """Base class of designs that load the remaining columns into memory once they fit.
 
     The first pass computes the moments and the first gradient. As soon as the remaining columns fit
-    into half of the memory limit, they are read once more and stored as a design in memory, which
-    polishing reuses.
+    into half of the memory limit, they are read once more and kept as a design in memory. Polishing
+    reuses this design.
 
     Attributes
     ----------
     columns : ndarray of shape (n_features,)
-        Positions among all columns of the data.
+        Indices of the design's columns in the data.
     """
 
     columns: np.ndarray
     limit: int
     itemsize: int  # bytes per value in memory
-    # shared: columns in memory, ascending, and their designs
+    # shared by all subsets: the columns in memory, in ascending order, and their designs
     _pieces: list[tuple[np.ndarray, DenseDesign | PiecewiseDesign]]
 
     def _bytes(self, n_columns: int) -> int:
@@ -86,10 +83,10 @@ class OutOfCoreDesign(FirstReadDesign):
         return self._bytes(self.n_features) * _RESIDENT <= self.limit
 
     def _narrow(self, kept: np.ndarray) -> None:
-        """Restrict additional per-feature state to the remaining features."""
+        """Restrict any additional per-feature state to the remaining features."""
 
     def _out_of_core(self) -> Design:
-        """Return the design whose columns stay out of core."""
+        """Return the design that reads its columns out of core."""
         return self
 
     def _missing(self) -> np.ndarray:
@@ -100,7 +97,7 @@ class OutOfCoreDesign(FirstReadDesign):
         return missing
 
     def in_memory(self) -> Design:
-        """Return the design in memory, without reading columns a second time."""
+        """Return the design in memory, reading only columns that are not in memory."""
         for have, design in self._pieces:
             if np.isin(self.columns, have).all():
                 return design.keep(np.searchsorted(have, self.columns))
@@ -129,23 +126,24 @@ class OutOfCoreDesign(FirstReadDesign):
         return self.in_memory().matrix()
 
     def _load(self, columns: np.ndarray) -> np.ndarray:
-        """Read columns (positions in the data) in the layout of memory: along the second axis of
-        values or of codes."""
+        """Read columns by their indices in the data, as values or codes along the second axis."""
         raise NotImplementedError
 
     def _resident(self, values: np.ndarray) -> DenseDesign | PiecewiseDesign:
-        """Return a design in memory on the values or codes of all columns."""
+        """Return a design in memory from the values or codes of all columns."""
         return DenseDesign(values, None, moments=(self.mean, self.inv))
 
 
 class BlockDesign(OutOfCoreDesign):
-    """Linear responses to the columns of a file. A step reads the remaining columns once, in blocks
-    of whole rows; or twice if the chunks of the file are too tall or the loss is pairwise.
+    """Linear responses to the columns of a file.
+
+    A step reads the remaining columns once, in blocks of whole rows. It reads them twice if the
+    chunks of the file are too tall for blocks of whole rows, or if the loss is pairwise.
 
     Parameters
     ----------
     source : Source
-        All columns of a file; its ``memory_limit`` and ``subsample`` apply.
+        Matrix of all columns; its ``memory_limit`` and ``subsample`` apply.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     random_state : int, RandomState or None, default None
@@ -173,14 +171,13 @@ class BlockDesign(OutOfCoreDesign):
         self.n_samples, self.n_features = source.shape
 
     def _tiles(self, columns: np.ndarray, whole: str = "") -> list[tuple[slice, slice]] | None:
-        """List rectangles (rows, positions in ``columns``) that fit into a block, in the order of
-        the file.
+        """List rectangles (rows, positions in ``columns``) that fit into a block, in file order.
 
         Parameters
         ----------
         whole : {"", "rows", "columns"}
-            What must not be split. The result is None if whole rows do not fit; whole columns are
-            read one at a time if necessary.
+            Axis that must not be split. If whole rows do not fit, the result is None. If whole
+            columns do not fit together, they are read one at a time.
         """
         n, m = self.source.shape[0], len(columns)
         values = max(1, self.limit // (_TILE * self.source.dtype.itemsize))
@@ -202,7 +199,7 @@ class BlockDesign(OutOfCoreDesign):
             first = 0
             while first < m:
                 last = min(m, first + width)
-                # Cut between the file's own rectangles
+                # Cut at the chunk boundaries of the file
                 if last < m and self.source.column_step > 1:
                     unit = self.source.column_step
                     aligned = int(np.searchsorted(columns, columns[last] // unit * unit))
@@ -218,8 +215,10 @@ class BlockDesign(OutOfCoreDesign):
     def _read(
         self, columns: np.ndarray, tiles: Sequence[tuple[slice, slice]]
     ) -> Iterator[tuple[slice, slice, np.ndarray]]:
-        """Iterate over the values of the rectangles. The next one is read while the caller uses the
-        current one, whose memory is then reused."""
+        """Iterate over the values of the rectangles, with read-ahead.
+
+        The next rectangle is read while the caller uses the current one. Buffers are reused.
+        """
         size = max(((r.stop - r.start) * (c.stop - c.start) for r, c in tiles), default=0)
         buffers = [np.empty(size, self.source.dtype) for _ in range(min(2, len(tiles)))]
 
@@ -242,7 +241,7 @@ class BlockDesign(OutOfCoreDesign):
         self, whole: str = "", tiles: Sequence[tuple[slice, slice]] | None = None
     ) -> Iterator[tuple[slice, slice, np.ndarray]]:
         tiles = self._tiles(self.columns, whole) if tiles is None else tiles
-        return self._read(self.columns, tiles)  # type: ignore[arg-type]  # None for whole rows alone
+        return self._read(self.columns, tiles)  # type: ignore[arg-type]  # None only for whole rows
 
     def _first_read(self, residual: np.ndarray) -> np.ndarray:
         m, q = self.n_features, residual.shape[1]
@@ -289,7 +288,7 @@ class BlockDesign(OutOfCoreDesign):
         sample_weight: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         tiles = self._tiles(self.columns, "rows") if loss.pointwise else None
-        # Without scores rows may be cut: read in file order
+        # Without scores, rows may be split: read in file order
         if tiles is None or not coef.any():
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         tiles, weight = self._some(tiles, sample_weight)
@@ -306,7 +305,7 @@ class BlockDesign(OutOfCoreDesign):
     def _some(
         self, tiles: Sequence[tuple[slice, slice]], sample_weight: np.ndarray
     ) -> tuple[list[tuple[slice, slice]], np.ndarray]:
-        """Return the blocks of rows, or a random subset of them with scaled weights."""
+        """Return the blocks of rows, or a random subset of the rows with rescaled weights."""
         chosen, scale = random_part(
             [rows for rows, _ in tiles], sample_weight, self.source.subsample, self.random
         )
@@ -331,21 +330,20 @@ class BlockDesign(OutOfCoreDesign):
 
 
 class PiecewiseBlockDesign(BlockDesign):
-    """Piecewise-linear responses to the columns of a file; the columns are encoded as they are read
-    and kept in memory as one-byte codes.
+    """Piecewise-linear responses to the columns of a file, encoded on reading.
 
-    The knots take one additional pass over the file: they are computed from the columns' ranges or,
-    for quantiles, from whole columns (a row-major file is then read once per block of columns that
-    fits in memory).
+    The remaining columns are kept in memory as one-byte codes. The knots require one additional
+    pass over the file to compute the range of each column. Quantiles require whole columns, so a
+    row-major file is then read once per block of columns that fits into memory.
 
     Parameters
     ----------
     source : Source
-        All columns of a file; its ``memory_limit`` and ``subsample`` apply.
+        Matrix of all columns; its ``memory_limit`` and ``subsample`` apply.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     response : PiecewiseLinear
-        Number of bins and position of the knots.
+        Piecewise-linear response.
     random_state : int, RandomState or None, default None
         Random seed of subsampling.
 

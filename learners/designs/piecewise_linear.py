@@ -1,4 +1,4 @@
-"""Piecewise-linear responses on one-byte codes of a dense matrix."""
+"""Piecewise-linear responses computed from one-byte codes."""
 
 from typing import Any, Self
 
@@ -11,10 +11,10 @@ from .base import COMPACT_RATIO, Design, inverse_scale
 
 
 class CodedDesign(Design):
-    """Piecewise-linear responses on one-byte codes in any storage.
+    """Base class of piecewise-linear responses computed from one-byte codes.
 
-    A subclass adds up entries of tables (``_table_scores``) and weights by code (``_histograms``),
-    and reads the codes of one feature (``_codes_of``).
+    A subclass stores the codes. It implements sums of table entries (``_table_scores``), histograms
+    (``_histograms``) and access to the codes of a feature (``_codes_of``).
     """
 
     dtype: Any = np.float32
@@ -24,13 +24,11 @@ class CodedDesign(Design):
         self.basis = hat_basis(n_bins, missing)
 
     def _table_scores(self, table: np.ndarray) -> np.ndarray:
-        """Compute the sum over the features of ``table[j, c_ij]`` (n_samples,), where c_ij is the
-        code of row i."""
+        """Sum ``table[j, c_ij]`` over the features j, where c_ij is the code of row i."""
         raise NotImplementedError
 
     def _histograms(self, column: np.ndarray) -> np.ndarray:
-        """Add the entries of a column (n_samples,) over the rows with each code, giving (m,
-        256)."""
+        """Sum the entries of a column (n_samples,) by feature and code, as an array (m, 256)."""
         raise NotImplementedError
 
     def _codes_of(self, feature: int) -> np.ndarray:
@@ -52,7 +50,7 @@ class CodedDesign(Design):
 
     def scores(self, coef: np.ndarray) -> np.ndarray:
         out = np.zeros((self.n_samples, coef.shape[2]))
-        if not coef.any():  # as annealing starts
+        if not coef.any():  # at the start of annealing
             return out
         raw = coef * self.inv[:, None, None]
         for q in range(coef.shape[2]):
@@ -66,15 +64,16 @@ class CodedDesign(Design):
 
 
 class PiecewiseDesign(CodedDesign):
-    """Piecewise-linear responses, section 4.1 of [1]_, on stored one-byte codes (see ``kernels``).
+    """Piecewise-linear responses as in section 4.1 of [1]_, from codes in memory.
 
-    Positions are rounded to 1 / ``sublevels`` of a bin; the expanded matrix is never formed.
+    The codes are described in ``kernels``. They round positions to 1 / ``sublevels`` of a bin. The
+    expanded matrix is never formed.
 
     Parameters
     ----------
     codes : ndarray of shape (n_blocks, n_features, kernels.ROWS), uint8
-        Codes of the values. Rows after the last sample have code 0. Dropped features stay stored
-        until few are left.
+        Codes of the values. Padding rows have code 0. Dropped features remain stored until few
+        features are left.
     n_samples : int
         Number of rows.
     n_bins : int
@@ -89,9 +88,10 @@ class PiecewiseDesign(CodedDesign):
         Means (m, width) and inverse scales (m,) of the features of a larger matrix that contains
         the codes.
     features : ndarray of int or None, default None
-        Features of ``codes`` to use, in the order of ``moments`` and ``knots``; all by default.
+        Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; all
+        by default.
     knots : ndarray of shape (m, B + 1) or None, default None
-        Knots of the codes.
+        Knots that define the codes.
 
     References
     ----------
@@ -133,8 +133,10 @@ class PiecewiseDesign(CodedDesign):
         sample_weight: np.ndarray,
         missing: bool | None = None,
     ) -> Self:
-        """Encode a dense matrix (n, m) with ascending knots (m, B + 1). If ``missing`` is None, it
-        is determined from X."""
+        """Encode a dense matrix (n, m) with ascending knots (m, B + 1).
+
+        If ``missing`` is None, it is determined from X.
+        """
         codes, has_missing = encoded(X, knots, evenly_spaced(knots))
         return cls(
             codes,
@@ -179,8 +181,10 @@ def in_blocks(column: np.ndarray) -> np.ndarray:
 
 
 def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Add the entries of a column (n_samples,) over the rows with each code, giving (f, 256), for
-    some features of codes (n_blocks, m, ROWS)."""
+    """Sum the entries of a column (n_samples,) by feature and code, as an array (f, 256).
+
+    ``codes`` has shape (n_blocks, m, ROWS); ``features`` are f indices along its second axis.
+    """
     out = np.empty((len(features), 256))
     parallel_ranges(
         kernels.table_histograms, (len(features) + 1) // 2, codes, features, in_blocks(column), out
@@ -189,7 +193,7 @@ def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> n
 
 
 def sublevels(n_bins: int) -> int:
-    """Compute the number of steps per bin, as many as a byte holds with 253 to 255 unused.
+    """Compute the number of steps per bin, so that all codes are at most 252.
 
     Parameters
     ----------
@@ -226,18 +230,18 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
     X : ndarray of shape (n, m)
         Rows, row- or column-major; may contain NaN.
     knots : ndarray of shape (m, B + 1)
-        Ascending.
+        Ascending knots.
     even : bool
         Whether the knots are equidistant.
     codes : ndarray of shape (n_blocks, m, kernels.ROWS), uint8
-        Output.
+        Output array.
     start : int, default 0
-        Row of ``codes`` to which the first row of X belongs.
+        Row of ``codes`` where the first row of X is written.
 
     Returns
     -------
     bool
-        Whether there was NaN.
+        Whether X contains NaN.
     """
     n_bins = knots.shape[1] - 1
     steps = sublevels(n_bins)
@@ -253,7 +257,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
             first, stop = (max(0, (first_block + i) * kernels.ROWS - start) for i in (b, b + 1))
             rows, block = X[first:stop], codes[first_block + b]
             lane = (start + first) % kernels.ROWS
-            # Kernels write whole words from the first lane on
+            # Kernels write whole words, starting at the first lane
             out = np.zeros_like(block) if lane else block
             if even:
                 missing[b] = run(rows, *line, out)
@@ -268,14 +272,13 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
 
 def encoded(X: np.ndarray, knots: np.ndarray, even: bool) -> tuple[np.ndarray, bool]:
-    """Return the codes (n_blocks, m, kernels.ROWS) of all rows by :func:`encode`, and whether there
-    was NaN."""
+    """Return the codes (n_blocks, m, kernels.ROWS) of all rows, and whether X contains NaN."""
     codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
     return codes, encode(X, knots, even, codes)
 
 
 def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
-    """Evaluate the hat functions u_0..u_B at every code.
+    """Evaluate the hat functions u_0, ..., u_B at every code.
 
     Parameters
     ----------
@@ -304,12 +307,12 @@ def hat_basis(n_bins: int, missing: bool = False) -> np.ndarray:
 
 
 def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the means of the hat functions and one inverse scale per feature.
+    """Compute the means of the hat functions, and one inverse scale per feature.
 
     Parameters
     ----------
     histogram : ndarray of shape (m, 256)
-        Total weight of the rows with each code, for each feature.
+        Total weight of the rows with each code and feature.
     basis : ndarray of shape (256, width)
         Basis from :func:`hat_basis`.
 
@@ -318,7 +321,7 @@ def block_moments(histogram: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray,
     mean : ndarray of shape (m, width)
         Mean of each hat function.
     inv : ndarray of shape (m,)
-        One over the square root of the summed variances; 0 for constant features.
+        Inverse square root of the summed variances; 0 for constant features.
     """
     mean = histogram @ basis
     second = histogram @ basis**2

@@ -1,4 +1,4 @@
-"""Responses of the scores to a feature, linear or piecewise linear, and their knots."""
+"""Linear and piecewise-linear responses to a feature, and the knots of the latter."""
 
 from numbers import Integral
 
@@ -7,22 +7,22 @@ import numpy as np
 from ..compilation import parallel_ranges
 from ..sklearn_bases import BaseEstimator
 
-# values of columns that are sorted together, about 8 MB each for them and their order
+# number of values sorted together; the values and their order take about 8 MB each
 _SORTED_VALUES = 1 << 20
-_ROWS = 1 << 14  # rows processed at a time: rows without weight are dropped from a copy
+_ROWS = 1 << 14  # rows copied at a time, to drop those of zero weight
 
 
 class PiecewiseLinear(BaseEstimator):
-    """Piecewise-linear responses and the position of their knots.
+    """Piecewise-linear responses, described by their knots.
 
     Parameters
     ----------
     n_bins : int, default 6
-        Number B of bins, from 1 to 126; a response is linear between consecutive knots, of which
-        there are B + 1.
+        Number B of bins, from 1 to 126. A response has B + 1 knots and is linear between
+        consecutive knots.
     bins : {"range", "quantile"}, default "range"
-        Position of the knots: equidistant between each column's minimum and maximum, or at its
-        quantiles.
+        Positions of the knots: equidistant between the minimum and maximum of each column, or at
+        its quantiles.
 
     References
     ----------
@@ -46,7 +46,7 @@ class PiecewiseLinear(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid; the message names the parameter, its value and the expected
+            If a parameter is not valid. The message names the parameter, its value and the expected
             values.
         """
         if (
@@ -63,9 +63,9 @@ class PiecewiseLinear(BaseEstimator):
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Compute the ascending knots of each column.
 
-        They are equidistant from the minimum to the maximum (Barbu et al. 2014, section 4.1), or at
-        the weighted quantiles b / B; if ties make quantiles coincide, they are equidistant in the
-        rank among the DISTINCT values.
+        The knots are equidistant between minimum and maximum (Barbu et al. 2014, section 4.1), or
+        at the weighted quantiles b / B. If ties make quantiles coincide, the knots are quantiles of
+        the distinct values.
 
         Parameters
         ----------
@@ -77,8 +77,8 @@ class PiecewiseLinear(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_features, n_bins + 1)
-            Knots; from 0 to 1 for a column without values, B + 1 times the value for a constant
-            column.
+            Knots. A column without values has knots from 0 to 1. All knots of a constant column are
+            equal to its value.
 
         Raises
         ------
@@ -96,13 +96,14 @@ class PiecewiseLinear(BaseEstimator):
 
 
 def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLinear | None:
-    """Convert a response to an object.
+    """Convert the name of a response to an object.
 
     Parameters
     ----------
     response : {"linear", "piecewise"} or PiecewiseLinear
+        Name of a response, or a response object.
     n_bins : int, default 6
-        Number B of bins of "piecewise".
+        Number B of bins for "piecewise".
 
     Returns
     -------
@@ -126,25 +127,27 @@ def as_response(response: str | PiecewiseLinear, n_bins: int = 6) -> PiecewiseLi
 
 
 def width_of(response: PiecewiseLinear | None) -> int:
-    """Return the number of columns per feature, without the one for NaN: the number of knots of
-    piecewise-linear responses, else 1."""
+    """Return the number of columns per feature, excluding the column for NaN.
+
+    It is the number of knots for piecewise-linear responses, and 1 otherwise.
+    """
     return 1 if response is None else response.n_bins + 1
 
 
 def even_knots(low: np.ndarray, high: np.ndarray, n_bins: int) -> np.ndarray:
-    """Compute equidistant knots between the minimum and the maximum of each column.
+    """Compute equidistant knots between the minimum and maximum of each column.
 
     Parameters
     ----------
     low, high : ndarray of shape (m,)
-        Minimum and maximum of each column; ``low`` exceeds ``high`` for a column without values.
+        Minimum and maximum of each column. For a column without values, ``low`` exceeds ``high``.
     n_bins : int
-        B.
+        Number B of bins.
 
     Returns
     -------
     ndarray of shape (m, B + 1)
-        Knots; from 0 to 1 for columns without values.
+        Knots. Columns without values have knots from 0 to 1.
 
     Raises
     ------
@@ -167,8 +170,10 @@ def _check_finite(knots: np.ndarray) -> None:
 
 
 def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    """Update the minimum and maximum of each column with more rows of positive weight, in place.
-    NaN is ignored."""
+    """Update the minimum and maximum of each column in place with more rows.
+
+    NaN and rows of zero weight are ignored.
+    """
     for first in range(0, len(X), _ROWS):
         rows, used = X[first : first + _ROWS], weight[first : first + _ROWS] > 0
         rows = rows if used.all() else rows[used]
@@ -177,8 +182,10 @@ def add_ranges(X: np.ndarray, weight: np.ndarray, low: np.ndarray, high: np.ndar
 
 
 def _quantiles(begin: int, end: int, X: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
-    """Write the weighted quantiles of the columns ``begin`` .. ``end - 1`` to ``out`` (m, B + 1). A
-    column with too few values gets the quantiles of its distinct values."""
+    """Write the weighted quantiles of the columns ``begin`` .. ``end - 1`` to ``out`` (m, B + 1).
+
+    If ties make quantiles coincide, the quantiles of the distinct values are written.
+    """
     shares, used = np.linspace(0.0, 1.0, out.shape[1]), weight > 0
     step = max(1, _SORTED_VALUES // len(X))
     for first in range(begin, end, step):

@@ -1,4 +1,4 @@
-"""Linear responses on a sparse matrix, in memory or in files, never densified."""
+"""Linear responses to a sparse matrix in memory or in files, without densifying it."""
 
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
@@ -13,16 +13,18 @@ from ..types import Matrix
 from .base import COMPACT_RATIO, Design, NotFiniteError, check_underflow, inverse_scale, rounding_of
 from .out_of_core import MEMORY_LIMIT
 
-_BLOCK_ENTRIES = 1 << 22  # stored values per product: their copy in float64 takes 34 MB
-# Stored values of a block of the first read, at least and for each column: several copies of them
+_BLOCK_ENTRIES = 1 << 22  # stored values per product; the float64 copy takes 34 MB
+# Stored values of a block in the first pass: a minimum, and a number per column
 _READ_ENTRIES, _READ_ENTRIES_PER_COLUMN = 1 << 18, 4
-_BLOCK_BYTES = 64  # bytes per stored value of a block read from a file, including copies
-_LOADED_BYTES = 16  # and of one kept in memory: value and column, twice while columns are dropped
+_BLOCK_BYTES = 64  # bytes per stored value of a block from a file, including copies
+_LOADED_BYTES = 16  # the same in memory: value and index, twice while columns are dropped
 
 
 def canonical(X: Any) -> Any:
-    """Return a sparse matrix in canonical format: itself, or a copy with sorted entries and summed
-    duplicates."""
+    """Return a sparse matrix in canonical format.
+
+    A matrix that is not canonical is copied, with sorted entries and summed duplicates.
+    """
     if X.has_canonical_format:
         return X
     X = X.copy()
@@ -31,15 +33,15 @@ def canonical(X: Any) -> Any:
 
 
 class SparseDesign(Design):
-    """Linear responses on a scipy sparse matrix in CSR or CSC format; centring is applied to the
-    results, so nothing is densified or copied.
+    """Linear responses to a SciPy sparse matrix in CSR or CSC format.
 
-    Dropped columns stay stored with coefficient zero; once few columns remain, those are copied.
+    Centring is applied to the results, so the matrix is neither densified nor copied. Dropped
+    columns remain stored with a zero coefficient. Once few columns remain, they are copied.
 
     Parameters
     ----------
     X : sparse matrix of shape (n_samples, n_features)
-        Sparse matrix in any format; CSR and CSC are not copied.
+        Sparse matrix in any format; CSR and CSC matrices are not copied.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     """
@@ -50,14 +52,15 @@ class SparseDesign(Design):
     def __init__(self, X: Matrix, sample_weight: np.ndarray):
         self.X = canonical(sp.csc_array(X) if X.format == "csc" else sp.csr_array(X))
         self.n_samples, self.n_features = self.X.shape
-        self.stored = np.arange(self.n_features)  # positions of the features among the columns of X
+        self.stored = np.arange(self.n_features)  # indices of the features in X
         self._first_read(sample_weight)
 
     def _first_read(self, sample_weight: np.ndarray) -> None:
-        """Compute the moments of the columns in one pass, and count their stored values.
+        """Compute the column moments in one pass, and count the stored values.
 
-        Values are taken about the mean of the first block in columns without zeros there, so that
-        a large mean costs no precision. Zeros make the variance as large as the square of the mean.
+        A column without zeros in the first block is shifted by its mean there, so that a large mean
+        costs no precision. Other columns do not need this, since zeros make the variance as large
+        as the squared mean.
         """
         share, total, square, shift = np.zeros((4, self.n_features))
         present, self._counts = np.zeros(self.n_features), np.zeros(self.n_features, np.int64)
@@ -93,13 +96,16 @@ class SparseDesign(Design):
             )
         second = variance + mean**2
         check_underflow(mean, second)
-        self._mean_square = second.sum() / max(share.sum(), 1e-300)  # of stored values
+        self._mean_square = second.sum() / max(share.sum(), 1e-300)  # mean square of stored values
         self.mean = mean[:, None]
         self.inv = inverse_scale(variance, second, rounding_of(self.X.dtype))
 
     def _blocks(self, n_values: int | None = None) -> Iterator[tuple[Any, Any, Any]]:
-        """Iterate over the rows, columns and entries of views of neighbouring rows or columns with
-        few stored values in total, since products convert float32 to float64 one part at a time."""
+        """Iterate over small blocks of adjacent rows or columns.
+
+        Each block consists of a row range, a column range and the entries. Products convert one
+        block at a time to float64, which limits the memory.
+        """
         X, start, n, by_rows = self.X, 0, len(self.X.indptr) - 1, self.X.format == "csr"
         n_values = n_values or _BLOCK_ENTRIES
         if X.nnz <= n_values:
@@ -116,7 +122,7 @@ class SparseDesign(Design):
             start = stop
 
     def _raw(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the raw coefficients of all stored columns, and the scores of the means."""
+        """Return the raw coefficients of all stored columns, and the scores of the column means."""
         raw = coef[:, 0] * self.inv[:, None]
         every = np.zeros((self.X.shape[1], raw.shape[1]))
         every[self.stored] = raw
@@ -144,12 +150,14 @@ class SparseDesign(Design):
         return new
 
     def damp(self, n_rows: float) -> None:
-        """Add the contribution of one row in ``n_rows`` to each variance, so that rare columns do
-        not dominate frequent ones."""
+        """Increase each variance as if one more row in ``n_rows`` were non-zero.
+
+        Rare columns then do not dominate frequent columns.
+        """
         self.inv = self.inv / np.sqrt(1.0 + self._mean_square / n_rows * self.inv**2)
 
     def uncentred(self) -> sp.csr_array:
-        """Return the columns of :meth:`matrix` in sparse form, each shifted by a constant."""
+        """Return the columns of :meth:`matrix` as a sparse matrix, each shifted by a constant."""
         return self.X[:, self.stored] @ sp.diags_array(self.inv)
 
     def matrix(self) -> np.ndarray:
@@ -159,11 +167,11 @@ class SparseDesign(Design):
 
 
 class SparseBlockDesign(SparseDesign):
-    """Linear responses on a sparse matrix in files, which a step reads once.
+    """Linear responses to a sparse matrix in files, which each step reads once.
 
-    The first read computes the moments. Columns are loaded into a :class:`SparseDesign` once
-    the memory limit allows. Until then, whenever half of the stored values have been dropped, the
-    others are written to a temporary folder, so that later steps read only these.
+    The first pass computes the moments. Columns are loaded into a :class:`SparseDesign` once the
+    memory limit allows. Until then, whenever half of the stored values have been dropped, the
+    remaining values are written to a temporary folder, so that later steps read only those.
 
     Parameters
     ----------
@@ -188,7 +196,7 @@ class SparseBlockDesign(SparseDesign):
         self.stored = self.numbers = np.arange(self.n_features)
         self._weight = sample_weight
         self._folder: TemporaryDirectory | None = None
-        # Shared by all designs of the source: numbers of columns in memory, ascending
+        # Shared by all designs of the source: indices of the columns in memory, in ascending order
         self._pieces: list[tuple[np.ndarray, SparseDesign]] = []
         self._first_read(sample_weight)
 
@@ -257,10 +265,10 @@ class SparseBlockDesign(SparseDesign):
             parts = data, indices, np.cumsum(np.concatenate(lengths))
             X = sp.csr_array(parts, (self.n_samples, self.n_features))
             positions = np.concatenate(order)
-            if np.any(np.diff(positions) < 0):  # blocks follow the file
+            if np.any(np.diff(positions) < 0):  # blocks are in file order
                 X = X[np.argsort(positions)]
             design = SparseDesign(X, self._weight)
-            self._pieces[1:] = [(have, design)]  # the first, the most columns, and the last
+            self._pieces[1:] = [(have, design)]  # the first has the most columns
         reduced = design.keep(np.searchsorted(have, self.numbers))
         reduced.mean, reduced.inv = self.mean, self.inv
         return reduced

@@ -1,5 +1,4 @@
-"""Designs on torch tensors, on the CPU or a GPU, with linear or piecewise-linear responses in
-single precision."""
+"""Designs on torch tensors in single precision, on the CPU or a GPU."""
 
 from typing import Self
 
@@ -11,8 +10,8 @@ from .base import Design, moments
 from .piecewise_linear import CodedDesign, block_moments, encoded, evenly_spaced
 from .responses import PiecewiseLinear
 
-BLOCK_BYTES = 256 << 20  # values processed together
-BLOCK_ROWS = 16384  # maximum rows summed in single precision
+BLOCK_BYTES = 256 << 20  # bytes of values processed at once
+BLOCK_ROWS = 16384  # maximum number of rows summed in single precision
 
 
 class TorchDesign(Design):
@@ -21,7 +20,7 @@ class TorchDesign(Design):
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
-        Columns, in float32.
+        Columns in float32.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     """
@@ -42,8 +41,10 @@ class TorchDesign(Design):
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self.X.device)
 
     def _blocks(self) -> list[slice]:
-        """Return ranges of rows. Sums over a range are in single precision, sums over ranges in
-        double precision."""
+        """Return row ranges.
+
+        Sums within a range use single precision, and sums over ranges use double precision.
+        """
         step = max(
             CHUNK, min(BLOCK_ROWS, BLOCK_BYTES // (4 * max(1, self.n_features))) // CHUNK * CHUNK
         )
@@ -76,11 +77,10 @@ class TorchDesign(Design):
 
 
 class TorchPiecewiseDesign(CodedDesign):
-    """Piecewise-linear responses on one-byte codes, stored as a tensor (n_features, n_samples) of
-    uint8.
+    """Piecewise-linear responses computed from one-byte codes in a torch tensor.
 
-    A score is a sum of entries of a table of 256 numbers per feature; a gradient is a histogram of
-    codes.
+    A score is a sum of table entries over the features, with a table of 256 numbers per feature. A
+    gradient is a histogram of codes.
 
     Parameters
     ----------
@@ -106,8 +106,7 @@ class TorchPiecewiseDesign(CodedDesign):
 
     @classmethod
     def of(cls, X: torch.Tensor, sample_weight: np.ndarray, response: PiecewiseLinear) -> Self:
-        """Encode a tensor with the same codes as in the other designs, several columns at a
-        time."""
+        """Encode a tensor with the same codes as the other designs, several columns at a time."""
         n, m = X.shape
         lines = np.empty((m, response.n_bins + 1))
         step = max(1, BLOCK_BYTES // (4 * n))

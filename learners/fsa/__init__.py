@@ -1,2 +1,1 @@
-"""Feature Selection with Annealing: a classifier, a regressor, a ranker, and paths over the number
-of features."""
+"""Feature Selection with Annealing (FSA): classifier, regressor, ranker, and paths over sizes."""

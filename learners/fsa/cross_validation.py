@@ -31,7 +31,7 @@ from .size_search import Score, held_out
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _SizeParameters:
-    """Parameters of the size search. They are in the last base class so that they come first."""
+    """Parameters of the size search, in the last base class so that they come first."""
 
     sizes: Any = field(default="auto", kw_only=False)
     cv: Any = None
@@ -42,29 +42,32 @@ class _SizeParameters:
 
 @dataclass(eq=False, repr=False)
 class _SizeChoice(FSAEstimator, _SizeParameters):
-    """Mixin that chooses the size along paths before the estimator is fitted."""
+    """Mixin that chooses the number of features before the estimator is fitted."""
 
     _learns_from_batches = False
-    # Set by ``fit``, not a parameter
+    # Attribute that ``fit`` sets, not a parameter
     n_features_to_select: int | float | str = field(default="auto", init=False)
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, *, offset: Any = None
     ) -> Self:
-        """Choose the size, then select that many features on all rows and fit.
+        """Choose the number of features, then select and fit on all rows.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
+            Targets.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         groups : array of shape (n_samples,) or None, default None
-            Group of each ROW, such as a patient; no group is split between the training and the
-            test part of a fold. Groups are passed to ``cv``; an integer ``cv`` then means group
+            Group of each ROW, such as a patient. No group is split between the training and test
+            rows of a fold. The groups are passed to ``cv``; an integer ``cv`` then means group
             folds.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Known part of the scores; not available with ``scoring``, whose scorers do not pass an
-            offset.
+            Known part of the scores. It cannot be combined with ``scoring``, since scorers do not
+            pass an offset.
 
         Returns
         -------
@@ -74,12 +77,13 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         Raises
         ------
         ValueError
-            If the estimator's ``fit`` would raise one, or a size is not a positive integer.
+            If the data or parameters are not valid for the estimator's ``fit``, or a size is not a
+            positive integer.
         """
         check_choice("criterion", self.criterion, ("cv", "ebic"))
         check_choice("rule", self.rule, ("explained", "best", "one_se"))
         with rollback_on_error(self):
-            self.__dict__.pop("calibration_", None)  # of an earlier fit
+            self.__dict__.pop("calibration_", None)  # left by an earlier fit
             settings = self.fit_settings()
             problem = self.encode(X, y, sample_weight=sample_weight, offset=offset)
             if self.criterion == "ebic":
@@ -160,7 +164,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         scores = held_out(problem, settings, splits, np.union1d(0, self.sizes_), score)
         constant, self.cv_scores_ = scores[:, 0], scores[:, -len(self.sizes_) :]
         at = choose_size(-self.cv_scores_, self.rule, -constant)
-        # Also try other annealing ridges, at the sizes that use one
+        # At sizes that anneal with a ridge, also try other ridges
         if anneals_with_ridge(problem, settings, self.sizes_)[at]:
             needs_ridge = anneals_with_ridge(problem.rows(splits[0][0]), settings, self.sizes_)
             ridges = (0.03,) if problem.loss.is_quadratic else (0.003, 0.03)
@@ -184,14 +188,17 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
     def _score_of(
         self, problem: FitProblem, X: Any, y: np.ndarray, of_rows: dict[str, np.ndarray]
     ) -> tuple[Score, dict[int, list[tuple[np.ndarray, np.ndarray]]]]:
-        """Return a function that scores a solution on held-out rows, and the rows and predicted
-        scores that it collects for each size of a classifier."""
+        """Return a function that scores solutions on held-out rows, and what it collects.
+
+        For a classifier, the function collects the held-out rows and predicted scores of each
+        size.
+        """
         scorer = check_scoring(self, self.scoring)
         model = copy.copy(self)  # reused for all solutions
         named = problem.names is not None and not isinstance(problem.X, OutOfCoreMatrix)
-        # The rows are already checked, and checking takes longer than predicting.
+        # The rows are already validated, and validation takes longer than prediction.
         by_probability = self.scoring is None and is_classifier(self)
-        # a data frame keeps its column names
+        # preserves the column names of a data frame
         rows_of = X if named and not by_probability else problem.X
         held: list[Any] = [None, None]  # the held-out rows of a fold, extracted once for all sizes
         predicted: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
@@ -222,7 +229,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         return score, predicted
 
     def _splitter(self, y: np.ndarray, groups: Any) -> Any:
-        """Return the cross-validation splitter, which respects the groups of rows, if any."""
+        """Return the cross-validation splitter, which respects the row groups if given."""
         classification = is_classifier(self)
         if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
             return check_cv(self.cv, y, classifier=classification)
@@ -234,28 +241,29 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSAClassifierCV(_SizeChoice, FSAClassifier):
-    """FSA classifier ([1]_) whose number of features is chosen from the data.
+    """FSA classifier ([1]_) that chooses the number of features from the data.
 
-    The chosen size has the best scores on held-out rows or the smallest value of a criterion. The
-    model of that size minimises the same objective as the plain estimator.
+    The number of features (the size) is chosen by cross-validation or by an information criterion.
+    The model of this size minimises the same objective as the estimator without cross-validation.
 
     Parameters
     ----------
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Cross-validation folds; five by default.
+        Cross-validation splitter or number of folds; None means five folds.
     scoring : str, function or None, default None
-        Any scorer of scikit-learn; by default the negative log loss, with probabilities clipped at
+        scikit-learn scorer. The default is the negative log loss with probabilities clipped at
         0.001.
     criterion : {"cv", "ebic"}, default "cv"
-        Cross-validation along one path per fold, or the extended Bayesian information criterion
-        along a single path, which is several times faster.
+        Criterion for the choice: cross-validation along one path per fold, or the extended Bayesian
+        information criterion along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule for the choice: the smallest size that reaches 97% of the best size's improvement over
-        a constant; the size with the best mean score; or the smallest size within one standard
-        error of the best. With 0 among the sizes, a constant is chosen if no size is better;
-        ``"auto"`` and ``annealed select`` use one standard error.
+        Rule for the choice from the mean scores. "explained" takes the smallest size that achieves
+        97% of the best size's improvement over a constant model. "best" takes the size with the
+        best score. "one_se" takes the smallest size within one standard error of the best. If 0 is
+        among the sizes, a constant model is chosen unless some size is better.
+        ``n_features_to_select="auto"`` and ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSAClassifier`.
     refinement : object
@@ -270,13 +278,13 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     sizes_ : ndarray of shape (n_sizes,), int
         Sizes tried, in ascending order.
     cv_scores_ : ndarray of shape (n_folds, n_sizes)
-        Held-out scores, with ``criterion="cv"``.
+        Held-out scores; only with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
-        Value of the criterion for each size, with ``criterion="ebic"``.
+        Value of the information criterion at each size; only with ``criterion="ebic"``.
     calibration_ : tuple of (float, float) or None
-        Slope a and flip f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)), or of softmax(a
-        scores) for several classes, with the lowest log loss on the held-out rows; None with
-        ``criterion="ebic"``.
+        Slope a and flip f of the probabilities f + (1 - 2 f) / (1 + exp(-a score)), or softmax(a
+        scores) for more than two classes. They minimise the log loss on the held-out rows. None
+        with ``criterion="ebic"``.
     classes_, loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSAClassifier`.
 
@@ -297,32 +305,33 @@ class FSAClassifierCV(_SizeChoice, FSAClassifier):
     array([3, 7])
     """
 
-    class_weight: ClassWeight = None  # hidden by _SizeChoice, which regression uses too
+    class_weight: ClassWeight = None  # hidden by _SizeChoice, which the regressor shares
 
 
 @dataclass(eq=False, repr=False)
 class FSARegressorCV(_SizeChoice, FSARegressor):
-    """FSA regressor ([1]_) whose number of features is chosen from the data.
+    """FSA regressor ([1]_) that chooses the number of features from the data.
 
-    The chosen size has the best scores on held-out rows or the smallest value of a criterion. The
-    model of that size minimises the same objective as the plain estimator.
+    The number of features (the size) is chosen by cross-validation or by an information criterion.
+    The model of this size minimises the same objective as the estimator without cross-validation.
 
     Parameters
     ----------
     sizes : array of int or "auto", default "auto"
         Numbers of features to try; see :class:`FSAPath`.
     cv : int, splitter or None, default None
-        Cross-validation folds; five by default.
+        Cross-validation splitter or number of folds; None means five folds.
     scoring : str, function or None, default None
-        Any scorer of scikit-learn; R^2 by default.
+        scikit-learn scorer; R^2 by default.
     criterion : {"cv", "ebic"}, default "cv"
-        Cross-validation along one path per fold, or the extended Bayesian information criterion
-        along a single path, which is several times faster.
+        Criterion for the choice: cross-validation along one path per fold, or the extended Bayesian
+        information criterion along a single path, which is several times faster.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule for the choice: the smallest size that reaches 97% of the best size's improvement over
-        a constant; the size with the best mean score; or the smallest size within one standard
-        error of the best. With 0 among the sizes, a constant is chosen if no size is better;
-        ``"auto"`` and ``annealed select`` use one standard error.
+        Rule for the choice from the mean scores. "explained" takes the smallest size that achieves
+        97% of the best size's improvement over a constant model. "best" takes the size with the
+        best score. "one_se" takes the smallest size within one standard error of the best. If 0 is
+        among the sizes, a constant model is chosen unless some size is better.
+        ``n_features_to_select="auto"`` and ``annealed select`` use one standard error.
     loss, response, constraints, prior, scaling, schedule, learning_rate, momentum : object
         As in :class:`FSARegressor`.
     refinement : object
@@ -337,9 +346,9 @@ class FSARegressorCV(_SizeChoice, FSARegressor):
     sizes_ : ndarray of shape (n_sizes,), int
         Sizes tried, in ascending order.
     cv_scores_ : ndarray of shape (n_folds, n_sizes)
-        Held-out scores, with ``criterion="cv"``.
+        Held-out scores; only with ``criterion="cv"``.
     ebic_ : ndarray of shape (n_sizes,)
-        Value of the criterion for each size, with ``criterion="ebic"``.
+        Value of the information criterion at each size; only with ``criterion="ebic"``.
     loss_, support_, coef_, intercept_, ridge_, refinement_
         As in :class:`FSARegressor`.
 

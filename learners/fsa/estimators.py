@@ -46,7 +46,7 @@ from .size_search import resolve_size
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FSAParameters:
-    """Parameters of the FSA estimators, described in :class:`FSAClassifier`."""
+    """Parameters of the FSA estimators; see :class:`FSAClassifier`."""
 
     n_features_to_select: int | float | str = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -62,57 +62,58 @@ class FSAParameters:
     warm_start: bool = False
     class_weight: ClassWeight = field(
         default=None, init=False
-    )  # declared here for its position; only classifiers use it
+    )  # declared here for its position; used by classifiers alone
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: bool = False
 
 
 class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParameters):
-    """Base class of the FSA estimators: the fit, the fitted attributes, and scores.
+    """Base class of the FSA estimators: fitting, fitted attributes and scores.
 
-    They minimise, over the coefficients theta and the intercept,
+    The estimators minimise, over the coefficients theta and the intercept,
 
         mean loss + prior(theta) + ridge ||theta||^2   subject to exactly k non-zero theta_j
 
-    by annealing: they start with all features, alternate between gradient steps and dropping the
-    weakest features on a schedule (Algorithm 1 of [1]_), and then refine the model. Features are
-    standardised internally; ``coef_`` is in units of the raw columns.
+    by annealing. They start with all features, alternate gradient steps with dropping the weakest
+    features on a schedule (Algorithm 1 of [1]_), and then refine the model. Features are
+    standardised internally, but ``coef_`` refers to the raw columns.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of linear responses; 0 for columns that are not selected. The first shape is
-        that of ranking and of regression with one target; two classes give one row, and several
-        classes or targets one row each.
+        Coefficients of linear responses; 0 for columns that are not selected. Ranking and
+        regression with one target have the first shape. Classification with two classes has a
+        single row, and several classes or targets have one row each.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept of each output.
     ridge_ : float
         Ridge penalty of the fit.
     refinement_ : str
-        Description of the refinement, of the automatic settings, and of how they were chosen.
+        Description of the refinement and of the automatic settings.
     alternatives_ : dict of int to list of (int, float)
-        Up to five columns that could replace each selected column, with the predicted relative
-        increase in the objective (below 0.05; negative for an improvement), in ascending order.
-        Candidates are columns that were dropped late. A group is represented by its first column.
-        The dict is empty along paths, out of core, and for fits too large for Newton's method.
+        Up to five columns that could replace each selected column, in ascending order of the
+        predicted relative increase in the objective (below 0.05; negative for an improvement). The
+        candidates are columns that were dropped late. A group is represented by its first column.
+        The dict is empty for paths, out-of-core data, and fits too large for Newton's method.
     knots_ : ndarray of shape (k, n_bins + 1)
-        Knots of each selected column in ascending order, for piecewise-linear responses.
+        Knots of each selected column in ascending order; only for piecewise-linear responses.
     responses_ : ndarray of shape (k, n_bins + 1, n_outputs)
-        Values at the knots; the mean of each curve over the training rows is zero.
+        Response values at the knots. The mean of each response over the training rows is zero.
     missing_responses_ : ndarray of shape (k, n_outputs)
-        Response to NaN; 0 if the column had no NaN in training.
+        Response to NaN; 0 if the training data had no NaN in the column.
     feature_importances_ : ndarray of shape (n_features,)
-        Root mean square of each feature's standardised coefficients; 0 if it is not selected.
+        Root mean square of each feature's standardised coefficients; 0 if not selected.
     loss_curve_ : ndarray of shape (n_iter_,)
         Mean training loss before each step.
     n_iter_ : int
-        Number of annealing steps; with a refinement, annealing ends when k is reached.
+        Number of annealing steps. With a refinement, annealing ends as soon as k features remain.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Column names of X, if it has any.
+        Column names of X; only set if X has column names.
 
     References
     ----------
@@ -128,15 +129,15 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
     coef_: np.ndarray
     intercept_: Any
-    _last: Start | None = None  # the previous solution, for ``warm_start``
-    _has_offset: bool = False  # whether the predictions need an offset
+    _last: Start | None = None  # previous solution, for ``warm_start``
+    _has_offset: bool = False  # whether prediction requires an offset
     loss_: Loss
-    # Checks the data of ``fit``, encodes the targets and sets the attributes known before the fit
+    # Validates the data of ``fit``, encodes the targets and sets attributes known before the fit
     encode: Callable[..., FitProblem]
     predict: Callable[..., np.ndarray]
 
     def plot(self, **options: Any) -> Any:
-        """Plot the standardised coefficients, or the response curves.
+        """Plot the standardised coefficients or the response curves.
 
         Parameters
         ----------
@@ -159,11 +160,12 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Returns
         -------
         FitSettings
+            Validated settings.
 
         Raises
         ------
         ValueError
-            If a parameter is not valid; the message names it, its value and what was expected.
+            If a parameter is not valid. The message states its name, its value and the expectation.
         """
         return FitSettings.of(
             vars(self), self._tasks, self._mu, self._momentum, self._n_bins, type(self).__name__
@@ -171,17 +173,19 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
-        """Select features and fit.
+        """Select features and fit the model.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,), or (n_samples, n_outputs) in regression
-            Labels of any type, with two or more classes; numbers in regression.
+            Labels of any type with at least two classes, or numbers in regression.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Known part of the scores, such as the logarithm of the exposure with a log link.
-            Predictions then also need an offset.
+            Known part of the scores, such as the log exposure for a loss with a log link.
+            Prediction then requires an offset, too.
 
         Returns
         -------
@@ -196,13 +200,13 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         """
         settings = self.fit_settings()
         with rollback_on_error(self):
-            self.__dict__.pop("_moments", None)  # partial_fit does not continue a fit
+            self.__dict__.pop("_moments", None)  # a later partial_fit starts afresh
             return self._solve(
                 self.encode(X, y, sample_weight=sample_weight, offset=offset), settings
             )
 
     def _solve(self, problem: FitProblem, settings: FitSettings, why: str = "") -> Self:
-        """Choose the automatic settings, anneal, refine, and set the fitted attributes."""
+        """Resolve automatic settings, anneal, refine, and set the fitted attributes."""
         if settings.undecided:
             settings, why = resolve_size(problem, settings)
         problem = condensed(problem, settings)
@@ -247,12 +251,13 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
-            Rows to transform. Only the selected columns of out-of-core data are read; with Dask,
-            the result is lazy.
+            Rows to transform. Of out-of-core data, only the selected columns are read. Dask data
+            give a lazy result.
 
         Returns
         -------
         array or sparse matrix of shape (n_samples, k)
+            Selected columns of the rows.
         """
         source = as_out_of_core(X)
         if source is None:
@@ -276,11 +281,11 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
 
 
 class BatchEstimator(FSAEstimator):
-    """Base class of the FSA estimators that also learn from batches of rows, with the squared loss
-    and linear responses ([2]_).
+    """Base class of the FSA estimators that can also learn from batches of rows ([2]_).
 
-    They store the moments of the columns and targets, 8 M^2 bytes for M columns, and the result is
-    the same as that of a fit on all rows.
+    Batches require the squared loss and linear responses. The estimators store the moments of the
+    columns and targets (8 M^2 bytes for M columns), and the result equals that of a fit on all
+    rows.
 
     References
     ----------
@@ -290,12 +295,11 @@ class BatchEstimator(FSAEstimator):
 
     _learns_from_batches: bool = True
     _moments: Moments | None = None
-    _target_shape: tuple[int, ...] = ()  # of one row
-    _by_moments: Callable[..., FitProblem]  # problem on rows with the same moments
+    _target_shape: tuple[int, ...] = ()  # shape of the target of one row
+    _by_moments: Callable[..., FitProblem]  # returns a problem on rows with given moments
 
     def _takes_batches(self) -> bool:
-        """Check that the parameters allow ``partial_fit``; otherwise, the attribute does not
-        exist."""
+        """Check that the parameters allow ``partial_fit``, which is otherwise not available."""
         loss = "squared" if isinstance(self, RegressorMixin) and self.loss == "auto" else self.loss
         needs = f"partial_fit is not available for {type(self).__name__}"
         if not self._learns_from_batches:
@@ -331,9 +335,10 @@ class BatchEstimator(FSAEstimator):
         return self.refresh() if refresh else self
 
     def refresh(self) -> Self:
-        """Select features and fit on all batches passed to ``partial_fit`` so far.
+        """Select features and fit the model on all batches passed to ``partial_fit`` so far.
 
-        Parameters can be changed before the call: ``set_params(n_features_to_select=5).refresh()``.
+        Parameters may change before the call, as in
+        ``set_params(n_features_to_select=5).refresh()``.
 
         Returns
         -------
@@ -359,7 +364,7 @@ class BatchEstimator(FSAEstimator):
             rows = moments.equivalent_rows()
             weight = np.full(len(rows), moments.n_rows / len(rows))
             problem = self._by_moments(rows[:, :m], rows[:, m:], weight)
-            # folds of equivalent rows are meaningless
+            # folds of condensed rows are meaningless
             problem.facts = replace(problem.facts, out_of_core=True)
             return self._solve(problem, settings)
 
@@ -368,83 +373,86 @@ class BatchEstimator(FSAEstimator):
 class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     """Classifier that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    It minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k features with
-    theta_j != 0.
+    The classifier minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k
+    features with theta_j != 0.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        Number k of features to select, or a fraction of them in (0, 1]; groups are counted instead
-        if the constraints define any. A number above the number of features selects all, with a
-        warning. "auto" minimises the extended Bayesian information criterion along one path, or the
-        loss in five-fold cross-validation if the rows support fewer than ten coefficients. "auto"
-        may select no feature.
+        Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
+        define groups, k is the number of groups. A number above the number of features selects all
+        of them with a warning. "auto" minimises the extended Bayesian information criterion along
+        one path. If the rows support fewer than ten coefficients, "auto" minimises the loss in
+        five-fold cross-validation instead. It may select no features.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
-        between the scores of the classes, and all classes share one support.
+        between class scores, and all classes share one support.
 
-        * "auto": "flipped_logistic" for two classes, "multinomial" for more;
+        * "auto": "flipped_logistic" for two classes, "multinomial" for more than two;
         * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
-        * "flipped_logistic": logistic, robust to a small fraction of wrong labels; probabilities
-          are limited to the range [0.02, 0.98]. :class:`FSAClassifierCV` calibrates them;
-        * "huberised_hinge": the smooth hinge of a support vector machine, eq. (8) of [2]_;
-        * "lorenz": bounded influence, for noisy labels, eq. (8) of [1]_;
-        * "multinomial": cross entropy of softmax scores;
+        * "flipped_logistic": logistic loss that is robust to a small fraction of wrong labels. Its
+          probabilities are limited to the range [0.02, 0.98]; :class:`FSAClassifierCV` calibrates
+          them;
+        * "huberised_hinge": smooth hinge loss of a support vector machine, eq. (8) of [2]_;
+        * "lorenz": loss with bounded influence for noisy labels, eq. (8) of [1]_;
+        * "multinomial": cross-entropy of softmax scores;
         * "squared": squared error on labels -1 and +1;
-        * a :class:`Loss`.
+        * a :class:`Loss` object.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Response to a feature: a coefficient, or a piecewise-linear function of its value ([2]_,
-        section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN, which gets a
-        separate response.
+        Response to each feature: a coefficient times its value, or a piecewise-linear function of
+        its value ([2]_, section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN,
+        which has a separate response.
     constraints : Constraints or None, default None
-        Groups of columns, required and excluded columns, bounds on coefficients, and monotone
+        Groups of columns, included and excluded columns, bounds on coefficients, and monotone
         responses.
     prior : Prior or None, default None
-        Shrinkage and smoothness of the responses, during annealing and in the final fit.
+        Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which features are compared: columns of variance one, or raw columns, which favours
-        columns with large values. For a sparse matrix with at most a tenth of its values stored,
-        each variance includes one additional non-zero row, and the final ridge is in raw units.
+        Units in which features are compared: columns scaled to variance one, or raw columns, which
+        favour large values. If a sparse matrix stores at most a tenth of its values, each variance
+        includes one additional non-zero row, and the final ridge applies to raw units.
     schedule : str, Schedule or function, default "inverse"
-        Schedule of the number of features after each step.
+        Annealing schedule: the number of features that remain after each step.
 
-        * "inverse": eq. (3) of [1]_; "inverse_arxiv": eq. (3) of [2]_; "exponential"; "linear". All
-          use mu = 100 and 100 steps; with several classes and at least 400 rows, mu = 20 and 200
-          steps; with bounds or monotone responses, mu = 20 and 500 steps;
-        * ``Schedule("inverse", mu=..., n_steps=...)``: a larger mu drops features sooner;
-        * a function of (n_features, k, n_steps) that returns non-increasing numbers of features,
+        * "inverse" (eq. (3) of [1]_), "inverse_arxiv" (eq. (3) of [2]_), "exponential" or "linear".
+          By default, mu = 100 and there are 100 steps. For more than two classes and at least 400
+          rows, mu = 20 and there are 200 steps. With bounds or monotone responses, mu = 20 and
+          there are 500 steps;
+        * ``Schedule("inverse", mu=..., n_steps=...)``, where a larger mu drops features sooner;
+        * a function of (n_features, k, n_steps) that returns a non-increasing sequence of sizes,
           ending with k.
     learning_rate : float or "auto", default "auto"
-        Step size > 0 for standardised columns and mean gradients. "auto" is the loss's
-        ``default_step_size``, or the inverse Lipschitz constant of the gradient, estimated by power
-        iteration on the remaining columns.
+        Positive step size for standardised columns and mean gradients. "auto" is the loss's
+        ``default_step_size`` or, without one, the inverse Lipschitz constant of the gradient,
+        estimated by power iteration on the remaining columns.
     momentum : float or "auto", default "auto"
-        Fraction of the previous step that is added to each step, in [0, 1). "auto" is 0.
+        Fraction of the previous step that is added to each step, in [0, 1). "auto" means 0.
     refinement : "auto", None or Refinement, default "auto"
-        Steps after annealing. None: no further steps, as in Algorithm 1 of [1]_. "auto" is
+        Refinement after annealing. None omits it, as in Algorithm 1 of [1]_. "auto" means
         ``Refinement()``: feature exchanges if there are enough rows to distinguish supports, a
         longer search for noisy labels, and a final fit with an automatic ridge.
     fit_intercept : bool, default True
         Whether to fit an intercept, which is neither dropped nor shrunk.
     warm_start : bool, default False
-        Whether to start ``fit`` from the previous coefficients if their shapes match.
+        Whether ``fit`` starts from the previous coefficients if their shapes match.
     class_weight : dict, "balanced" or None, default None
-        Factors for the row weights of each class; "balanced" gives all classes the same total
+        Factor for the row weights of each class. "balanced" gives all classes the same total
         weight.
     random_state : int, RandomState or None, default None
-        Random seed for subsampling data (see :func:`on_disk`, :func:`on_dask`). Everything else is
-        deterministic.
+        Random seed for the subsampling of data (see :func:`on_disk`, :func:`on_dask`). All other
+        computations are deterministic.
     n_jobs : int or None, default None
-        Number of threads: -1 uses all, None uses one. The result does not depend on it.
+        Number of threads; -1 means all processors, and None means one. The result does not depend
+        on it.
     verbose : bool, default False
         Whether to show a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     loss_ : Loss
-        Loss that was minimised.
+        Loss function that was minimised.
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
         Attributes of all FSA estimators; see `FSAEstimator`.
 
@@ -473,7 +481,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Check the data of :meth:`fit` and encode the targets.
+        """Validate the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
@@ -483,6 +491,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Returns
         -------
         FitProblem
+            Problem to solve.
         """
         X, y = check_data(self, X, y, piecewise=self._is_piecewise)
         targets, self.loss_, weight = self._encode_labels(y, self.loss, sample_weight, X.shape[0])
@@ -501,19 +510,22 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         forgetting: float = 1.0,
         refresh: bool = True,
     ) -> Self:
-        """Add a batch of rows and fit on all rows so far, as in :meth:`FSARegressor.partial_fit`.
+        """Add a batch of rows and fit on all rows so far; see :meth:`FSARegressor.partial_fit`.
 
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
+            Batch of rows.
         y : array of shape (n_samples,)
+            Targets of the batch.
         classes : array or None, default None
-            All labels of the stream; required in the first call.
+            All labels of the stream; required for the first batch.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         forgetting : float, default 1.0
-            Factor for the weight of all earlier rows, in (0, 1].
+            Factor for the weights of all earlier rows, in (0, 1].
         refresh : bool, default True
-            Whether to fit now; False only adds the rows, and :meth:`refresh` fits.
+            Whether to fit now. False only adds the rows; call :meth:`refresh` to fit.
 
         Returns
         -------
@@ -523,8 +535,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            If :meth:`fit` would raise it, the columns differ from those of earlier batches, or a
-            label is not in ``classes``.
+            If the data or parameters are not valid for :meth:`fit`, the columns differ from those
+            of earlier batches, or a label is not in ``classes``.
         """
         with rollback_on_error(self):
             first = self._first_batch()
@@ -545,18 +557,20 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return with_class_counts(fit_problem(self, X, y, weight, classification=True))
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Compute the scores of the classes.
+        """Compute the class scores.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
         offset : array or None, default None
             As for :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One score for two classes, positive for ``classes_[1]``; otherwise one per class.
+            One score per row for two classes, positive for ``classes_[1]``; otherwise one score per
+            class.
         """
         return self._of_classes(self._scores(X, offset))
 
@@ -566,21 +580,24 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
         offset : array or None, default None
             As for :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels.
         """
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict probabilities, or scores mapped to (0, 1) if the loss is not logistic.
+        """Predict class probabilities; losses that are not logistic map the scores to (0, 1).
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
         offset : array or None, default None
             As for :meth:`fit`.
 
@@ -592,46 +609,46 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self._probabilities, self.decision_function(X, offset), len(self.classes_))
 
 
-@dataclass(eq=False, repr=False, kw_only=True)  # so that errors name it
+@dataclass(eq=False, repr=False, kw_only=True)  # error messages name the class
 class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     """Regressor that selects exactly k features by annealing (Algorithm 1 of [1]_).
 
-    It minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k features with
-    theta_j != 0.
+    The regressor minimises mean loss + prior(theta) + ridge ||theta||^2 subject to exactly k
+    features with theta_j != 0.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default 10
-        Number of features to select, as in :class:`FSAClassifier`; "auto" uses five-fold
+        Number of features to select, as in :class:`FSAClassifier`. "auto" uses five-fold
         cross-validation if the rows support fewer than 30 coefficients.
     loss : str or Loss, default "auto"
         Loss to minimise.
 
         * "auto", "squared": squared error on targets scaled to mean 0 and variance 1;
-        * "huber" (robust to outliers), "quantile" (the median; ``QuantileLoss(0.9)`` for another
-          quantile): on targets of median 0 and robust scale 1 (1.4826 times the median absolute
-          deviation);
-        * "poisson", "negative_binomial" (dispersion 1): for counts;
-        * "gamma": for positive amounts; "tweedie" (power 1.5): for non-negative amounts, some of
-          which are 0;
-        * "cox": for survival times; ``y`` is a structured array with a boolean event and a time, or
-          two columns: the time, and 1 for an event or 0 for a censored row;
-        * a :class:`Loss`.
+        * "huber" (robust to outliers) and "quantile" (the median; use ``QuantileLoss(0.9)`` for
+          another quantile): targets are scaled to median 0 and median absolute deviation 1 /
+          1.4826;
+        * "poisson" and "negative_binomial" (dispersion 1): for counts;
+        * "gamma": for positive amounts; "tweedie" (power 1.5): for non-negative amounts that
+          include zeros;
+        * "cox": for survival times. ``y`` is a structured array with a boolean event and a time, or
+          has two columns: the time, and 1 for an event or 0 for a censored row;
+        * a :class:`Loss` object.
     response, constraints, prior, scaling : object
         As in :class:`FSAClassifier`.
     schedule : str, Schedule or function, default "inverse"
-        As in :class:`FSAClassifier`; a schedule given by name has mu = 30.
+        As in :class:`FSAClassifier`, but a schedule given by name has mu = 30.
     learning_rate : float or "auto", default "auto"
         As in :class:`FSAClassifier`.
     momentum : float or "auto", default "auto"
-        As in :class:`FSAClassifier`; "auto" is 0.9, and 0 for the quantile and Cox losses.
+        As in :class:`FSAClassifier`, but "auto" means 0.9, or 0 for the quantile and Cox losses.
     refinement, fit_intercept, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
 
     Attributes
     ----------
     loss_ : Loss
-        Loss that was minimised.
+        Loss function that was minimised.
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
         Attributes of all FSA estimators; see `FSAEstimator`.
 
@@ -657,7 +674,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     def encode(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, offset: Any = None
     ) -> FitProblem:
-        """Check the data of :meth:`fit` and encode the targets.
+        """Validate the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
@@ -667,6 +684,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Returns
         -------
         FitProblem
+            Problem to solve.
         """
         loss = regression_loss(
             "squared" if isinstance(self.loss, str) and self.loss == "auto" else self.loss
@@ -700,18 +718,21 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     ) -> Self:
         """Add a batch of rows and fit on all rows so far.
 
-        The result is the same as that of :meth:`fit` on all these rows, up to rounding.
+        The result equals that of :meth:`fit` on all these rows, up to rounding.
 
         Parameters
         ----------
         X : array, sparse matrix or data out of core of shape (n_samples, n_features)
-            Rows with at most 10,000 columns.
+            Batch of rows with at most 10,000 columns.
         y : array of shape (n_samples,), or (n_samples, n_outputs)
+            Targets of the batch.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         forgetting : float, default 1.0
-            Factor for the weight of all earlier rows, in (0, 1], for data that drift.
+            Factor for the weights of all earlier rows, in (0, 1]; values below 1 track drifting
+            data.
         refresh : bool, default True
-            Whether to fit now; False only adds the rows, and :meth:`refresh` fits.
+            Whether to fit now. False only adds the rows; call :meth:`refresh` to fit.
 
         Returns
         -------
@@ -721,7 +742,8 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Raises
         ------
         ValueError
-            If :meth:`fit` would raise it, or the columns differ from those of earlier batches.
+            If the data or parameters are not valid for :meth:`fit`, or the columns differ from
+            those of earlier batches.
         """
         with rollback_on_error(self):
             first = self._first_batch()
@@ -754,34 +776,37 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
         offset : array or None, default None
             As for :meth:`fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions with the shape of the ``y`` of :meth:`fit`: the mean for losses with a log
-            link, the log relative hazard for the Cox loss.
+            Predictions in the shape of the training targets. Losses with a log link predict the
+            mean, and the Cox loss predicts the log relative hazard.
         """
         scores = self._scores(X, offset)
         predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-        """Compute R^2, the fraction of explained deviance (log link) or the concordance (Cox).
+        """Compute R^2, the fraction of deviance explained (log link) or the concordance (Cox).
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
         y : array
             As for :meth:`fit`.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
         offset : array or None, default None
             As for :meth:`fit`.
 
         Returns
         -------
         float
-            Higher is better.
+            Score; higher is better.
         """
         return self.loss_.quality(y, self.predict(X, offset), sample_weight)

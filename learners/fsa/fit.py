@@ -1,5 +1,4 @@
-"""Solution of a fitting problem: build the design, anneal through the sizes, and refine each
-solution."""
+"""Solver for a fitting problem: design, annealing through the sizes, and refinement."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -28,10 +27,10 @@ from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
 
-_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path: a choice
+_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path, set by hand
 
 StepCallback = Callable[[int, Annealed], object]
-Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # columns, their coefficients, the intercept
+Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # columns, coefficients, intercept
 
 
 def solve(
@@ -41,16 +40,17 @@ def solve(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> Solution:
-    """Solve the problem for the single size given in the settings.
+    """Solve the problem for the size in the settings.
 
     Parameters
     ----------
     problem : FitProblem
+        Problem to solve.
     settings : FitSettings
-        Settings whose ``size`` is a number.
+        Settings with a numeric ``size``.
     start : (kept, coef, intercept) or None
-        Starting point of annealing, used if its shapes match; None starts from zero coefficients
-        and the best constant.
+        Starting point of annealing, used if the shapes match. None means zero coefficients and the
+        best constant.
     callbacks : sequence of functions
         Functions called as ``callback(step, state)`` after each step.
     """
@@ -72,7 +72,7 @@ def solve(
     gain = deviance(shrunken.value + charges[1], n_rows, free) - deviance(
         solution.value + charges[0], n_rows, free
     )
-    residual = 2.0 * shrunken.value  # for targets of variance one
+    residual = 2.0 * shrunken.value  # targets have variance one
     return (
         solution
         if keeps_swaps(problem.facts, size, len(solution.kept) * width, gain, residual)
@@ -89,11 +89,10 @@ def solve_path(
     callbacks: Sequence[StepCallback] = (),
     early_stop: bool = False,
 ) -> list[Solution]:
-    """Solve the problem for all ``sizes``, in ascending order, in one annealing run; size 0 gives
-    the best constant.
+    """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    With ``early_stop`` the path ends once the size exceeds ten plus twice the size with the lowest
-    information criterion so far.
+    Size 0 gives the best constant. With ``early_stop``, the path ends once the size exceeds ten
+    plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -107,8 +106,8 @@ def solve_path(
             design = design.keep(problem.allowed)
         solutions = [] if sizes[0] else [best_constant(problem, settings, design)]
         sizes = sizes[sizes > 0]
-        # If only the larger sizes have too few rows, those sizes are annealed in a separate run
-        # with a ridge; callbacks follow the other run.
+        # If only the larger sizes have too few rows, these sizes are annealed with a ridge in a
+        # separate run. Callbacks follow the other run.
         few = anneals_with_ridge(problem, settings, sizes)
         states: dict[int, Annealed] = {}
         for run, shrinks in ((sizes[few], True), (sizes[~few], False)):
@@ -144,7 +143,7 @@ def solve_path(
 
 
 def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.ndarray) -> np.ndarray:
-    """Return whether the plan of each size anneals with a ridge."""
+    """Return for each size whether its plan anneals with a ridge."""
     columns = sizes * problem.columns_per_unit
     return np.array(
         [decide(problem.facts, settings, k).annealing_ridge > 0.0 for k in columns.tolist()], bool
@@ -153,15 +152,14 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context manager of a fit, which sets the number of threads and reports where X is not
-    finite."""
+    """Context manager of a fit: sets the number of threads and locates non-finite values of X."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):
             yield
     except NotFiniteError as error:
         if not isinstance(problem.X, OutOfCoreMatrix):
-            check_finite(problem.X, problem.names, FINITE)  # names the position
+            check_finite(problem.X, problem.names, FINITE)  # raises an error with the position
         raise ValueError(f"{error} (response='piecewise' accepts NaN)") from None
 
 
@@ -176,7 +174,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
     what, k = "features" if problem.groups is None else "groups", settings.size
     if problem.allowed is not None:
         what += " that may be selected and vary"
-    if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or more than available
+    if not (isinstance(k, int) and k <= problem.n_units):  # a fraction, or too large
         k = resolve_n_features(k, problem.n_units, what)  # type: ignore[arg-type]
     if 0 < k < problem.n_included:
         raise ValueError(
@@ -187,12 +185,12 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
 
 
 def best_constant(problem: FitProblem, settings: FitSettings, design: Design) -> Solution:
-    """Return the solution without features, the best constant."""
+    """Return the solution without features, which is the best constant."""
     loss, weight, q = problem.loss, problem.sample_weight, problem.y.shape[1]
     intercept = np.zeros(q)
     if settings.fit_intercept:
         intercept = loss.best_constant(problem.y, weight)
-        if loss.has_curvature:  # not every loss has its constant in closed form
+        if loss.has_curvature:  # the constant has a closed form for some losses only
             support = SupportProblem(problem.y, loss, weight)
             intercept = refit(
                 support, np.zeros((design.n_samples, 0)), np.zeros((0, q)), intercept
@@ -214,7 +212,7 @@ def best_constant(problem: FitProblem, settings: FitSettings, design: Design) ->
 def _start(
     design: Design, problem: FitProblem, start: Start | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return starting values of the coefficients of all features and of the intercept."""
+    """Return initial values of all coefficients and of the intercept."""
     shape = design.n_features, design.width, problem.y.shape[1]
     if start is None or start[1].shape[1:] != shape[1:]:
         return None, None
@@ -235,8 +233,7 @@ def _anneal(
     start: Start | None = None,
     callbacks: Sequence[StepCallback] = (),
 ) -> dict[int, Annealed]:
-    """Return the states of one annealing run at the ascending ``sizes``, with the plan of the first
-    size."""
+    """Return the states of one annealing run at ascending ``sizes``, planned for the first size."""
     weight, prior = problem.sample_weight, with_ridge(settings.prior, plan.annealing_ridge)
     loss = problem.loss.surrogate(problem.y, weight)
     step = loss.default_step_size
@@ -253,12 +250,12 @@ def _anneal(
         and design.n_knots > 2
         and not settings.learning_rate
     ):
-        # Otherwise steps diverge in the curvature of the prior, for which no rate accounts
+        # Without this limit, steps would diverge, since the rate ignores the curvature of the prior
         smoothness = Prior(second_order=prior.second_order)
         bound = float(np.linalg.norm(smoothness.curvature(design.n_knots, design.width), 2))
         rate = limited_step(rate, 1.0 / bound)
     momentum = settings.momentum
-    if momentum is None:  # unstable with steps longer than the curvature allows
+    if momentum is None:  # momentum is unstable if steps exceed the curvature limit
         momentum = settings.auto_momentum if loss.default_step_size is None else 0.0
     coef, intercept = _start(design, problem, start)
     size_after: dict[int, int] = {}
@@ -266,7 +263,7 @@ def _anneal(
 
     def counts_of(design: Design) -> np.ndarray:
         n_units = problem.n_units
-        if problem.groups is None:  # without columns that are constant up to rounding
+        if problem.groups is None:  # exclude columns that are constant up to rounding
             n_units = max(int(np.count_nonzero(design.inv)), int(sizes[-1]))
         counts = _counts(n_units, settings, plan, sizes)
         last = len(counts) - 1 - np.argmax(counts[::-1] == sizes[:, None], axis=1)
@@ -274,7 +271,7 @@ def _anneal(
         return counts
 
     def after_step(step: int, state: Annealed) -> None:
-        if step in size_after:  # the loop reuses its arrays
+        if step in size_after:  # copy: the loop reuses its arrays
             states[size_after[step]] = replace(
                 state,
                 coef=state.coef.copy(),
@@ -318,9 +315,12 @@ def _anneal(
 
 
 def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) -> np.ndarray:
-    """Return the number of features after each step: the schedule down to the largest size, then
-    the other sizes. With a refinement, the schedule ends when the largest size is reached, because
-    a refit is better than further gradient steps."""
+    """Return the number of features after each step.
+
+    The schedule leads to the largest size, and the other sizes follow. With a refinement, the
+    schedule is cut off at the largest size, because a refit is better than further gradient
+    steps.
+    """
     counts = step_counts(plan.schedule, n_units, int(sizes[-1]), plan.n_steps)
     if settings.refinement is not None:
         counts = counts[: int(np.argmax(counts == sizes[-1])) + 1]
@@ -331,25 +331,26 @@ def _counts(n_units: int, settings: FitSettings, plan: Plan, sizes: np.ndarray) 
 
 
 def condensed(problem: FitProblem, settings: FitSettings) -> FitProblem:
-    """Return a problem on far fewer equivalent rows if that saves time, otherwise the same
-    problem."""
+    """Return an equivalent problem on far fewer rows if that saves time, else the same problem."""
     if not (_by_moments(problem, settings) and condenses(problem.facts)):
         return problem
     moments = moments_of(problem.X, problem.y, problem.weight)
-    # the fit itself reports constant columns and numbers that are not finite
+    # the fit reports constant columns and non-finite numbers
     return _on(moments, problem) if moments.is_regular else problem
 
 
 def _by_moments(problem: FitProblem, settings: FitSettings) -> bool:
-    """Return whether the moments of the rows determine the fit."""
+    """Return whether the moments of the rows suffice for the fit."""
     return isinstance(problem.loss, SquaredLoss) and settings.response is None
 
 
 def training_problems(
     problem: FitProblem, settings: FitSettings, splits: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> Iterator[FitProblem]:
-    """Return the problem on the training rows of each split. Moments are added over folds, so that
-    all splits together read the rows once."""
+    """Return the problem on the training rows of each split.
+
+    Moments are summed over folds, so that all splits together read the rows once.
+    """
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))
     folds = all(
@@ -369,14 +370,14 @@ def training_problems(
 
 
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:
-    """Return the same problem on rows that have the given moments."""
+    """Return the problem on a few rows that have the given moments."""
     m, rows = problem.X.shape[1], moments.equivalent_rows()
     weight = np.full(len(rows), moments.n_rows / len(rows))
     return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))
 
 
 def with_class_counts(problem: FitProblem) -> FitProblem:
-    """Set the number of rows of the rarest class from the means of the targets -1 and +1."""
+    """Set the number of rows in the rarest class from the means of the targets -1 and +1."""
     if problem.classification:
         positive = 0.5 * (problem.weight @ (1.0 + problem.y))
         rarest = float(min(positive.min(), problem.n_rows - positive.max()))

@@ -22,23 +22,23 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     """Models of many sizes from one annealing run.
 
     Each model minimises the same objective as an estimator of that size. Annealing passes through
-    every size, so a path costs little more than one fit. At each size in ``sizes`` the remaining
-    features are refitted; with ``Refinement(exchange=True)`` they are also exchanged with features
-    that were dropped late.
+    every size, so a path costs little more than a single fit. At each size in ``sizes``, the model
+    is refitted to the remaining features. With ``Refinement(exchange=True)``, some of them are also
+    exchanged for features that were dropped late.
 
     Parameters
     ----------
     estimator : FSAClassifier, FSARegressor or FSARanker
-        Estimator with the settings of the path; its ``n_features_to_select`` is ignored.
+        Estimator that defines the settings; its ``n_features_to_select`` is ignored.
     sizes : array of int or "auto", default "auto"
-        Numbers of features (or of groups, if the constraints define any); 0 is the best constant.
-        "auto" means all sizes up to 8, then steps of about a fifth, up to a third of the number of
-        rows and at most 300.
+        Numbers of features, or of groups if the constraints define any. Size 0 is the best
+        constant. "auto" means all sizes up to 8, followed by steps of about a fifth, up to a third
+        of the number of rows and at most 300.
     exchange : bool, default False
-        Whether to exchange features at each size, as a single fit does, if that takes at most about
+        Whether to exchange features at each size, as in a single fit, if this takes at most about
         ten milliseconds.
     trajectory : bool, default False
-        Whether to store the coefficients of every step for ``plot_path``.
+        Whether to store the coefficients after every step for ``plot_path``.
 
     Attributes
     ----------
@@ -49,18 +49,19 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     losses_ : ndarray of shape (n_sizes,)
         Mean training loss at each size.
     ebic_ : ndarray of shape (n_sizes,)
-        Extended Bayesian information criterion [1]_; the sum of the sample weights is used as the
-        number of rows.
+        Extended Bayesian information criterion [1]_ at each size. It uses the sum of the sample
+        weights as the number of rows.
     best_size_ : int
         Size with the lowest ``ebic_``.
     loss_curve_ : ndarray of shape (n_steps,)
-        Loss before each annealing step.
+        Mean training loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)
         Remaining features (m,) and their standardised coefficients (m, width, n_outputs) after each
-        step. The list is empty unless ``trajectory=True``.
+        step; empty unless ``trajectory=True``.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Column names of X, if it has any.
+        Column names of X; only set if X has column names.
 
     References
     ----------
@@ -94,12 +95,14 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         self.trajectory = trajectory
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
-        """Fit models of all sizes.
+        """Fit the models of all sizes.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or None, default None
+            Targets, as for the estimator's ``fit``.
         **fit_params
             Arguments passed to the estimator's ``fit``.
 
@@ -111,7 +114,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the estimator's ``fit`` raises an error, or a size is not an integer >= 0.
+            If the data or parameters are not valid for the estimator's ``fit``, or a size is not a
+            non-negative integer.
         """
         if not isinstance(self.estimator, FSAEstimator):
             raise ValueError(
@@ -150,7 +154,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def get_estimator(self, k: int) -> FSAEstimator:
-        """Return the fitted estimator of one size.
+        """Return the fitted estimator of a given size.
 
         Parameters
         ----------
@@ -160,6 +164,7 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAClassifier, FSARegressor or FSARanker
+            Fitted estimator of this size.
 
         Raises
         ------
@@ -190,20 +195,23 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     def score_path(
         self, X: Any, y: Any, scoring: str | Callable | None = None, **score_params: Any
     ) -> np.ndarray:
-        """Score the models of all sizes on new data.
+        """Compute the score of every size on new data.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
         y : array of shape (n_samples,)
+            True targets.
         scoring : str, function or None, default None
-            Any scorer of scikit-learn; None means accuracy or R^2.
+            scikit-learn scorer; None means accuracy or R^2.
         **score_params
             Arguments passed to the scorer, such as ``sample_weight``.
 
         Returns
         -------
         ndarray of shape (n_sizes,)
+            Score of each size.
         """
         check_is_fitted(self, "sizes_")
         scorer = check_scoring(self.estimator, scoring)
@@ -211,13 +219,14 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
 
 
 def check_sizes(sizes: Any, n_units: int, n_samples: int, n_included: int = 0) -> np.ndarray:
-    """Validate the sizes of :class:`FSAPath`, and return distinct sizes in ascending order, limited
-    to the range from ``n_included`` to ``n_units``.
+    """Validate the sizes of a path, and return the distinct sizes in ascending order.
+
+    Sizes are clipped to the range from ``n_included`` to ``n_units``.
 
     Raises
     ------
     ValueError
-        If a size is not an integer >= 0.
+        If a size is not a non-negative integer.
     """
     if isinstance(sizes, str) and sizes == "auto":
         return np.unique(np.clip(default_sizes(n_units, n_samples), n_included, None))

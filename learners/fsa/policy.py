@@ -1,20 +1,21 @@
-"""Decisions of a fit: a plan made from facts about the problem and the user's settings. Solvers
-follow the plan. The table lists each rule with a numeric threshold and the source of the number: a
-benchmark script, a reference, or "a choice" between values that hardly differ.
+"""Decisions of a fit: a plan based on facts about the problem and on the user's settings.
+
+Solvers follow the plan. The table lists every rule that has a numeric threshold, and the source of
+the number: a benchmark script, a reference, or "by hand" where the exact value hardly matters.
 
 ============================== =============================================== ==============
-what                           when                                            set by
+decision                       condition                                       source
 ============================== =============================================== ==============
 coefficients that rows support rows of the rarest class / ``ROWS_PER_...``     Peduzzi (1996)
-rows are few                   they support fewer coefficients than requested  the same
-very sparse columns            share of stored values <= ``MAX_STORED``        a choice
+rows are few                   they support fewer coefficients than requested  as above
+very sparse columns            share of stored values <= ``MAX_STORED``        by hand
 annealing with a ridge         rows are few, the user gave no ridge            few_rows.py
 slow schedule                  several classes and ``MIN_ROWS_SLOW`` rows      many_classes.py
 shorter steps                  very sparse columns, one output                 sparse_words.py
-exchanges                      rows are not few, cost <= ``MAX_SWAP_COST``     a choice
+exchanges                      rows are not few, cost <= ``MAX_SWAP_COST``     by hand
 exchanges are checked          numbers, ``MAX_CHECKED`` coefficients supported few_rows.py
-longer search                  labels on the wrong side > ``MIN_WRONG``        a choice
-Newton's method                cost of a step <= ``MAX_NEWTON_COST``           a choice
+longer search                  misclassified training rows > ``MIN_WRONG``     by hand
+Newton's method                cost of a step <= ``MAX_NEWTON_COST``           by hand
 held-out rows choose the size  ``FEW_COEFFICIENTS`` supported                  few_rows.py
 ============================== =============================================== ==============
 
@@ -34,76 +35,79 @@ from ..solvers.exchanges import POOL_FACTOR
 from ..solvers.schedules import Counts, Schedule
 from .settings import FitSettings
 
-# Rows needed for each coefficient: of the rarest class; of numeric targets (Peduzzi)
+# Rows required per coefficient: rows of the rarest class, or rows with numeric targets (Peduzzi)
 ROWS_PER_COEFFICIENT, ROWS_PER_COEFFICIENT_OF_NUMBERS = 10.0, 5.0
-MAX_STORED = 0.1  # share of stored values up to which columns resemble word counts: a choice
-# Ridge of annealing with few rows, for losses that are not quadratic and that are: repeated
-# cross-validation on eleven gene and face tables and four of regression (benchmarks/few_rows.py);
-# 0.003 to 0.03 differ little, 0.1 and 0.3 are worse
+MAX_STORED = 0.1  # share of stored values up to which columns resemble word counts, set by hand
+# Ridge of annealing with few rows, for non-quadratic and for quadratic losses. Source: repeated
+# cross-validation on eleven gene and face tables and four regression tables
+# (benchmarks/few_rows.py). Values from 0.003 to 0.03 differ little; 0.1 and 0.3 are worse.
 SMALL_SAMPLE_RIDGE, SMALL_SAMPLE_RIDGE_SQUARED = 0.01, 0.1
-# Slow annealing with several classes: the data sets "choose" of benchmarks/many_classes.py and
-# samples of usps; with fewer rows it gains nothing, and 500 steps have the error of 200. With
-# bounds, which exclude exchanges, more steps (a choice)
+# Slow annealing for several classes. Source: the data sets "choose" of benchmarks/many_classes.py
+# and samples of usps. It has no benefit with fewer rows, and 500 steps give the same error as 200.
+# Bounds exclude exchanges and therefore get more steps (set by hand).
 SLOW_MU, SLOW_STEPS, SLOW_STEPS_BOUNDED, MIN_ROWS_SLOW = 20.0, 200, 500, 400
-# Factor of the loss's default step with very sparse columns: tens of thousands of nearly
-# uncorrelated columns overshoot together; the data sets "choose" of benchmarks/sparse_words.py
+# Factor for the loss's default step with very sparse columns, since tens of thousands of nearly
+# uncorrelated columns overshoot together. Source: the data sets "choose" of
+# benchmarks/sparse_words.py.
 SPARSE_STEP = 1.0 / 30.0
-# One further row in this many counts as non-zero in each very sparse column, so that rare columns
-# do not dominate frequent ones: the same data sets; 500 to 2,000 differ little
+# The variance of a very sparse column includes one additional non-zero row per this many rows, so
+# that rare columns do not dominate. Source: the same data sets; 500 to 2,000 differ little.
 MAX_DAMPING_ROWS = 1000.0
-# Ridge at which the search begins for very sparse columns: the most frequent choice on the same
-# data sets, on which a search of all ridges chooses no other
+# Initial ridge of the search for very sparse columns: the most frequent choice on the same data
+# sets, where a search over all ridges makes the same choices.
 SPARSE_RIDGE = 3e-3
-# Multiplications per round of exchanges (about a second), for each size of a path (about ten
-# milliseconds), and per step of Newton's method: choices
+# Maximum multiplications per round of exchanges (about a second), per size of a path (about ten
+# milliseconds) and per step of Newton's method, set by hand
 MAX_SWAP_COST, MAX_PATH_SWAP_COST, MAX_NEWTON_COST = 2e9, 2e7, 2e8
-# Supported coefficients with numeric targets (1,000 rows) from which exchanges are not checked: a
-# choice
+# Number of supported coefficients from which exchanges for numeric targets are not checked (1,000
+# rows), set by hand
 MAX_CHECKED = 200.0
-# Gain that a checked exchange needs: this times sqrt(columns / rows) times the extended criterion's
-# penalty of a support. On pure noise the gain is usually smaller (benchmarks/few_rows.py)
+# A checked exchange must gain this factor times sqrt(columns / rows) times the extended criterion's
+# penalty for a support. On pure noise the gain is usually smaller (benchmarks/few_rows.py).
 SWAP_GAIN_FACTOR = 2.6
-# A signal is weak if a shrunken fit leaves more than this share of the targets' variance: a choice.
-# With a strong signal exchanges are checked only if there are fewer than ten rows per coefficient,
-# and fewer than 150 rows or 7.5 per coefficient
+# A signal is weak if a shrunken fit leaves more than this share of the targets' variance
+# unexplained (set by hand). With a strong signal, exchanges are checked only if there are fewer
+# than ten rows per coefficient, and fewer than 150 rows or 7.5 rows per coefficient.
 WEAK_SIGNAL_RESIDUAL, SMALL_SAMPLE = 0.25, 30.0
-MIN_WRONG = 0.01  # share of training rows on the wrong side above which labels look noisy: a choice
-# Supported coefficients, for classes and for numeric targets, below which held-out rows choose the
-# size: the criterion keeps one to six features on gene tables, with twice the error of twenty. The
-# simulated tables of Barbu et al. (2017), where it is right, support 14 and 60 or more
+MIN_WRONG = 0.01  # share of misclassified training rows above which labels look noisy, set by hand
+# Number of supported coefficients below which held-out rows choose the size, for classes and for
+# numeric targets. On gene tables the criterion selects one to six features, with twice the error of
+# twenty features. It is right on the simulated tables of Barbu et al. (2017), which support 14 and
+# 60 or more coefficients.
 FEW_COEFFICIENTS, FEW_COEFFICIENTS_OF_NUMBERS = 10.0, 30.0
-# Squared loss: columns up to which the fit uses moments, and rows for each column from which it
-# does: this takes a third to a tenth of the time (benchmarks/batches.py), and the sums need little
-# memory compared with X
+# A fit with the squared loss uses moments for up to this many columns and from this many rows per
+# column. It then takes a third to a tenth of the time (benchmarks/batches.py), and the sums need
+# little memory compared with X.
 MAX_CONDENSED, ROWS_PER_COLUMN = 2000, 10
-MAX_ROWS_HELD_OUT = 1000  # rows up to which folds choose between exchanges and shrinkage: a choice
+MAX_ROWS_HELD_OUT = 1000  # maximum rows for choosing exchanges by folds
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about a problem, the input of the rules.
+    """Facts about a problem that the rules depend on.
 
     Attributes
     ----------
     loss : Loss
-        Loss, of which the rules use attributes such as ``pointwise``, ``has_curvature`` and
+        Loss function; the rules use attributes such as ``pointwise``, ``has_curvature`` and
         ``is_quadratic``.
     classification : bool
+        Whether the targets are classes.
     n_samples, n_features, n_units, n_outputs : int
         Number of rows, number of selectable columns, number of groups (or of columns without
         groups), and number of outputs.
     n_rows : float
         Sum of the row weights.
     n_rarest : float
-        Number of rows of the rarest class or, for numeric targets, number of rows that carry
+        Number of rows in the rarest class or, for numeric targets, number of rows that carry
         information about the scores.
     sparse : bool
         Whether X is a sparse matrix.
     share_stored, stored_per_row : float
-        Fraction of the values of X that are stored, and their mean number per row.
+        Fraction of stored values in X, and mean number of stored values per row.
     bounded, grouped, out_of_core : bool
-        Whether coefficients are bounded or responses monotone, columns are grouped, and X is out of
-        core.
+        Whether coefficients are bounded or responses are monotone, whether columns are grouped, and
+        whether X is out of core.
     """
 
     loss: Loss
@@ -123,8 +127,10 @@ class Facts:
 
     @property
     def supported_coefficients(self) -> float:
-        """Number of coefficients that the rows support; with more coefficients, a lower training
-        loss is little evidence."""
+        """Number of coefficients that the rows support.
+
+        With more coefficients, a lower training loss is weak evidence.
+        """
         rows = ROWS_PER_COEFFICIENT if self.classification else ROWS_PER_COEFFICIENT_OF_NUMBERS
         return self.n_rarest / rows
 
@@ -143,7 +149,7 @@ class Plan:
     schedule, n_steps : function, int
         Annealing schedule, and its number of steps.
     step_share : float
-        Factor applied to the default step size of the loss.
+        Factor for the default step size of the loss.
     few_rows : bool
         Whether the rows support fewer coefficients than the size requires.
     annealing_ridge : float
@@ -151,26 +157,27 @@ class Plan:
     refinement : {"none", "gradient", "newton", "exchange"}
         Refinement method.
     newton : bool
-        Whether a Newton step on all columns of the support is affordable.
+        Whether Newton steps on all columns of the support are affordable.
     keeps_sparse : bool
-        Whether Newton's method works on the stored sparse columns.
+        Whether Newton's method uses the sparse columns.
     raw_ridge : bool
-        Whether an automatic ridge penalty is applied in the units of the raw columns, so that
-        rarely non-zero columns (such as rare words in text) do not dominate.
+        Whether an automatic ridge penalty applies in raw column units, so that columns with few
+        non-zeros (such as rare words) do not dominate.
     search : bool
         Whether exchanges are followed by a longer search if the labels look noisy.
     checks_swaps : bool
-        Whether exchanges may overfit and are compared with a fit that uses shrinkage instead.
+        Whether exchanges may overfit and are therefore compared with a fit that uses shrinkage
+        instead.
     alternatives : bool
-        Whether alternatives to the selected features are listed.
+        Whether to list alternatives to the selected features.
     discriminant : bool
         Whether to average the scores with those of linear discriminant analysis.
     size_by : {"user", "criterion", "folds"}
-        Method by which the size is chosen.
+        Method that chooses the size.
     treatment_by_folds : bool
         Whether cross-validation chooses between exchanges and shrinkage.
     reasons : tuple of str
-        Explanations of decisions that differ from the default.
+        Explanations of the decisions that differ from the default.
     """
 
     schedule: Counts
@@ -199,17 +206,20 @@ def decide(
     Parameters
     ----------
     facts : Facts
+        Facts about the problem.
     settings : FitSettings
+        Settings of the fit.
     n_columns : float, default 0.0
-        Number of selected columns of the design, which is the number of features times the width of
-        a response.
+        Number of selected columns of the design: the number of features times the width of a
+        response.
     along_path : bool, default False
-        Whether the size is one of many; passes over all columns are then avoided, and exchanges
-        happen only on request.
+        Whether the size is one of many. Passes over all columns are then avoided, and features are
+        exchanged only on request.
 
     Returns
     -------
     Plan
+        Plan of the fit.
     """
     loss, given = facts.loss, settings.refinement
     supported, linear = facts.supported_coefficients, settings.response is None
@@ -225,9 +235,9 @@ def decide(
     refinement = _refinement(facts, settings, n_columns, few, keeps_sparse, along_path)
     newton = _newton_cost(facts, n_columns) <= MAX_NEWTON_COST
 
-    # With few rows the best subset on the training rows is unreliable: a ridge makes correlated
-    # columns share their weight, so that their common signal is selected. With enough rows it would
-    # hide which of them is right, and exchanges do better.
+    # With few rows, the best subset on the training rows is unreliable. A ridge makes correlated
+    # columns share their weight, so that their common signal is selected. With enough rows, a ridge
+    # would hide the right column among them, and exchanges work better.
     annealing_ridge = 0.0
     shrinks = few and settings.chooses_ridge and given is not None and given.exchange is not True
     if shrinks and linear and loss.pointwise:
@@ -285,11 +295,11 @@ def decide(
 
 
 def _schedule(facts: Facts, settings: FitSettings) -> tuple[Counts, int]:
-    """Choose schedule and number of steps. A named schedule is slower with several classes and
-    enough rows, or with bounds, which exclude exchanges.
+    """Choose the schedule and the number of steps.
 
-    The multinomial gradient shrinks with the number of classes, so after a few steps the order of
-    the columns is not yet stable.
+    A named schedule is slower for several classes with enough rows, and for bounds, which exclude
+    exchanges. The multinomial gradient shrinks with the number of classes, so the order of the
+    columns is not yet stable after a few steps.
     """
     schedule, n_steps = settings.schedule, settings.n_steps
     several = facts.classification and facts.n_outputs > 1 and facts.n_rows >= MIN_ROWS_SLOW
@@ -306,7 +316,7 @@ def _refinement(
     keeps_sparse: bool,
     along_path: bool,
 ) -> Literal["none", "gradient", "newton", "exchange"]:
-    """Choose the refinement method of one size by the first row of the table that applies.
+    """Choose the refinement method for one size by the first matching row of the table.
 
     ============ ======================================== ==========
     refinement   condition                                method
@@ -334,7 +344,7 @@ def _refinement(
     if given.exchange is True or (given.exchange is not False and affordable and not few_rows):
         return "exchange"
     cost = _newton_cost(facts, n_columns, keeps_sparse)
-    # No fixed step length is safe if the curvature is unbounded
+    # No fixed step size is safe if the curvature is unbounded
     return (
         "newton"
         if cost <= MAX_NEWTON_COST or not isfinite(facts.loss.max_curvature)
@@ -343,16 +353,17 @@ def _refinement(
 
 
 def _newton_cost(facts: Facts, n_columns: float, sparse: bool = False) -> float:
-    """Estimate the number of multiplications of a Newton step, or its dominant cost if columns stay
-    sparse."""
+    """Estimate the number of multiplications in a Newton step (the dominant ones if sparse)."""
     if sparse:
         return facts.n_samples * min(n_columns, facts.stored_per_row) ** 2 + n_columns**3 / 10.0
     return (facts.n_samples + float(n_columns)) * float(n_columns) ** 2 * facts.n_outputs
 
 
 def condenses(facts: Facts) -> bool:
-    """Return whether a fit with the squared loss uses the moments of the columns and targets
-    instead of the rows. Both give the same model, up to rounding."""
+    """Return whether a fit with the squared loss uses moments instead of the rows.
+
+    Both give the same model, up to rounding.
+    """
     return (
         not (facts.sparse or facts.out_of_core)
         and facts.n_features <= MAX_CONDENSED
@@ -362,24 +373,27 @@ def condenses(facts: Facts) -> bool:
 
 
 def searches(facts: Facts, plan: Plan, n_kept: int, share_wrong: float) -> bool:
-    """Return whether exchanges that leave the fraction ``share_wrong`` of the training rows
-    misclassified are followed by the longer search."""
+    """Return whether the longer search follows the exchanges.
+
+    ``share_wrong`` is the fraction of training rows that are still misclassified.
+    """
     affordable = float(facts.n_samples) * facts.n_features * n_kept <= MAX_SWAP_COST
     return plan.search and 1 < n_kept < facts.n_features and affordable and share_wrong > MIN_WRONG
 
 
 def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: float) -> bool:
-    """Return whether the fit with exchanges improves sufficiently on the fit with shrinkage alone.
+    """Return whether exchanges improve enough on a fit with shrinkage alone.
 
     Parameters
     ----------
     facts : Facts
+        Facts about the problem.
     size, n_columns : int
         Number of selected units, and number of columns of the design.
     gain : float
         Decrease in deviance due to the exchanges.
     residual : float
-        Fraction of the targets' variance that the shrunken fit leaves unexplained.
+        Fraction of the target variance that the shrunken fit leaves unexplained.
     """
     price = support_price(size, facts.n_units)
     if facts.loss.is_quadratic and residual > WEAK_SIGNAL_RESIDUAL:
@@ -390,9 +404,10 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Return the refinements that cross-validation compares: exchanges, and shrinkage as for few
-    rows. Both are fixed for the folds and for all rows, however many coefficients the rows
-    support."""
+    """Return the settings that cross-validation compares: exchanges, and shrinkage.
+
+    Both apply to the folds and to all rows, however many coefficients the rows support.
+    """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):
         return (settings,)

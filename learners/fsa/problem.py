@@ -1,5 +1,4 @@
-"""Problem solved by one call to ``fit``, its solution, and the fitted attributes built from
-both."""
+"""Problem that a call to ``fit`` solves, its solution, and the resulting fitted attributes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,46 +32,51 @@ FINITE = (
 
 @dataclass
 class FitProblem:
-    """Problem solved by one call to ``fit``.
+    """Problem that a call to ``fit`` solves.
 
     Attributes
     ----------
     X : array, sparse matrix or OutOfCoreMatrix of shape (n_samples, n_features)
+        Validated training data.
     y : ndarray of shape (n_samples, n_outputs)
-        Targets encoded for the loss; complex with an offset, see :class:`.OffsetLoss`.
+        Targets encoded for the loss. With an offset they are complex; see :class:`.OffsetLoss`.
     loss : Loss
+        Loss function.
     weight : ndarray of shape (n_samples,)
-        Row weights as given by the user; a row of weight two counts as two rows.
+        Row weights as given by the user. A row of weight two counts as two rows.
     shift, scale : ndarray of shape (n_outputs,) or float
-        Constants that make ``scale * scores + shift`` a prediction in units of the user's targets.
+        Constants such that ``scale * scores + shift`` is a prediction in the units of the user's
+        targets.
     flat : bool
-        Whether the user's targets, and therefore ``coef_``, are one-dimensional.
+        Whether the user's targets, and hence ``coef_``, are one-dimensional.
     classification : bool
+        Whether the targets are classes.
     names : ndarray of shape (n_features,) or None
         Column names.
     groups : ndarray of shape (n_features,), int, or None
         Index of each feature's group.
     allowed : ndarray of int or None
-        Selectable columns; None for all. Features are positions in this array.
+        Selectable columns; None for all. A feature is an index into this array.
     included : ndarray of shape (n_features,), bool, or None
-        Mask of required features.
+        Mask of the included features.
     bounds : (ndarray, ndarray) or None
-        Lower and upper bounds (n_features,) on the coefficients of raw columns.
+        Lower and upper bounds (n_features,) on the coefficients of the raw columns.
     monotone : ndarray of shape (n_features,), int, or None
-        +1 for a non-decreasing, -1 for a non-increasing piecewise-linear response, else 0.
+        Direction of each piecewise-linear response: +1 if non-decreasing, -1 if non-increasing,
+        else 0.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     n_rows : float
         Sum of the row weights.
     n_features, n_units, n_included : int
         Number of selectable columns, number of groups (or of columns without groups), and number of
-        required ones among them.
+        included groups.
     columns_per_unit : float
-        Mean number of columns of a group; 1 without groups.
+        Mean number of columns per group; 1 without groups.
     bounded : bool
         Whether any coefficient is bounded or any response is monotone.
     facts : Facts
-        Input to the rules in ``policy``.
+        Input of the rules in ``policy``.
     """
 
     X: Any
@@ -138,32 +142,35 @@ class FitProblem:
 
     @property
     def n_copies(self) -> float:
-        """Sum of the row weights, or the effective number of rows if weights are not counts of
-        copies."""
+        """Sum of the row weights, or effective number of rows if the weights are not counts."""
         return effective_rows(self.weight)
 
     def with_offset(self, offset: Any) -> Self:
-        """Return the problem with an offset (n_samples,) or (n_samples, n_outputs) added to the
-        scores."""
+        """Return the problem with an offset added to the scores.
+
+        The offset has shape (n_samples,) or (n_samples, n_outputs).
+        """
         offset = check_offset(local(offset), *self.y.shape)
         return replace(self, y=self.y + 1j * offset, loss=OffsetLoss(self.loss))
 
     def columns(self, kept: np.ndarray) -> np.ndarray:
-        """Return the columns of X that belong to some features."""
+        """Return the indices in X of the given features."""
         return kept if self.allowed is None else self.allowed[kept]
 
     def rows(self, which: np.ndarray) -> Self:
-        """Return the problem restricted to some rows."""
+        """Return the problem restricted to the given rows."""
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Return bounds (k, 1, 1) on the standardised coefficients of a design that contains only
-        the features ``kept``."""
+        """Return the bounds (k, 1, 1) on standardised coefficients.
+
+        The design contains only the features ``kept``.
+        """
         unit = np.where(design.inv > 0, design.inv, 1.0) * float(np.ravel(self.scale)[0])
         return tuple((end[kept] / unit)[:, None, None] for end in self.bounds or ())
 
     def project(self, state: "Annealed | Solution") -> None:
-        """Project coefficients onto the bounds and monotone directions."""
+        """Project the coefficients onto the bounds and the monotone responses."""
         if self.bounds is not None:
             np.clip(state.coef, *self.bounds_of(state.kept, state.design), out=state.coef)
         if self.monotone is not None:
@@ -174,8 +181,10 @@ class FitProblem:
     def factors(
         self, kept: np.ndarray, design: Design
     ) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
-        """Return the basis and bounds for :func:`bounded_fit`: a monotone response is its first
-        value plus increments of one sign."""
+        """Return the basis and bounds for :func:`bounded_fit`.
+
+        A monotone response is its first value plus increments of one sign.
+        """
         if self.monotone is None:
             return None, self.bounds_of(kept, design)
         sign = np.zeros((len(kept), design.width), int)
@@ -186,8 +195,9 @@ class FitProblem:
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
     def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """Return the problem with constraints. Groups and required columns keep their constant
-        columns.
+        """Return the problem with constraints.
+
+        Constant columns remain if they are included or belong to a group.
 
         Raises
         ------
@@ -211,7 +221,7 @@ class FitProblem:
                 )
                 raise ValueError(f"{name}={value!r} is not valid here; expected None with {what}")
         monotone = None if c.monotone is None else _directions(c.monotone, n, self.names)
-        if monotone is not None and not piecewise:  # a sign is a bound
+        if monotone is not None and not piecewise:  # a sign constraint is a bound
             bounds, monotone = _signs(monotone, bounds, n, self.names), None
         stays = ~excluded
         if groups is None and self.allowed is not None:
@@ -233,7 +243,7 @@ class FitProblem:
 def fit_problem(
     estimator: Any, X: Any, targets: np.ndarray, weight: np.ndarray, **facts: Any
 ) -> FitProblem:
-    """Return the problem of an estimator on checked data, under its constraints."""
+    """Return the problem of an estimator on validated data, with its constraints."""
     names, allowed = getattr(estimator, "feature_names_in_", None), varying_columns(X, weight)
     problem = FitProblem(X, targets, estimator.loss_, weight, names=names, allowed=allowed, **facts)
     if estimator.constraints is None:
@@ -242,12 +252,11 @@ def fit_problem(
 
 
 def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
-    """Return the columns of in-memory data that are not constant in the rows of positive weight,
-    since schedules, sizes and criteria count columns. The result is None if all columns vary or all
-    are constant.
+    """Return the columns of in-memory data that vary over the rows of positive weight.
 
-    Later rows are read only for columns that are constant so far; the first rows suffice for most
-    data.
+    Schedules, sizes and criteria depend on the number of these columns. The result is None if all
+    columns vary or all are constant. Later rows are read only for columns that are constant so far,
+    so the first rows suffice for most data.
 
     Examples
     --------
@@ -260,7 +269,7 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
     if sp.issparse(X):
         X = canonical(X if present.all() else X[present])
         non_zero = np.asarray((X != 0).sum(axis=0)).ravel()
-        full = np.flatnonzero(non_zero == X.shape[0])  # a zero and another value vary
+        full = np.flatnonzero(non_zero == X.shape[0])  # others with values vary
         low, high = min_max_axis(X[:, full], axis=0)
         columns, start = np.union1d(np.flatnonzero(non_zero == 0), full[low == high]), n
     else:
@@ -274,7 +283,7 @@ def varying_columns(X: Any, weight: np.ndarray) -> np.ndarray | None:
 
 
 def _directions(monotone: Any, n_features: int, names: np.ndarray | None) -> np.ndarray:
-    """Return the direction of each column: +1, -1 or 0."""
+    """Return the monotone direction of each column: +1, -1 or 0."""
     directions = np.zeros(n_features, int)
     if not isinstance(monotone, dict):
         if np.shape(monotone) != (n_features,):
@@ -299,7 +308,7 @@ def _signs(
     n: int,
     names: np.ndarray | None,
 ) -> Any:
-    """Return the bounds, including the signs required by the directions of linear responses."""
+    """Return the bounds, including the signs that monotone linear responses require."""
     lower, upper = bounds or (np.full(n, -np.inf), np.full(n, np.inf))
     both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
     if len(both):
@@ -311,8 +320,7 @@ def _signs(
 def _bounds(
     bounds: Any, n_features: int, names: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of all columns, given as one pair, a pair per column, or pairs for some
-    columns."""
+    """Return the bounds of all columns from one pair, a pair per column, or a dict of pairs."""
     lower, upper = np.full(n_features, -np.inf), np.full(n_features, np.inf)
     if isinstance(bounds, dict):
         pairs = {
@@ -347,8 +355,7 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """Model of one size: the selected features in ascending order, their standardised coefficients,
-    and the objective."""
+    """Model of one size: ascending features, their standardised coefficients, the objective."""
 
     kept: np.ndarray
     coef: np.ndarray
@@ -360,12 +367,12 @@ class Solution:
     ebic: float = np.nan
     ridge: float = 0.0
     plan: Plan | None = None
-    done: tuple[str, ...] = ()  # description of the steps that made the model
+    done: tuple[str, ...] = ()  # descriptions of the steps that produced the model
     alternatives: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Annealed, size: int, ridge: float = 0.0) -> Self:
-        """Return the solution at the final state of annealing, without its objective."""
+        """Return the solution at the final state of annealing, without the objective."""
         return cls(
             state.kept,
             state.coef,
@@ -385,8 +392,10 @@ class Solution:
 
 
 def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = "") -> dict[str, Any]:
-    """Return the fitted attributes of a solution by name; ``size_by`` describes how the size was
-    chosen."""
+    """Return the fitted attributes of a solution by name.
+
+    ``size_by`` describes how the size was chosen.
+    """
     m, q = problem.X.shape[1], problem.y.shape[1]
     columns = np.arange(problem.n_features) if problem.allowed is None else problem.allowed
     alternatives = {
@@ -413,11 +422,11 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
         coef = np.zeros((q, m))
         coef[:, kept] = raw[:, 0].T
         return attributes | {"coef_": coef[0] if problem.flat else coef}
-    # The hat functions sum to one, so a curve's level is arbitrary: set its mean over the training
-    # rows to zero.
+    # The hat functions sum to one, so the level of a response is arbitrary. Its mean over the
+    # training rows is set to zero.
     level = np.einsum("kw,kwq->kq", design.mean, raw)
     raw = raw - level[:, None]
-    # NaN contributes nothing in columns without NaN in training.
+    # NaN contributes nothing in columns that have no NaN in the training data.
     seen = design.has_missing(problem.weight > 0)
     attributes.update(
         knots_=design.knots,  # type: ignore[attr-defined]
@@ -428,7 +437,7 @@ def fitted_attributes(problem: FitProblem, solution: Solution, size_by: str = ""
     return attributes
 
 
-# -- checks of X: by scikit-learn, or without reading the data if they are out of core -------------
+# -- validation of X: by scikit-learn, or without reading the data if out of core ------------------
 
 
 def check_data(
@@ -440,8 +449,10 @@ def check_data(
     reset: bool = True,
     **options: Any,
 ) -> Any:
-    """Validate X, or X and y; ``reset`` sets ``n_features_in_`` and ``feature_names_in_``. Only
-    dense matrices may contain NaN."""
+    """Validate X, or X and y; only dense matrices may contain NaN.
+
+    ``reset`` sets ``n_features_in_`` and ``feature_names_in_``.
+    """
     out_of_core = as_out_of_core(X)
     if out_of_core is not None:
         return _check_out_of_core(estimator, out_of_core, y, reset=reset, **options)
@@ -458,7 +469,7 @@ def check_data(
         **options,
     )
     matrix = checked[0] if isinstance(checked, tuple) else checked
-    # A dense training matrix is checked during its first read.
+    # A dense training matrix is checked in the first pass over the data.
     if sp.issparse(matrix) or not (piecewise or reset):
         check_finite(matrix, getattr(estimator, "feature_names_in_", None), FINITE)
     return checked
@@ -467,7 +478,7 @@ def check_data(
 def _check_out_of_core(
     estimator: Any, X: OutOfCoreMatrix, y: Any, *, reset: bool, **options: Any
 ) -> Any:
-    """Check shapes, names and targets without reading the values of X."""
+    """Validate shapes, names and targets without reading the values of X."""
     like = np.broadcast_to(np.zeros((), X.dtype), X.shape)
     if not reset:
         named = like
@@ -489,8 +500,10 @@ def _check_out_of_core(
 def reported_steps(
     reporter: Any, problem: FitProblem
 ) -> Iterator[tuple[Callable[[int, Annealed], None], ...]]:
-    """Return functions to call after each annealing step, one per callback of the estimator
-    ``reporter`` (scikit-learn 1.9 and later)."""
+    """Yield one function per callback of ``reporter``, to call after each annealing step.
+
+    Callbacks require scikit-learn 1.9 or later.
+    """
     data = {"estimator": reporter, "X": problem.X, "y": problem.y}
     context = reporter._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(**data)

@@ -1,4 +1,4 @@
-"""FSA for ranking: it learns scores that order the items of each query."""
+"""FSA for ranking: scores that order the items of each query."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -16,8 +16,8 @@ from .problem import FitProblem, check_data, fit_problem
 class FSARanker(FSAEstimator):
     """Ranker that selects exactly k features by annealing ([1]_; [2]_, section 5).
 
-    It minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to exactly k features
-    with theta_j != 0. There is no intercept, since it would not change the order.
+    The ranker minimises mean pairwise loss + prior(theta) + ridge ||theta||^2 subject to exactly k
+    features with theta_j != 0. There is no intercept, since it would not affect the order.
 
     Parameters
     ----------
@@ -26,18 +26,18 @@ class FSARanker(FSAEstimator):
     loss : {"auto", "pairwise_logistic"} or Loss, default "auto"
         Pairwise loss, by default eq. (17) of [2]_.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        As in :class:`FSAClassifier`; "piecewise" is ``PiecewiseLinear(n_bins=4)``.
+        As in :class:`FSAClassifier`, but "piecewise" means ``PiecewiseLinear(n_bins=4)``.
     constraints, prior, scaling, schedule : object
         As in :class:`FSAClassifier`.
     learning_rate : float or "auto", default "auto"
-        As in :class:`FSAClassifier`; "auto" is 5.
+        As in :class:`FSAClassifier`, but "auto" means 5.
     momentum, refinement, warm_start, random_state, n_jobs, verbose : object
         As in :class:`FSAClassifier`.
 
     Attributes
     ----------
     support_, coef_, intercept_, ridge_, refinement_, alternatives_
-        Attributes of all FSA estimators, see `FSAEstimator`.
+        Attributes of all FSA estimators; see `FSAEstimator`.
 
     References
     ----------
@@ -72,21 +72,22 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Select features and fit.
+        """Select features and fit the model.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or None, default None
-            Relevance grades; higher is better. They are not needed with ``pairs``.
+            Relevance grades, where higher is better; not needed with ``pairs``.
         qid : array of shape (n_samples,) or None, default None
-            Query of each item; only items of the same query are compared. Without ``qid`` and
-            ``pairs`` all items belong to one query.
+            Query of each item. Only items of the same query are compared. Without ``qid`` and
+            ``pairs``, all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None, default None
-            Rows (i, j, r): i should score above j (r = 1), below j (0) or the same (0.5). They
-            replace ``y`` and ``qid``.
+            Preferences (i, j, r): item i should score above item j (r = 1), below it (r = 0) or the
+            same (r = 0.5). They replace ``y`` and ``qid``.
         sample_weight : array of shape (n_samples,) or None, default None
-            Weights of the items; the weight of a pair is the product of the weights of its items.
+            Item weights. The weight of a pair is the product of its two item weights.
 
         Returns
         -------
@@ -114,7 +115,7 @@ class FSARanker(FSAEstimator):
         pairs: Any = None,
         sample_weight: Any = None,
     ) -> FitProblem:
-        """Check the data of :meth:`fit` and encode the targets.
+        """Validate the data of :meth:`fit` and encode the targets.
 
         Parameters
         ----------
@@ -124,6 +125,7 @@ class FSARanker(FSAEstimator):
         Returns
         -------
         FitProblem
+            Problem to solve.
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(
@@ -153,11 +155,12 @@ class FSARanker(FSAEstimator):
         return fit_problem(self, X, np.zeros((X.shape[0], 1)), weight, flat=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score items.
+        """Compute the scores of items.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
 
         Returns
         -------

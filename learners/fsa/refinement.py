@@ -1,5 +1,4 @@
-"""Refinement after annealing: exchange of features if the data support it, and a fit of the
-selected ones to convergence."""
+"""Refinement after annealing: feature exchanges and a fit of the selected features."""
 
 from dataclasses import replace
 
@@ -40,14 +39,16 @@ def refine(
     state : Annealed
         Final state of annealing.
     problem : FitProblem
+        Problem to solve.
     settings : FitSettings
+        Settings of the fit.
     solution : Solution
-        Solution at ``state``; changed in place.
+        Solution at ``state``; it is changed in place.
     along_path : bool, default False
-        Whether the size is one of many; passes over all columns are then avoided, and exchanges
-        happen only on request.
+        Whether the size is one of many. Passes over all columns are then avoided, and features are
+        exchanged only on request.
     previous : Solution or None, default None
-        Solution of the previous size, whose ridge is the initial guess.
+        Solution of the previous size; its ridge is the initial guess.
     """
     facts, width = problem.facts, design.width
     plan = decide(facts, settings, len(state.kept) * width, along_path=along_path)
@@ -55,7 +56,7 @@ def refine(
         solution = _refined_by_gradient(problem, settings, solution)
     elif plan.refinement == "exchange":
         solution = _exchanged(design, state, problem, settings, plan, solution, along_path)
-        # exchanges may have selected groups of a different size
+        # exchanged groups may differ in size
         plan = replace(plan, newton=decide(facts, settings, len(solution.kept) * width).newton)
     solution.plan = plan
     if plan.refinement == "newton" or (
@@ -65,7 +66,7 @@ def refine(
     scores = solution.design.scores(solution.coef) + solution.intercept
     solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
     if along_path:
-        # Centring removes one knot, the losses of several classes one class
+        # Centring removes one knot, and multiclass losses remove one class
         k, width, q = solution.coef.shape
         degrees = k * max(1, width - 1) * (q - problem.loss.redundant_outputs if q > 1 else q)
         solution.ebic = ebic(
@@ -90,7 +91,7 @@ def refine(
 def support_problem(
     problem: FitProblem, settings: FitSettings, design: Design, shrinkage: float = SHRINKAGE
 ) -> SupportProblem:
-    """Return the problem of fitting a support of the design, with a ridge penalty."""
+    """Return the problem of fitting a given support of the design with a ridge penalty."""
     return SupportProblem(
         problem.y,
         problem.loss,
@@ -129,7 +130,7 @@ def _exchanged(
     solution: Solution,
     along_path: bool,
 ) -> Solution:
-    """Exchange features and, if labels look noisy, run the longer search."""
+    """Exchange features, and run the longer search if the labels look noisy."""
     support = support_problem(problem, settings, design)
     rounds = 0 if along_path else 10
     kept, coef, intercept = exchange(
@@ -176,13 +177,13 @@ def _refined_by_newton(
     previous: Solution | None,
     along_path: bool,
 ) -> Solution:
-    """Fit the selected features by Newton's method, with the user's ridge or an automatic one."""
+    """Fit the selected features by Newton's method, with the user's or an automatic ridge."""
     small, coef, plan = solution.design, solution.coef, solution.plan
     assert plan is not None
     support = support_problem(problem, settings, small)
     theta, sparse = coef.reshape(-1, problem.y.shape[1]), plan.keeps_sparse
     A = small.uncentred() if sparse else small.matrix()  # type: ignore[attr-defined]
-    # Centring changes only the intercept
+    # Centring changes the intercept alone
     shift = small.mean[:, 0] * small.inv if sparse else np.zeros(len(theta))
     intercept = solution.intercept - shift @ theta
     ridge, chosen = settings.ridge, ""

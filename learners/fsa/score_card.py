@@ -1,4 +1,4 @@
-"""Score cards: single-column rules with integer points whose sum gives a probability."""
+"""Score cards: single-column rules with integer points that sum to a risk score."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,7 +18,7 @@ from ..sklearn_bases import BaseEstimator
 from ..solvers.newton import Fit, SupportProblem, refit
 from .estimators import FSAClassifier
 
-_MAX_SCALES = 40  # scale factors tried before rounding the coefficients: a choice
+_MAX_SCALES = 40  # scale factors tried for rounding the coefficients, set by hand
 _BLOCK = 256  # rules evaluated at a time
 
 
@@ -26,47 +26,48 @@ _BLOCK = 256  # rules evaluated at a time
 class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     """Score card for two classes: k rules such as ``age >= 60``, each with integer points.
 
-    It minimises the logistic loss over k rules that annealing (:class:`FSAClassifier`) selects from
-    all thresholds of all columns. Their coefficients are rounded at many scales, as in [1]_; the
-    points with the lowest loss are then changed in steps of one as long as the loss decreases. A
-    logistic curve maps the sum of the points to a probability, as in [2]_.
+    Annealing (:class:`FSAClassifier`) with the logistic loss selects k rules from all thresholds of
+    all columns. Their coefficients are rounded at many scales, as in [1]_. The points with the
+    lowest loss are then changed in steps of one as long as the loss decreases. A logistic curve
+    maps the total of the points to a probability, as in [2]_.
 
     Parameters
     ----------
     n_features_to_select : int, default 5
-        Maximum number k of rules, several of which may use the same column. A rule whose points
-        round to 0 is dropped.
+        Maximum number k of rules. Several rules may use the same column. Rules whose points round
+        to 0 are dropped.
     points : int, default 5
-        Maximum absolute number of points of a rule.
+        Maximum absolute value of the points of a rule.
     n_thresholds : int, default 9
-        Maximum number of thresholds per column, placed at its quantiles: deciles by default. A
-        column with NaN also has the rule ``is missing``.
+        Maximum number of thresholds per column. They are placed at quantiles, which are deciles by
+        default. A column with NaN also has the rule ``is missing``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        Labels in ascending order; positive points favour the second.
+        Class labels in ascending order. Positive points favour the second class.
     rule_columns_ : ndarray of shape (k,), int
         Column of each rule, in ascending order.
     rule_thresholds_ : ndarray of shape (k,)
-        Threshold of each rule, which holds for values >= the threshold; NaN denotes the rule ``is
+        Threshold of each rule. A rule holds for values >= its threshold; NaN denotes the rule ``is
         missing``.
     points_ : ndarray of shape (k,), int
         Points of each rule.
     risk_table_ : ndarray of shape (n_totals, 2)
-        Every possible sum of points, in ascending order, and the corresponding probability of
+        Every possible total in ascending order, and the corresponding probability of
         ``classes_[1]``.
     scale_ : float
         Log odds per point.
     intercept_ : ndarray of shape (1,)
-        Log odds at a sum of 0.
+        Log odds at a total of 0.
     support_ : ndarray of shape (n_features,), bool
-        Columns with a rule.
+        Mask of the columns with a rule.
     knots_, responses_, missing_responses_ : ndarray
-        The score card as step functions in log odds; see :class:`LogitBoostClassifier`.
+        Step functions of the score card in log odds; see :class:`LogitBoostClassifier`.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Column names of X, if it has any.
+        Column names of X; only set if X has column names.
 
     References
     ----------
@@ -95,7 +96,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
     n_thresholds: int = 9
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the rules, their points and the probabilities.
+        """Fit the rules, their points and the risk table.
 
         Parameters
         ----------
@@ -104,6 +105,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         y : array of shape (n_samples,)
             Labels of two classes.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -132,7 +134,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
             held = rule_matrix(X, columns, thresholds)
             different = np.sort(
                 _different(held[weight > 0].T)[0]
-            )  # otherwise the result would depend on their order
+            )  # the result must not depend on their order
             selector = FSAClassifier(self.n_features_to_select, loss="logistic")
             selector.fit(held[:, different], targets[:, 0], sample_weight=weight)
             chosen, coef = different[selector.support_], selector.coef_[0, selector.support_]
@@ -162,7 +164,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
                 self.rule_thresholds_[column_rules],
                 np.append(0, np.cumsum(self.points_[column_rules])),
             )
-            self.knots_[j] = np.nanmax(X[:, column])  # beyond the last threshold
+            self.knots_[j] = np.nanmax(X[:, column])  # above the last threshold
             self.knots_[j, 0], self.knots_[j, 1 : len(sums)] = np.nanmin(X[:, column]), cuts
             self.responses_[j, :, 0] = scale * sums[np.minimum(np.arange(most + 1), len(cuts))]
             self.missing_responses_[j] = scale * self.points_[gap].sum()
@@ -172,7 +174,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         )
 
     def rules(self) -> list[tuple[str, int]]:
-        """Return the rules as text.
+        """Return the rules as text, with their points.
 
         Returns
         -------
@@ -188,15 +190,17 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
         ]
 
     def total_points(self, X: Any) -> np.ndarray:
-        """Compute the sum of the points of each row.
+        """Compute the total points of each row.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Rows to score.
 
         Returns
         -------
         ndarray of shape (n_samples,), int
+            Total points of each row.
         """
         return (
             rule_matrix(self._checked(X), self.rule_columns_, self.rule_thresholds_) @ self.points_
@@ -220,12 +224,14 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
 def candidate_rules(
     X: np.ndarray, weight: np.ndarray, n_thresholds: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Determine the column and threshold of every candidate rule.
+    """List the column and threshold of every candidate rule.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Training rows.
     weight : ndarray of shape (n_samples,)
+        Row weights.
     n_thresholds : int
         Maximum number of thresholds per column.
 
@@ -234,8 +240,8 @@ def candidate_rules(
     columns : ndarray of shape (n_rules,), int
         Column of each rule, in ascending order.
     thresholds : ndarray of shape (n_rules,)
-        Values of the column above its minimum, ascending; NaN, for columns with NaN, is the rule
-        ``is missing``.
+        Threshold of each rule: values above the column's minimum in ascending order. NaN denotes
+        the rule ``is missing`` of a column with NaN.
     """
     ordered, features = np.sort(X[weight > 0], axis=0), np.arange(X.shape[1])  # NaN comes last
     with problem_size(X.size * n_thresholds):
@@ -249,18 +255,19 @@ def candidate_rules(
 
 
 def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Evaluate rules on the rows of X.
+    """Evaluate rules on rows of X.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Rows on which the rules are evaluated.
     columns, thresholds : ndarray of shape (n_rules,)
         Rules, as returned by :func:`candidate_rules`.
 
     Returns
     -------
     ndarray of shape (n_samples, n_rules), float32
-        Whether each rule holds: 0 or 1.
+        1 where a rule holds, else 0.
     """
     out = np.empty((len(X), len(columns)), np.float32)
     for block in np.array_split(np.arange(len(columns)), len(columns) // _BLOCK + 1):
@@ -270,7 +277,7 @@ def rule_matrix(X: np.ndarray, columns: np.ndarray, thresholds: np.ndarray) -> n
 
 
 def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first occurrences of distinct 0/1 rows, and the index of each row among them."""
+    """Return the first occurrence of each distinct 0/1 row, and the index of every row."""
     bits = np.ascontiguousarray(np.packbits(held.astype(bool), axis=1))
     return np.unique(bits.view(f"S{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)[
         1:
@@ -280,13 +287,15 @@ def _different(held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _whole_points(
     held: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: np.ndarray, most: int
 ) -> tuple[np.ndarray, Fit]:
-    """Return the integer points with the lowest loss and the signs of the coefficients, and the
-    logistic curve of their sum."""
+    """Return the integer points with the lowest loss, and the logistic curve of their total.
+
+    The points have the signs of the coefficients.
+    """
     first, place = _different(held)
     patterns = held[first].astype(np.int64)
     counts = np.array([np.bincount(place, weight * (y == side)) for side in (-1, 1)])
     totals = counts.sum(axis=1)
-    # Platt's targets keep the curve finite
+    # Platt's targets keep the slope finite
     share = np.array([1.0, totals[1] + 1.0]) / (totals + 2.0)
     counts = np.array([counts.T @ (1.0 - share), counts.T @ share]) / totals.sum()
     sign = np.where(coef < 0, -1, 1)

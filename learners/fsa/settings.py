@@ -1,4 +1,4 @@
-"""Validated parameters of an FSA estimator."""
+"""Parameters of the FSA estimators as objects, and their validation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,27 +15,27 @@ from ..solvers.schedules import N_STEPS, Counts, Schedule, as_schedule
 
 
 class Constraints(BaseEstimator):
-    """Constraints on a selection.
+    """Constraints on the selected features and on their responses.
 
     Parameters
     ----------
     groups : array of shape (n_features,) or None, default None
-        Label of each column's group, of any type. The columns of a group are selected or dropped
+        Group label of each column, of any type. The columns of a group are selected or dropped
         together, according to the root mean square of their coefficients.
     include, exclude : array of int, str or bool, or None, default None
-        Required columns, and columns that cannot be selected, given by index, by name, or as a
-        mask. Included columns count towards k.
+        Columns that are always selected, and columns that are never selected, given by index, by
+        name or as a mask. Included columns count towards k.
     bounds : pair, dict or array of shape (n_features, 2), or None, default None
-        Lower and upper bounds on the coefficients in units of the raw columns: one pair for all
-        columns, ``{column: pair}`` for some, or a pair for each. None in a pair means no bound, and
-        the interval must contain 0. ``(0, None)`` means non-negative. Bounds require one output and
-        linear responses; features are then not exchanged.
+        Lower and upper bounds on the coefficients of the raw columns: one pair for all columns,
+        ``{column: pair}`` for some columns, or a pair per column. None in a pair means no bound, so
+        ``(0, None)`` means non-negative. The interval must contain 0. Bounds require one output and
+        linear responses, and they disable feature exchanges.
     monotone : dict or array of shape (n_features,), or None, default None
-        Columns in which the scores are non-decreasing (+1) or non-increasing (-1): ``{column:
-        direction}``, or one of +1, 0, -1 for each column. The coefficient has this sign; a
-        piecewise-linear response is monotone, except for the response to NaN. With two classes the
-        score is that of the second class. Monotone columns require one output; features are then
-        not exchanged.
+        Columns in which the scores are non-decreasing (+1) or non-increasing (-1), given as
+        ``{column: direction}`` or as +1, 0 or -1 for each column. A linear response has a
+        coefficient of this sign. A piecewise-linear response is monotone, except for the response
+        to NaN. With two classes, the direction refers to the score of the second class. Monotone
+        columns require one output and disable feature exchanges.
 
     Examples
     --------
@@ -67,36 +67,36 @@ class Constraints(BaseEstimator):
 
 
 class Refinement(BaseEstimator):
-    """Steps after annealing: feature exchanges, a longer search, and the final ridge fit.
+    """Refinement after annealing: feature exchanges, a longer search, and a final ridge fit.
 
     Parameters
     ----------
     exchange : {"auto", True, False, "cv"}, default "auto"
-        Whether to exchange selected features for others as long as the objective decreases:
+        Whether to exchange selected features for other features as long as the objective decreases.
 
-        * "auto": yes if it takes at most about a second and there are enough rows, that is, ten
-          rows of the rarest class, or five rows with numeric targets, per coefficient. With fewer
-          than 1,000 numeric targets the gain from exchanges must also exceed a multiple of the
-          extended Bayesian information criterion's penalty for a support: 2.6 sqrt(k / rows) if the
-          signal is weak; 1 if it is strong and there are fewer than 150 rows and fewer than ten per
-          coefficient. With fewer rows, annealing uses a ridge instead (0.01, or 0.1 for the squared
-          loss), which selects the common signal of correlated columns;
-        * True, False: always, never;
-        * "cv": as "auto", but with up to 1,000 rows three-fold cross-validation chooses between
-          exchanges and shrinkage.
+        * "auto": exchange if this takes at most about a second and there are enough rows per
+          coefficient, that is, ten rows of the rarest class, or five rows with numeric targets.
+          With fewer than 1,000 numeric targets, the gain must also exceed a multiple of the penalty
+          for a support in the extended Bayesian information criterion. The multiple is 2.6 sqrt(k /
+          rows) for a weak signal, and 1 for a strong signal if there are fewer than 150 rows and
+          fewer than ten per coefficient. With too few rows, annealing uses a ridge instead (0.01,
+          or 0.1 for the squared loss), which selects the common signal of correlated columns;
+        * True or False: always or never;
+        * "cv": as "auto", but three-fold cross-validation chooses between exchanges and shrinkage
+          if there are at most 1,000 rows.
     ridge : float or "auto", default "auto"
-        Factor s >= 0 of the penalty ``s * ||theta||^2`` of the final fit, on standardised
-        coefficients. "auto" minimises generalised cross-validation for the squared loss, and the
-        approximate leave-one-out deviance of rows (of queries in ranking) for the other losses. A
-        prior with shrinkage replaces "auto".
+        Non-negative factor s of the penalty ``s * ||theta||^2`` on standardised coefficients in the
+        final fit. For the squared loss, "auto" minimises the generalised cross-validation score.
+        For other losses, it minimises the approximate deviance with one row (in ranking, one query)
+        left out. A prior with shrinkage replaces "auto".
     search : {"auto", False}, default "auto"
-        Whether to search longer with two classes and noisy labels, removing and adding features in
-        rounds.
+        Whether to continue with a longer search, which removes and adds features in rounds, for two
+        classes with noisy labels.
     discriminant : bool, default False
-        Whether to average the scores with those of linear discriminant analysis on the same
-        features, with a shrunk covariance. This lowers the error if several classes have few rows
-        each, but the probabilities are overconfident. It requires a classifier with a logistic loss
-        and linear responses, and otherwise has no effect.
+        Whether to average the scores with those of linear discriminant analysis with shrunken
+        covariance on the same features. This reduces the error if several classes have few rows
+        each, but the probabilities are overconfident. It only affects classifiers with a logistic
+        loss and linear responses.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Refinement(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is not valid; the message names it, its value and what was expected.
+            If a parameter is not valid. The message states its name, its value and the expectation.
         """
         check_choice("exchange", self.exchange, ("auto", "cv", True, False))
         check_choice("search", self.search, ("auto", False))
@@ -128,48 +128,54 @@ class Refinement(BaseEstimator):
 
 @dataclass
 class FitSettings:
-    """Parameters of one fit, which the estimators describe.
+    """Validated parameters of one fit; the estimators describe them.
 
     Attributes
     ----------
     size : int, float or "auto"
         Number of features to select; 0 is the best constant.
     response : PiecewiseLinear or None
-        Piecewise-linear response; None for a linear one.
+        Piecewise-linear response; None for linear responses.
     prior : Prior or None
+        Prior on the coefficients; None for no penalty.
     standardize : bool
+        Whether to standardise the columns.
     schedule : function
-        Function of the number of features, the number to keep and the number of steps.
+        Function of the number of features, the size and the number of steps.
     n_steps : int
+        Number of annealing steps.
     named_schedule : bool
-        Whether the schedule was given by name, so that its speed and number of steps are automatic.
+        Whether the schedule was given by name. Its speed and number of steps are then automatic.
     learning_rate : float or None
-        Step size; None for the default of the loss.
+        Step size; None means the default of the loss.
     momentum, auto_momentum : float or None, float
-        Momentum. If the first is None, the second applies, or 0 for a loss whose steps are longer
-        than its curvature allows.
+        Momentum, and the momentum that applies if the first is None. In the latter case, losses
+        with steps longer than their curvature allows use 0.
     refinement : Refinement or None
-        Steps after annealing; None for the paper's algorithm.
+        Refinement after annealing; None for the algorithm of the paper.
     fit_intercept : bool
+        Whether to fit an intercept.
     random_state : int, RandomState or None
+        Random seed for the subsampling of data.
     n_threads : int
+        Number of threads.
     title : str or None
-        Title of a progress bar.
+        Title of the progress bar.
     undecided : bool
-        Whether a criterion or cross-validation chooses the size or its refinement.
+        Whether a criterion or cross-validation is still to choose the size or the refinement.
     few_rows : bool or None
-        Whether rows count as few, according to cross-validation; None applies the rule of
+        Whether rows count as few according to cross-validation. None applies the rule of
         ``Refinement``.
     annealing_ridge : float or None
-        Ridge of annealing with few rows; None for the default.
+        Ridge of annealing with few rows; None means the default.
     names_alternatives : bool
         Whether to compute ``alternatives_``.
     exchange_along_path : bool
-        Whether features are exchanged at each size of a path, if that takes about ten milliseconds.
+        Whether to exchange features at each size of a path if this takes about ten milliseconds.
     chooses_ridge : bool
         Whether the ridge of the fit is automatic.
     fit_prior, ridge : Prior or None, float
-        Prior of the final fit, including the user's ridge, and the total ridge.
+        Prior of the final fit (including the user's ridge), and total ridge.
     """
 
     size: int | float | str
@@ -216,23 +222,23 @@ class FitSettings:
         n_bins: int,
         title: str,
     ) -> Self:
-        """Check the parameters of an estimator.
+        """Create settings from the validated parameters of an estimator.
 
         Parameters
         ----------
         parameters : mapping
-            Arguments of the constructor; a missing size means "auto".
+            Constructor arguments; a missing size means "auto".
         tasks : tuple of str
-            Tasks whose losses are allowed.
+            Tasks whose losses are valid.
         mu, momentum, n_bins
-            Values used for "auto" and for named settings.
+            Values for "auto" and for settings given by name.
         title : str
-            Title of the progress bar of a verbose fit.
+            Title of the progress bar if the fit is verbose.
 
         Raises
         ------
         ValueError
-            If a parameter is not valid; the message names it, its value and what was expected.
+            If a parameter is not valid. The message states its name, its value and the expectation.
         """
         p, auto = parameters, {name: _is_auto(value) for name, value in parameters.items()}
         refinement = Refinement() if auto["refinement"] else p["refinement"]
@@ -291,7 +297,7 @@ class FitSettings:
 
 
 def with_ridge(prior: Prior | None, ridge: float) -> Prior | None:
-    """Return a prior with ``ridge`` added to its shrinkage."""
+    """Return the prior with ``ridge`` added to its shrinkage."""
     if not ridge:
         return prior
     prior = prior or Prior()

@@ -1,5 +1,4 @@
-"""Automatic choice of the size and, if rows are few, of the refinement, by an information criterion
-or cross-validation."""
+"""Choice of the size and the refinement by an information criterion or cross-validation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,12 +18,12 @@ from .policy import decide, treatments
 from .problem import FitProblem, Solution
 from .settings import FitSettings, Refinement
 
-_N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # three are enough for a given size: a choice
-# Largest size chosen by cross-validation; with several classes this takes seconds: a choice
+_N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # three suffice for a given size; set by hand
+# Largest size chosen by cross-validation, which takes seconds for several classes; set by hand
 _MAX_HELD_OUT = 50
 
 Split = tuple[np.ndarray, np.ndarray]
-Score = Callable[[FitProblem, Solution, np.ndarray], float]  # of the held-out rows
+Score = Callable[[FitProblem, Solution, np.ndarray], float]  # score on held-out rows
 
 
 def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
@@ -35,7 +34,7 @@ def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSetting
     settings : FitSettings
         Settings that are no longer ``undecided``.
     why : str
-        Explanation that precedes the description of the refinement; empty if nothing was automatic.
+        Prefix for the description of the refinement; empty if nothing was automatic.
     """
     with solving(problem, settings):
         return (
@@ -46,8 +45,11 @@ def resolve_size(problem: FitProblem, settings: FitSettings) -> tuple[FitSetting
 
 
 def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """Return the size with the lowest extended Bayesian information criterion or, if rows are few,
-    with the lowest held-out loss; 0 if no size is better than a constant."""
+    """Return the size with the lowest extended Bayesian information criterion.
+
+    If rows are few, the held-out loss replaces the criterion. The size is 0 if no size is better
+    than a constant.
+    """
     sizes = np.unique(
         np.clip(
             default_sizes(problem.n_units, round(problem.n_rows)), max(1, problem.n_included), None
@@ -56,7 +58,7 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
     by_folds = decide(problem.facts, settings).size_by == "folds"
     whole, problem = problem, condensed(problem, settings)
     plain = settings
-    if settings.chooses_ridge:  # the criterion compares maxima of the likelihood
+    if settings.chooses_ridge:  # the criterion requires maximum likelihood
         plain = replace(settings, refinement=Refinement(settings.refinement.exchange, 0.0))  # type: ignore[union-attr]
     best = min(
         solve_path(problem, plain, sizes, early_stop=True), key=lambda solution: solution.ebic
@@ -85,10 +87,10 @@ def _size_by_criterion(problem: FitProblem, settings: FitSettings) -> tuple[FitS
 def _size_by_folds(
     problem: FitProblem, settings: FitSettings, folds: list[Split]
 ) -> tuple[FitSettings, str]:
-    """Return size and refinement with the lowest loss on held-out rows; see :func:`.choose_size`.
+    """Return the size and refinement with the lowest held-out loss; see :func:`.choose_size`.
 
-    The sizes go up to the number of training rows of a fold, but at most to 50. The size is 0 if
-    the best one is not better than a constant (:func:`.beats_constant`).
+    The largest size is the number of training rows in a fold, but at most 50. The size is 0 if the
+    best size is not better than a constant (:func:`.beats_constant`).
     """
     n_training = round(problem.n_rows) * (_N_FOLDS - 1) // _N_FOLDS
     sizes = default_sizes(problem.n_units, 3 * min(n_training, _MAX_HELD_OUT))
@@ -142,7 +144,7 @@ def _row_losses(
 
 
 def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[FitSettings, str]:
-    """Choose exchanges or shrinkage for a given size, up to 1,000 rows."""
+    """Choose between exchanges and shrinkage for a given size if there are at most 1,000 rows."""
     sizes = np.array([size_of(problem, settings)])
 
     def score(part: FitProblem, solution: Solution, rows: np.ndarray) -> float:
@@ -172,8 +174,10 @@ def _refinement_by_folds(problem: FitProblem, settings: FitSettings) -> tuple[Fi
 def _candidate_settings(
     problem: FitProblem, settings: FitSettings, sizes: np.ndarray
 ) -> list[tuple[FitSettings, np.ndarray]]:
-    """Return the settings of :func:`treatments`, and the sizes to try with each. Ties favour
-    exchanges, then the smaller size."""
+    """Return the settings of :func:`treatments`, and the sizes to try with each.
+
+    Ties favour exchanges, then the smaller size.
+    """
     ways = treatments(settings)
     if len(ways) == 1:
         return [(settings, sizes)]
@@ -207,18 +211,21 @@ def held_out(
     sizes: np.ndarray,
     score: Score,
 ) -> np.ndarray:
-    """Compute scores (n_folds, n_sizes) of held-out rows at the ascending ``sizes``.
+    """Compute held-out scores (n_folds, n_sizes) at the ascending ``sizes``.
 
     Parameters
     ----------
     problem : FitProblem
+        Problem to solve.
     settings : FitSettings
-        Exchanges chosen by cross-validation start from a separate annealing run for each size.
+        Settings of the fits. Exchanges chosen by cross-validation start from a separate annealing
+        run for each size.
     splits : sequence of (ndarray of int, ndarray of int)
         Rows to fit on and rows to score.
     sizes : ndarray of int
+        Numbers of features, in ascending order.
     score : function
-        Function called with the problem of the training rows, a solution and the rows to score.
+        Function of the training problem, a solution and the rows to score.
     """
     scores = np.empty((len(splits), len(sizes)))
     silent = replace(settings, title=None, names_alternatives=False)

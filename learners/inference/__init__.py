@@ -1,2 +1,1 @@
-"""Statistical guarantees for a selection: false discovery rate control, p-values, and intervals
-after selection."""
+"""Inference for selections: false discovery rate control, p-values and confidence intervals."""

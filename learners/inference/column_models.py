@@ -1,30 +1,31 @@
-"""Residuals of regressions of each column on all other columns, computed together."""
+"""Residuals from the regression of each column on the other columns, computed together."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-_MAX_STEPS = 25  # maximum columns that predict a column, besides common factors: a choice
-# of one singular value to the next, after which the first belong to common factors: a choice
+_MAX_STEPS = 25  # maximum columns, besides common factors, that predict a column; set by hand
+# Minimum ratio of consecutive singular values at the end of the common factors, set by hand
 _MIN_RATIO = 1.3
-# minimum columns per factor: with fewer, a factor consists of the column it should predict
+# Minimum columns per factor: with fewer, a factor consists of the column that it should predict
 _COLUMNS_PER_FACTOR = 20
-_ROWS_PER_COLUMN = 10  # rows per column from which least squares on all others predicts a column
+_ROWS_PER_COLUMN = 10  # minimum rows per column for least squares on all other columns
 
 
 def n_factors(singular_values: np.ndarray, n_features: int) -> int:
-    """Determine the number of common factors of the columns from the last large gap between the
-    first singular values.
+    """Estimate the number of common factors from the last large gap in the singular values.
 
     Parameters
     ----------
     singular_values : ndarray
         Singular values of the standardised columns, in descending order.
     n_features : int
+        Number of columns.
 
     Returns
     -------
     int
+        Number of common factors.
 
     Examples
     --------
@@ -37,8 +38,10 @@ def n_factors(singular_values: np.ndarray, n_features: int) -> int:
 
 
 def common_factors(Z: np.ndarray) -> np.ndarray:
-    """Compute orthonormal scores (n_samples, n) of the common factors of standardised columns; n
-    may be 0."""
+    """Compute orthonormal scores of the common factors of standardised columns.
+
+    The scores have shape (n_samples, n); n may be 0.
+    """
     n, p = Z.shape
     values, U = np.linalg.eigh(Z @ Z.T if p > n else Z.T @ Z)
     s = np.sqrt(np.maximum(values[::-1], 0.0))
@@ -47,7 +50,7 @@ def common_factors(Z: np.ndarray) -> np.ndarray:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Scale columns to mean 0 and variance 1 in double precision; constant columns become 0."""
+    """Standardise columns to mean 0 and variance 1 in double precision; constants become 0."""
     Z = np.asarray(X, dtype=float) - X.mean(axis=0)
     scale = Z.std(axis=0)
     return Z / np.where(scale > 0, scale, 1.0)
@@ -56,24 +59,27 @@ def standardised(X: np.ndarray) -> np.ndarray:
 def column_residuals(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Compute residuals of the regression of each target on the columns of other units.
+    """Compute the residuals from the regression of each target on the columns of other units.
 
-    With ten or more rows per column, this is least squares on all other columns. With fewer rows,
-    regression on the common factors (dominant principal components) is followed by orthogonal
-    matching pursuit, until a column no longer improves the extended Bayesian information criterion.
+    With at least ten rows per column, the method is least squares on all other columns. With fewer
+    rows, the targets are regressed on the common factors (dominant principal components).
+    Orthogonal matching pursuit then adds columns until the extended Bayesian information criterion
+    no longer improves.
 
     Parameters
     ----------
     Z : ndarray of shape (n_samples, n_features)
         Standardised columns.
     targets : ndarray of shape (n_samples, n_targets)
-        Columns, or functions of them, with mean 0.
+        Columns, or functions of columns, with mean 0.
     excluded : sequence of ndarray of int
-        Columns that must not predict each target: the column itself and the columns of its group.
+        Columns that must not predict each target: the column itself and the other columns of its
+        group.
 
     Returns
     -------
     ndarray of shape (n_samples, n_targets)
+        Residuals of each target.
 
     Examples
     --------
@@ -93,7 +99,7 @@ def column_residuals(
 def _on_all_others(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Compute least squares on all other columns from one inverse."""
+    """Compute the residuals from least squares on all other columns with a single inverse."""
     precision = np.linalg.inv(Z.T @ Z + 1e-10 * Z.size * np.eye(Z.shape[1]))
     coef = precision @ (Z.T @ targets)
     for a, columns in zip(coef.T, excluded):
@@ -107,8 +113,7 @@ def _on_all_others(
 def _matching_pursuit(
     Z: np.ndarray, targets: np.ndarray, excluded: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Run orthogonal matching pursuit for all targets in parallel; each run ends when a step brings
-    no improvement."""
+    """Run orthogonal matching pursuit for all targets at once, each as long as it improves."""
     n, p = Z.shape
     price = np.exp(-(np.log(n) + 2.0 * np.log(p)) / n)
     residuals = targets.T.copy()
@@ -123,7 +128,7 @@ def _matching_pursuit(
         best = strength.argmax(axis=1)
         used[active, best] = True
         new, before = Z[:, best].T, basis[active, :step]
-        for _ in range(2):  # repeated to reduce rounding errors
+        for _ in range(2):  # twice, to reduce rounding errors
             new = new - np.einsum("mt,mtn->mn", np.einsum("mtn,mn->mt", before, new), before)
         length = np.linalg.norm(new, axis=1)
         new = new / np.where(length > 1e-8 * np.sqrt(n), length, np.inf)[:, None]

@@ -1,8 +1,8 @@
-"""Distilled conditional randomisation test of whether the target depends on a column, given the
-other columns.
+"""Distilled conditional randomisation test for the dependence of the target on a column.
 
-Target and column are both predicted from the other columns. Under the null hypothesis, the products
-of the two residuals have mean zero. The test is valid if at least one of the predictions is good.
+The null hypothesis is independence given the other columns. The target and the column are both
+predicted from the other columns. Under the null hypothesis, the products of the two residuals have
+mean zero. The test is valid if at least one of the two predictions is accurate.
 """
 
 from dataclasses import replace
@@ -24,11 +24,12 @@ from .column_models import column_residuals, standardised
 
 
 def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
-    """Number of units to test, and number of units that predict the target. Let n* be the size with
-    the lowest extended Bayesian information criterion along a path. The number to test is the
-    larger of 2 n* and half the number of coefficients that the rows support (all of it for
-    classes). The target is predicted by 1.5 n* + 1 units: with more units the fits overfit, and the
-    p-values of omitted null columns become too small.
+    """Return the number of units to test, and the number of units that predict the target.
+
+    Let n* be the size with the lowest extended Bayesian information criterion along a path, and c
+    the number of coefficients that the rows support. The number of units to test is the larger of 2
+    n* and c / 2 (c for classes). The target is predicted by 1.5 n* + 1 units. With more units the
+    fits overfit, and the p-values of omitted null columns become too small.
     """
     size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5
@@ -37,8 +38,10 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
 
 
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
-    """Return the size with the lowest extended Bayesian information criterion along a path; 0 is
-    the best constant."""
+    """Return the size with the lowest extended Bayesian information criterion along a path.
+
+    Size 0 is the best constant.
+    """
     constant, *path = solve_path(
         problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))
     )
@@ -53,23 +56,26 @@ def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
 def conditional_pvalues(
     problem: FitProblem, settings: FitSettings, *, candidates: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute p-values of the hypotheses that the target does not depend on a unit, given the other
-    units [1]_, [2]_.
+    """Compute a p-value for the conditional independence of the target and each unit [1]_, [2]_.
+
+    The null hypothesis is that the target does not depend on the unit, given the other units.
 
     Parameters
     ----------
     problem : FitProblem
-        Problem with a dense X without NaN, all columns allowed and none included.
+        Problem with a dense X without NaN. All columns must be selectable, and none may be
+        included.
     settings : FitSettings
+        Settings of the fit.
     candidates : ndarray of int or None, default None
-        Units to test; the same number of units predict the target. None tests the units selected by
-        a fit of the size given by :func:`sizes_to_test`.
+        Units to test. The target is predicted by the same number of units. None means the units
+        that a fit selects, with the sizes from :func:`sizes_to_test`.
 
     Returns
     -------
     pvalues : ndarray of shape (n_units,)
         P-values; 1 for units that are not tested. For a unit with several columns or outputs, the
-        smallest p-value is multiplied by their number.
+        smallest of their p-values is multiplied by their number.
     statistics : ndarray of shape (n_units,)
         Largest absolute studentised product; 0 for units that are not tested.
 
@@ -109,11 +115,10 @@ def conditional_pvalues(
 
 
 def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> np.ndarray:
-    """Compute the products of the residuals of the target and columns made orthogonal to the fitted
-    columns, in the metric of the loss.
+    """Compute products of target residuals and columns orthogonal to the fitted columns.
 
-    Their sum is the efficient score: the columns are adjusted for the fit in the same way as the
-    residuals.
+    Columns are orthogonal in the metric of the loss. The sum of the products is then the efficient
+    score, since columns and residuals are adjusted for the fit in the same way.
     """
     penalty, products = support.penalty_hessian(fit.A1.shape[1] - support.fit_intercept), []
     for residual, product in zip(fit.residual.T, fit.hessian_products):
@@ -124,10 +129,10 @@ def _score_products(support: SupportProblem, fit: Fit, columns: np.ndarray) -> n
 
 
 def _mean_is_zero(products: np.ndarray, n_fitted: int) -> tuple[float, float]:
-    """Compute the Bonferroni-corrected p-value of Student's t-tests that all column means are zero,
-    and the largest statistic.
+    """Test whether all column means are zero; return the p-value and the largest statistic.
 
-    The residuals lose one degree of freedom for each fitted coefficient.
+    Student's t-tests of the columns are combined with the Bonferroni correction. The residuals lose
+    one degree of freedom per fitted coefficient.
     """
     degrees = max(len(products) - n_fitted, 1)
     spread = products.std(axis=0)
@@ -148,11 +153,11 @@ def fits_without(
     candidates: np.ndarray,
     size: int,
 ) -> tuple[SupportProblem, list[Fit]]:
-    """Compute fits of the target that each exclude one candidate, and their problem.
+    """Compute a fit of the target without each candidate, and the problem of the fits.
 
-    A fit of all units is used if it omits the candidate. Otherwise, the stronger half of its
-    support is retained and the units with the steepest gradients are added without the candidate,
-    since units selected together with it would bias its test.
+    If the fit to all units omits the candidate, this fit is used. Otherwise, its weaker half is
+    dropped and refilled with the units that have the steepest gradients without the candidate,
+    since units selected together with the candidate would bias its test.
     """
     solution = solve(problem, replace(settings, size=min(size, problem.n_units)))
     ridge = max(solution.ridge - settings.ridge, SHRINKAGE)
@@ -180,8 +185,10 @@ def _without(
     intercept: np.ndarray,
     unit: int,
 ) -> Fit:
-    """Compute a fit of :func:`fits_without` for a unit of the support, starting from the
-    coefficients of all features."""
+    """Compute a fit of :func:`fits_without` for a unit of the support.
+
+    It starts from the coefficients of all features.
+    """
     others = np.flatnonzero(units.of_feature != unit)
     rest, coef = design.keep(others), coef[others]
     left = Units.of_groups(units.of_feature[others], len(others))

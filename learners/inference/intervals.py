@@ -1,5 +1,4 @@
-"""Confidence intervals after selection, by sample splitting: selection on one half of the rows and
-estimation on the other."""
+"""Confidence intervals after selection, with sample splitting."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -19,27 +18,27 @@ from ..solvers.newton import SHRINKAGE, SupportProblem, hessian, refit
 from ..types import ArrayLike, Matrix, Seed
 from .selector import checked_problem, fit_settings_of, units_of
 
-_ROWS_PER_COLUMN = 3  # minimum rows of a half for each fitted column: a choice
+_ROWS_PER_COLUMN = 3  # minimum rows in a half per fitted column, set by hand
 
 
 class FSAInference(MetaEstimatorMixin, BaseEstimator):
-    """Coefficients of selected columns with confidence intervals that allow for the selection.
+    """Coefficients of selected columns with confidence intervals that account for the selection.
 
-    The rows are split at random. Columns are selected on one half. On the other half, the loss is
-    minimised without a ridge penalty over the coefficients of these columns and of those selected
-    on all rows; then the halves exchange roles. Estimates and variances are averaged over several
-    splits [1]_; the variance of the mean estimate over the splits is added. Standard errors are
-    robust [2]_: they are valid for heteroscedastic errors.
+    The rows are split into random halves. One half is used to select columns. On the other half,
+    the loss is minimised without a ridge penalty over the coefficients of these columns and of the
+    columns selected on all rows. The halves then exchange roles. Estimates and variances are
+    averaged over several splits [1]_, and the variance of the mean estimate over the splits is
+    added. The standard errors are robust to heteroscedasticity [2]_.
 
-    The intervals are for the coefficients of the linear model. They are valid if the halves select
-    the relevant columns; the confidence level applies to a column specified in advance. To control
-    false selections, use :class:`FDRSelector`.
+    The intervals refer to the coefficients of the linear model. They are valid if the halves select
+    all relevant columns. The confidence level applies to a column that is specified in advance. Use
+    :class:`FDRSelector` to control false selections.
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        Linear estimator with one output and a fixed number of features to select. Its loss is used;
-        the default loss for two classes is replaced by the logistic loss.
+        Linear estimator with one output and a fixed number of features to select. The logistic loss
+        replaces its default loss for two classes.
     confidence : float, default 0.95
         Confidence level, in (0, 1).
     n_splits : int, default 5
@@ -54,13 +53,13 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
     columns_ : ndarray of shape (k,), int
         Columns selected on all rows.
     coef_ : ndarray of shape (k,)
-        Estimated coefficients of these columns, in the units of the raw columns.
+        Estimated coefficients of these columns, in raw column units.
     standard_errors_ : ndarray of shape (k,)
         Standard errors of the coefficients.
     intervals_ : ndarray of shape (k, 2)
-        Lower and upper confidence limits of the coefficients.
+        Lower and upper confidence limits.
     selection_frequencies_ : ndarray of shape (k,)
-        Fraction of the halves on which each of these columns is selected.
+        Fraction of the halves in which each of these columns was selected.
 
     References
     ----------
@@ -101,7 +100,7 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Dense rows without NaN; no column may be constant or a duplicate.
+            Dense data without NaN, and without constant or duplicate columns.
         y : array of shape (n_samples,)
             Targets.
         **fit_params
@@ -110,13 +109,13 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         FSAInference
-            The fitted object.
+            The fitted instance.
 
         Raises
         ------
         ValueError
-            If there are several outputs, responses that are not linear, or too few rows for the
-            columns, or in the cases listed under :meth:`FDRSelector.fit`.
+            If there are several outputs, non-linear responses or too few rows for the columns, or
+            in the cases listed for :meth:`FDRSelector.fit`.
         """
         check_real("confidence", self.confidence, 0.0, 1.0, above=True, below=True)
         check_integer("n_splits", self.n_splits, 1)
@@ -178,8 +177,7 @@ def _halves(problem: FitProblem, rng: np.random.RandomState) -> tuple[np.ndarray
 def _estimated(
     problem: FitProblem, settings: FitSettings, columns: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the coefficients of ``columns`` in the units of the raw data, fitted together with
-    ``others``, and their HC3 variances."""
+    """Return raw coefficients of ``columns`` and HC3 variances, fitted together with ``others``."""
     every = np.union1d(columns, others)
     A = np.asarray(problem.X[:, every], dtype=float)
     mean, scale = A.mean(axis=0), np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0)

@@ -1,5 +1,4 @@
-"""Knockoffs: copies of the columns that are exchangeable with them and independent of the
-target."""
+"""Knockoffs: synthetic columns exchangeable with the originals but unrelated to the target."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,9 +16,9 @@ from .column_models import n_factors, standardised
 from .conditional import size_by_criterion
 
 _N_FLIPS = 199  # random swaps in the test of exchangeability
-# sizes of the fits whose strengths are summed: a choice, made on other seeds than those reported
+# Sizes of the fits whose strengths are summed, set by hand on seeds that are not in any report
 _SIZES = np.array([0.25, 0.5, 0.75, 1.0])
-_MAX_PAIRS = 2000  # pairs of columns compared by that test: a choice
+_MAX_PAIRS = 2000  # column pairs compared in that test, set by hand
 
 Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 
@@ -27,16 +26,18 @@ Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 def gaussian_knockoffs(
     X: np.ndarray, random_state: np.random.RandomState, covariance: np.ndarray | None = None
 ) -> np.ndarray:
-    """Draw Gaussian Model-X knockoffs, [1]_, eq. (3.2), with diag(s) = s I on standardised columns.
+    """Draw Gaussian Model-X knockoffs (eq. (3.2) of [1]_) with diag(s) = s I.
 
-    The value of s minimises the reconstructability [2]_. An unknown covariance is estimated
-    ("second-order" knockoffs): common factors are unchanged, and the remainder is shrunk as in
-    [3]_. Neither step forms a matrix of all pairs of columns, so there may be many columns.
+    Columns are standardised, and s minimises the reconstructability [2]_. An unknown covariance is
+    estimated ("second-order" knockoffs), with shrinkage as in [3]_ apart from the common factors.
+    No matrix of all column pairs is formed, so there may be many columns.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
+        Original columns.
     random_state : RandomState
+        Random number generator.
     covariance : ndarray of shape (n_features, n_features) or None, default None
         Covariance of the columns, if known.
 
@@ -70,7 +71,7 @@ def gaussian_knockoffs(
         Z = (X - mean) / scale
         spectrum, V = np.linalg.eigh(covariance / np.outer(scale, scale))
         spectrum, floor = np.maximum(spectrum, 1e-10), np.inf
-    copies = p - V.shape[1]  # eigenvalues equal to the floor
+    copies = p - V.shape[1]  # number of eigenvalues at the floor
     most = min(1.0, 2.0 * min(spectrum.min(), floor if copies else np.inf))
     values = np.append(spectrum, [floor] if copies else [])
     times = np.append(np.ones(len(spectrum)), [copies] if copies else [])
@@ -88,8 +89,10 @@ def gaussian_knockoffs(
 
 
 def _shrunken_spectrum(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the eigenvectors (p, r) of a shrunken correlation matrix, their eigenvalues, and the
-    common eigenvalue of all other directions."""
+    """Return eigenvectors (p, r) and eigenvalues of a shrunken correlation matrix.
+
+    The third result is the common eigenvalue of all other directions.
+    """
     n, p = Z.shape
     _, s, Vt = np.linalg.svd(Z, full_matrices=False)
     stay = s > 1e-8 * s[0]
@@ -109,26 +112,30 @@ def antisymmetric_statistics(
     copies: np.ndarray,
     random_state: np.random.RandomState,
 ) -> np.ndarray:
-    """Compute the statistic W of each unit ([1]_ of :func:`gaussian_knockoffs`): its strength minus
-    that of its knockoff, summed over joint fits of several sizes.
+    """Compute the statistic W of each unit: its strength minus that of its knockoff.
 
-    The largest fit selects twice as many units as the extended Bayesian information criterion does
-    along a path, and at least half as many as the coefficients that the rows support; the other
-    fits select a quarter, a half and three quarters of that. Relevant columns are strong in all
-    fits, false columns only in the largest. Originals and knockoffs are swapped at random, so the
-    result does not depend on their order.
+    See [1]_ of :func:`gaussian_knockoffs`. Strengths are summed over joint fits of several sizes.
+    The largest size is twice the size with the lowest extended Bayesian information criterion along
+    a path, and at least half the number of coefficients that the rows support. The other sizes are
+    a quarter, a half and three quarters of the largest size. Relevant columns are strong in all
+    fits, and false columns only in the largest. Originals and knockoffs are swapped at random, so
+    that the result does not depend on their order.
 
     Parameters
     ----------
     problem : FitProblem
-        Problem with a dense X, all columns allowed and none included.
+        Problem with a dense X. All columns must be selectable, and none may be included.
     settings : FitSettings
+        Settings of the fit.
     copies : ndarray of shape (n_samples, n_features)
+        Knockoffs of the columns.
     random_state : RandomState
+        Random number generator.
 
     Returns
     -------
     ndarray of shape (n_units,)
+        Statistic W of each unit.
     """
     units = problem.n_units
     groups = np.arange(problem.n_features) if problem.groups is None else problem.groups
@@ -152,13 +159,14 @@ def antisymmetric_statistics(
 
 
 def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
-    """Return the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr: the threshold of
-    knockoffs+, Barber and Candes (2015), eq. (1.9).
+    """Return the threshold of knockoffs+, Barber and Candes (2015), eq. (1.9).
+
+    It is the smallest t > 0 with (1 + #{W <= -t}) / #{W >= t} <= fdr.
 
     Returns
     -------
     float
-        Threshold; infinity if there is none.
+        Threshold; infinity if none exists.
 
     Examples
     --------
@@ -172,18 +180,21 @@ def knockoff_threshold(W: np.ndarray, fdr: float) -> float:
 
 
 def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
-    """Compute mean e-values of several draws of knockoffs, Ren and Barber (2024), eq. (8), where
-    each draw is thresholded at half of ``fdr``.
+    """Compute the mean e-values over draws of knockoffs, Ren and Barber (2024), eq. (8).
+
+    Each draw is thresholded at half of ``fdr``.
 
     Parameters
     ----------
     draws : ndarray of shape (n_draws, n_units)
         Statistics W of each draw.
     fdr : float
+        Target level of the false discovery rate.
 
     Returns
     -------
     ndarray of shape (n_units,)
+        Mean e-value of each unit.
     """
     values = np.zeros(draws.shape)
     for value, W in zip(values, draws):
@@ -195,22 +206,24 @@ def e_values(draws: np.ndarray, fdr: float) -> np.ndarray:
 def exchangeability(
     X: np.ndarray, copies: np.ndarray, random_state: np.random.RandomState
 ) -> float:
-    """Compute a p-value of the hypothesis that columns and their knockoffs are exchangeable.
+    """Compute a p-value for the hypothesis that columns and knockoffs are exchangeable.
 
-    Half of the columns are swapped with their knockoffs in random rows. The test compares means,
-    squares and cubes of the ranks of these columns, and their products with the other columns:
-    under the hypothesis, every choice of rows gives the same distribution.
+    Half of the columns are swapped with their knockoffs in random rows. The test compares the
+    means, squares and cubes of the ranks of these columns, and their products with the other
+    columns. Under the hypothesis, every choice of rows gives the same distribution.
 
     Parameters
     ----------
     X, copies : ndarray of shape (n_samples, n_features)
+        Columns and their knockoffs.
     random_state : RandomState
+        Random number generator.
 
     Returns
     -------
     float
-        P-value, at least 1 / 200. A small value shows that the knockoffs are not exchangeable with
-        the columns; a large value does not prove that they are.
+        P-value, at least 1 / 200. A small value indicates that the knockoffs are not exchangeable
+        with the columns; a large value does not prove that they are.
     """
     n, p = X.shape
     Z, K = np.split(rankdata(np.vstack([X, copies]), axis=0) / n - 1.0, 2)

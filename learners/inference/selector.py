@@ -1,4 +1,4 @@
-"""Selection with a controlled false discovery rate, and p-values of an existing selection."""
+"""Selection with a controlled false discovery rate, and p-values for a given selection."""
 
 import warnings
 from dataclasses import dataclass, field, replace
@@ -34,8 +34,8 @@ from .knockoffs import (
     knockoff_threshold,
 )
 
-MIN_ROWS = 50  # fewer rows have no power at the levels that many columns require: a choice
-# thresholds of "auto": rows times fdr, and correlation of two columns: choices
+MIN_ROWS = 50  # minimum for useful power with many columns, set by hand
+# Limits for knockoffs in "auto", set by hand: rows times fdr, and correlation of two columns
 _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 
 
@@ -43,60 +43,61 @@ _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Selector that controls the false discovery rate.
 
-    A selected column is false if the target does not depend on it given all other columns. The
-    false discovery rate is the mean fraction of false columns in the selection over repeated
-    samples (0 if nothing is selected).
+    A selected column is a false discovery if the target does not depend on it given all other
+    columns. The false discovery rate is the expected fraction of false discoveries among the
+    selected columns (0 if nothing is selected).
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
-        Base estimator. Its loss, responses, groups and weights are used, but not its
-        ``n_features_to_select``. Columns included by its constraints are selected without a test.
+        Base estimator. Its settings apply, except for ``n_features_to_select``. Columns included by
+        its constraints are selected without a test.
     fdr : float, default 0.1
-        Target false discovery rate, in (0, 1).
+        Target level of the false discovery rate, in (0, 1).
     method : {"auto", "conditional", "knockoffs"}, default "auto"
         Selection method.
 
-        * "conditional": the distilled conditional randomisation test [1]_ of the columns of a
-          larger fit, with the step-up procedure of Benjamini and Hochberg over all columns. It can
-          select a single column.
-        * "knockoffs": Model-X knockoffs+ [2]_. It selects at least 1 / fdr columns, or none. With
-          many relevant columns and few rows it selects more columns than the conditional test.
-        * "auto": knockoffs if there are at least 100 / fdr rows, no common factor of the columns,
-          and no correlation between columns above 0.7, since knockoffs based on an estimated
-          covariance may otherwise be invalid; else the conditional test.
+        * "conditional": distilled conditional randomisation test [1]_ of the columns that a larger
+          fit selects, followed by the Benjamini-Hochberg procedure over all columns. It can select
+          a single column.
+        * "knockoffs": Model-X knockoffs+ [2]_. The method selects at least 1 / fdr columns or none.
+          With many relevant columns and few rows, it selects more columns than the conditional
+          test.
+        * "auto": knockoffs if there are at least 100 / fdr rows, the columns have no common factor,
+          and no two columns have a correlation above 0.7. Otherwise, knockoffs based on an
+          estimated covariance may be invalid, and the conditional test is used.
     knockoffs : "second_order" or function, default "second_order"
-        Gaussian knockoffs with the estimated mean and covariance, or a function of (X, RandomState)
-        that returns an array of the shape of X.
+        Gaussian knockoffs with estimated mean and covariance, or a function of (X, RandomState)
+        that returns knockoffs in the shape of X.
     n_draws : int, default 1
-        Number of draws of knockoffs. The e-values of several draws are averaged [3]_, which makes
-        the selection more stable and smaller.
+        Number of knockoff draws. The e-values of several draws are averaged [3]_, which makes the
+        selection more stable but smaller.
     random_state : int, RandomState or None, default None
-        Random seed of the knockoffs.
+        Random seed for the knockoffs.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns, possibly none.
+        Mask of the selected columns, which may be empty.
     method_ : {"conditional", "knockoffs"}
-        Method used.
+        Method that was used.
     pvalues_ : ndarray of shape (n_features,)
-        P-values of the conditional test; 1 for columns that are not candidates, all NaN with
-        knockoffs.
+        P-values of the conditional test (1 for columns that are not tested); NaN with knockoffs.
     statistics_ : ndarray of shape (n_features,)
-        Absolute statistics of the test; with knockoffs, the difference in strength between each
-        column and its knockoff, averaged over the draws.
+        Absolute test statistics. With knockoffs, the difference in strength between each column and
+        its knockoff, averaged over the draws.
     selection_probabilities_ : ndarray of shape (n_features,)
-        Fraction of the draws that select each column; 0 or 1 for the conditional test.
+        Fraction of the draws in which each column is selected; 0 or 1 for the conditional test.
     estimated_fdr_ : float
-        Estimated fraction of false columns in the selection; NaN if nothing is selected.
+        Estimated fraction of false discoveries; NaN if nothing is selected.
     exchangeability_ : float
-        P-value of a test that columns and knockoffs are exchangeable; NaN without knockoffs.
+        P-value of a test for the exchangeability of columns and knockoffs; NaN without knockoffs.
     estimator_ : FSAClassifier or FSARegressor
-        Estimator fitted on the selected columns; the best constant if there are none.
+        Estimator fitted on the selected columns; the best constant if none are selected.
     n_features_in_ : int
+        Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Column names of X, if it has any.
+        Column names of X; only set if X has column names.
 
     References
     ----------
@@ -126,12 +127,12 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     random_state: Seed = None
 
     def fit(self, X: Matrix, y: ArrayLike, **fit_params: Any) -> Self:
-        """Test the columns and fit the estimator on the selected ones.
+        """Select columns and fit the estimator on them.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Dense rows without NaN; no column may be constant or a duplicate.
+            Dense data without NaN, and without constant or duplicate columns.
         y : array of shape (n_samples,)
             Targets.
         **fit_params
@@ -145,8 +146,9 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If ``fdr`` is outside (0, 1), X has fewer than 50 rows, NaN, or constant or duplicate
-            columns, or the estimator's ``fit`` raises an error.
+            If ``fdr`` is outside (0, 1), X has fewer than 50 rows, X contains NaN or has constant
+            or duplicate columns, or the data or parameters are not valid for the estimator's
+            ``fit``.
         """
         check_real("fdr", self.fdr, 0.0, 1.0, above=True, below=True)
         check_choice("method", self.method, ("auto", "conditional", "knockoffs"))
@@ -203,8 +205,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     def _by_knockoffs(
         self, problem: FitProblem, settings: FitSettings, tested: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the selected units, mean statistics, and the fraction of draws that select each
-        unit."""
+        """Return the selected units, their mean statistics, and their selection probabilities."""
         rng, draws = (
             check_random_state(self.random_state),
             np.zeros((self.n_draws, problem.n_units)),
@@ -239,10 +240,12 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted labels or targets.
         """
         check_is_fitted(self, "support_")
         return self.estimator_.predict(X)
@@ -251,34 +254,35 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
 def selection_pvalues(
     estimator: FSAEstimator, X: Matrix, y: ArrayLike, **fit_params: Any
 ) -> np.ndarray:
-    """Compute the p-value of each column selected by a fitted FSA estimator.
+    """Compute a p-value for each column that a fitted FSA estimator has selected.
 
     The null hypothesis is that the target does not depend on the column, given all other columns.
-    It is tested by the distilled conditional randomisation test (see :class:`FDRSelector`), in
-    which as many columns as the estimator selects predict the target. Each p-value is valid for a
-    column specified in advance; to search many columns use ``FDRSelector``.
+    The test is the distilled conditional randomisation test (see :class:`FDRSelector`), where the
+    number of columns that predict the target is the number that the estimator selects. Each p-value
+    is valid for a column that is specified in advance. To search among many columns, use
+    ``FDRSelector``.
 
     Parameters
     ----------
     estimator : FSAClassifier or FSARegressor
         Fitted estimator.
     X : array of shape (n_samples, n_features)
-        Training rows; dense and without NaN.
+        Training rows, dense and without NaN.
     y : array of shape (n_samples,)
-        Targets of the training rows.
+        Training targets.
     **fit_params
-        Arguments that were passed to the estimator's ``fit``.
+        Arguments as passed to the estimator's ``fit``.
 
     Returns
     -------
     ndarray of shape (k,)
-        P-values in the order of ``get_support(indices=True)``; the columns of a group share one
-        value, and included columns have NaN.
+        P-values in the order of ``get_support(indices=True)``. The columns of a group share a
+        p-value. The p-value of an included column is NaN.
 
     Raises
     ------
     ValueError
-        In the cases listed under :meth:`FDRSelector.fit`.
+        In the cases listed for :meth:`FDRSelector.fit`.
 
     Examples
     --------
@@ -299,12 +303,12 @@ def selection_pvalues(
 
 
 def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
-    """Return the column of which both a target and another column are most clearly curved
-    functions, if any.
+    """Return the column on which a target and another column depend nonlinearly, if any.
 
-    It tests covariances with the part of the square of a column that no line explains, at a level
-    of 0.005 over all tests of the targets and of the other columns. Values are clipped at three
-    standard deviations, so that heavy tails have little influence.
+    The squares of a column, after removing their linear part, are tested for covariance with the
+    targets and with the other columns. The level is 0.005 over all tests of each kind. Values are
+    clipped at three standard deviations to limit the influence of heavy tails. If several columns
+    are significant, the most significant one is returned.
     """
     Z = standardised(np.clip(standardised(X), -3.0, 3.0))
     n, m = Z.shape
@@ -324,27 +328,26 @@ def curved_column(X: np.ndarray, targets: np.ndarray) -> int | None:
 
 
 def units_of(problem: FitProblem) -> np.ndarray:
-    """Return the index of each feature's unit: its group, or itself."""
+    """Return the unit index of each feature: its group or, without groups, the feature itself."""
     return np.arange(problem.n_features) if problem.groups is None else problem.groups
 
 
 def fit_settings_of(model: FSAEstimator) -> FitSettings:
-    """Return the settings of an estimator for fits of given sizes."""
+    """Return the settings of an estimator, for fits of given sizes."""
     return replace(model.fit_settings(), undecided=False, title=None)
 
 
 def checked_problem(
     estimator: FSAEstimator, X: Any, y: Any, fit_params: dict[str, Any]
 ) -> tuple[FSAEstimator, FitProblem, np.ndarray, np.ndarray]:
-    """Return a prepared copy of the estimator, its problem for tests of columns, and the indices of
-    the columns to test.
+    """Return a prepared copy of the estimator, its problem, and the columns to test.
 
-    The problem has only the selectable columns; included columns are returned as a mask.
+    The problem contains only the selectable columns. Included columns are returned as a mask.
 
     Raises
     ------
     ValueError
-        As in :meth:`FDRSelector.fit`.
+        In the cases listed for :meth:`FDRSelector.fit`.
     """
     if not isinstance(estimator, FSAClassifier | FSARegressor):
         raise ValueError(
@@ -380,7 +383,7 @@ def checked_problem(
 
 
 def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
-    """Raise a ValueError if a column is constant or a copy of another column."""
+    """Check that no column is constant or a copy of another column."""
     constant = X.min(axis=0) == X.max(axis=0)
     if constant.any():
         raise ValueError(
@@ -407,8 +410,7 @@ def _suit_knockoffs(Z: np.ndarray, fdr: float) -> bool:
 
 
 def _step_up(pvalues: np.ndarray, fdr: float, n_tests: int) -> tuple[np.ndarray, float]:
-    """Select by the procedure of Benjamini and Hochberg (1995), and estimate the fraction of false
-    discoveries."""
+    """Apply the procedure of Benjamini and Hochberg (1995), and estimate the resulting FDR."""
     order = np.argsort(pvalues, kind="stable")
     estimated = pvalues[order] * n_tests / np.arange(1, len(pvalues) + 1)
     good = np.flatnonzero(estimated <= fdr)

@@ -1,3 +1,1 @@
-"""Learnt kernels: sparse random Fourier features under a Markov prior (Ma (thesis),
-section 4.2).
-"""
+"""Learnt kernels: sparse Fourier features with a Markov prior, Ma (thesis), section 4.2."""

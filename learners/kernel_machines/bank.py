@@ -1,7 +1,7 @@
-"""Annealed bank: feature selection with annealing on thousands of random sparse frequencies.
+"""Annealed bank: feature selection with annealing from thousands of random sparse frequencies.
 
-In a few further rounds, candidates are redrawn around the remaining atoms, with the moves of the
-chains but without their acceptance rule.
+A few further rounds redraw candidates around the remaining atoms. They use the moves of the Markov
+chains without the acceptance rule.
 """
 
 import numpy as np
@@ -18,11 +18,11 @@ from .chains.moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
 from .chains.sampler import GAUSSIAN, Chain, run_chain
 from .chains.screening import Table
 
-N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # settings of the annealing; choices
-WIDER = 4  # atoms kept in all rounds but the last, as a multiple of ``n_components``
-# moves that generate candidates, with equal probabilities
+N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # annealing settings, set by hand
+WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of ``n_components``
+# Moves that generate candidates, with equal probabilities
 CHILDREN = np.array([GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH])
-POLISH = 3000  # number of moves
+POLISH = 3000  # number of greedy moves
 EM_STEPS = 20
 
 
@@ -36,9 +36,7 @@ def _fill(
     kinds: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Add candidates after the first ``size`` atoms until ``atoms`` is full: new atoms, and changes
-    to ``parents``.
-    """
+    """Fill ``atoms`` after the first ``size`` with new atoms and variations of ``parents``."""
     n_parents = len(parents.length)
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     while size < len(atoms.length):
@@ -79,25 +77,28 @@ def anneal_bank(
     n_bank: int,
     n_rounds: int,
 ) -> Atoms:
-    """Select atoms from a bank by annealing.
+    """Select atoms from a random bank by annealing.
 
     Parameters
     ----------
     XT : ndarray of shape (p, N)
         Standardised columns.
     targets : ndarray of shape (N, n_outputs)
-        Targets with mean 0 and variance 1; the outputs share the atoms.
+        Targets with mean 0 and variance 1. The outputs share the atoms.
     prior : AtomPrior
+        Prior of the atoms.
     tables : list of Table
         Proposal table of each output.
     rng : Generator
+        Random number generator.
     n_components, n_bank, n_rounds : int
-        Number of atoms to select, number of candidates in each round, and number of rounds after
-        the first.
+        Number of atoms to select, number of candidates per round, and number of rounds after the
+        first.
 
     Returns
     -------
     Atoms
+        Selected atoms.
     """
     n = XT.shape[1]
     weight, loss = np.full(n, 1.0 / n), SquaredLoss()
@@ -143,26 +144,34 @@ def polished(
     start: Atoms,
     precision: float,
 ) -> Chain:
-    """Improve the selected atoms by greedy moves, which drop useless columns and adjust
-    frequencies, and fit the weights.
+    """Improve the selected atoms by greedy moves, and fit their weights.
+
+    The moves drop useless columns and adjust frequencies.
 
     Parameters
     ----------
     likelihood : int
-        Likelihood of the weights, ``GAUSSIAN`` or ``LOGISTIC``. The moves use the Gaussian one.
+        Likelihood for the weights, ``GAUSSIAN`` or ``LOGISTIC``. The moves use the Gaussian
+        likelihood.
     XT : ndarray of shape (p, N)
+        Standardised columns.
     y : ndarray of shape (N,)
         Target, as for :func:`~.chains.sampler.run_chain`.
     prior : AtomPrior
+        Prior of the atoms.
     table : Table
+        Proposal table.
     rng : Generator
+        Random number generator.
     start : Atoms
+        Initial atoms.
     precision : float
+        Prior precision of the weights.
 
     Returns
     -------
     Chain
-        Chain with one sample.
+        Chain with a single sample.
     """
     target = y if likelihood == GAUSSIAN else (y - y.mean()) / max(y.std(), 1e-12)
     chain = run_chain(
@@ -191,7 +200,7 @@ def polished(
         atom_features(kept.columns[0, l], kept.omega[0, l], kept.length[0, l], XT, gram.phase, pair)
     gram.target[:] = y - 0.5
     scores = np.zeros(len(y))
-    for _ in range(EM_STEPS):  # alternate the weights and the means of the Polya-Gamma variables
+    for _ in range(EM_STEPS):  # alternate between weights and Polya-Gamma means
         gram.weight[:] = np.where(
             np.abs(scores) > 1e-6,
             np.tanh(0.5 * scores) / (2.0 * np.where(scores == 0, 1.0, scores)),

@@ -1,4 +1,4 @@
-"""Base class of the classifier and the regressor: parameters, chains and fitted attributes."""
+"""Base class of the sparse Fourier estimators: chains and fitted attributes."""
 
 from dataclasses import dataclass
 
@@ -30,8 +30,10 @@ from .rows import Standardiser, correlated_groups
 
 @jit
 def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
-    """Average the score of each row over the samples or, with ``squash``, the logistic function of
-    the score."""
+    """Average the scores of each row over the samples.
+
+    With ``squash``, the logistic function of the score is averaged instead.
+    """
     n = XT.shape[1]
     total, one = np.zeros(n), np.zeros(n)
     phase, features = np.zeros(n), np.zeros((2, n))
@@ -50,13 +52,13 @@ def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
 
 
 def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sample and position of every atom in every sample."""
+    """Return the sample index and position of every atom."""
     sample, place = np.nonzero(np.arange(kept.length.shape[1]) < kept.size[:, None])
     return sample, place
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Return an indicator matrix (n_samples, n_columns) of the columns that each sample uses."""
+    """Return the indicator matrix (n_samples, n_columns) of the columns in each sample."""
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
     columns = kept.columns[sample, place][inside]
@@ -70,8 +72,10 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
 
 
 def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Compute the mean number of transitions per sample, (1 + n_columns, 1 + n_columns), where
-    state 0 is the null state and state j + 1 is column j."""
+    """Compute the mean transition counts per sample (1 + n_columns, 1 + n_columns).
+
+    State 0 is the null state, and state j + 1 is column j.
+    """
     sample, place = atoms_in_use(kept)
     columns, length = kept.columns[sample, place], kept.length[sample, place]
     state = np.where(np.arange(columns.shape[1]) < length[:, None], columns + 1, 0)
@@ -84,12 +88,12 @@ def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
     ).tocsr()
 
 
-MAX_KEPT = 250  # samples per chain
+MAX_KEPT = 250  # maximum number of stored samples per chain
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierBase(AtomFeatures):
-    """Estimator that runs chains over sparse frequencies for one or more outputs."""
+    """Base class of estimators that run chains over sparse frequencies for each output."""
 
     solver: str = "mcmc"
     max_order: int = 3
@@ -119,15 +123,14 @@ class SparseFourierBase(AtomFeatures):
         check_jobs(self.n_jobs)
 
     def _fit_outputs(self, X: np.ndarray, targets: np.ndarray, likelihood: int) -> None:
-        """Run the chains of each target, which is a column of ``targets`` (n_samples,
-        n_outputs)."""
+        """Run the chains for each column of ``targets`` (n_samples, n_outputs)."""
         self._standardiser = Standardiser.of(X)
         prior = self._prior(len(self._standardiser.usable), self.expected_components)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         streams = iter(np.random.SeedSequence(seed).spawn(1 + targets.shape[1] * self.n_chains))
         rows = self._some_rows(np.random.default_rng(next(streams)), len(X))
         XT = self._standardiser.columns(X[rows])
-        groups = np.full(X.shape[1], -1)  # the constant columns form an additional group
+        groups = np.full(X.shape[1], -1)  # -1: the group of constant columns
         groups[self._standardiser.usable] = correlated_groups(XT, self.group_correlation)
         self.groups_ = np.unique(groups, return_inverse=True)[1]
         jobs = []
@@ -241,7 +244,7 @@ class SparseFourierBase(AtomFeatures):
             self.effective_sample_size_[name] = min(
                 effective_sample_size(traces) for traces in late[..., i]
             )
-        if self.solver == "annealed":  # banks instead of chains
+        if self.solver == "annealed":  # no chains
             self.r_hat_ = dict.fromkeys((*self.r_hat_, "inclusion"), float("nan"))
             self.effective_sample_size_ = dict.fromkeys(self.effective_sample_size_, float("nan"))
             return
@@ -258,7 +261,7 @@ class SparseFourierBase(AtomFeatures):
         self.r_hat_["inclusion"] = max(worst)
 
     def _mean_scores(self, X: Matrix, squash: bool) -> np.ndarray:
-        """Compute the mean scores (n_samples, n_outputs) over the samples."""
+        """Compute the scores (n_samples, n_outputs), averaged over the posterior samples."""
         X = self._rows(X)
         scores = np.empty((len(X), len(self._kept)))
         for first in range(0, len(X), ROWS_AT_ONCE):
@@ -269,14 +272,14 @@ class SparseFourierBase(AtomFeatures):
         return scores
 
     def get_support(self, indices: bool = False, *, threshold: float = 0.5) -> np.ndarray:
-        """Return the columns with a high inclusion probability.
+        """Return the columns whose inclusion probability exceeds a threshold.
 
         Parameters
         ----------
         indices : bool, default False
             Whether to return column indices instead of a mask.
         threshold : float, default 0.5
-            Probability in [0, 1) that the inclusion probability must exceed.
+            Threshold of the inclusion probability, in [0, 1).
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Atoms in the units of the data, and their features."""
+"""Description of atoms in the units of the data, and their features."""
 
 from collections.abc import Iterator
 
@@ -15,18 +15,17 @@ from .chains.gram import atom_features
 from .chains.sampler import ChainSamples
 from .rows import Standardiser
 
-ROWS_AT_ONCE = 10_000  # rows per block of a prediction
-DEGREES = 5.0  # degrees of freedom of the frequencies
+ROWS_AT_ONCE = 10_000  # rows per block in prediction
+DEGREES = 5.0  # degrees of freedom of the t prior
 START_MASS, STOP_MASS, STEP_MASS = (
     1.0,
     0.5,
     0.5,
-)  # gamma, alpha_0 and the sum of the other alphas: those sum to one in the text
+)  # gamma, alpha_0, and the sum of the other alphas (the alphas sum to one in the text)
 
 
 class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Transformer that computes the cosine and sine of each atom in the best sample of each
-    output."""
+    """Transformer that computes the cosines and sines of the atoms in the best samples."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
@@ -60,12 +59,12 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
 
     def _some_rows(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Return the indices of at most ``max_samples`` of ``n`` rows, in ascending order."""
+        """Draw at most ``max_samples`` of ``n`` row indices, in ascending order."""
         most = n if self.max_samples is None else min(n, self.max_samples)
         return np.arange(n) if most == n else np.sort(rng.choice(n, most, replace=False))
 
     def _describe_atoms(self, n_features: int) -> None:
-        """Set the attributes from the most probable sample of each output."""
+        """Set the fitted attributes from the most probable sample of each output."""
         scaler = self._standardiser
         atoms = list(self._best_atoms())
         self.atoms_: list[tuple[int, ...]] = [
@@ -92,7 +91,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
 
     def _best_atoms(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Return columns and frequencies of each atom in the best sample of each output."""
+        """Yield the columns and frequencies of each atom in the best sample of each output."""
         for kept in self._kept:
             s = int(np.argmax(kept.score))
             for l in range(kept.size[s]):
@@ -114,7 +113,7 @@ class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         ndarray of shape (n_samples, 2 n_atoms)
-            Cosine and sine of the first atom, then of the second, and so on.
+            Cosine and sine of the first atom, followed by those of the second atom, and so on.
         """
         X = self._rows(X)
         result = np.empty((len(X), 2 * len(self.atoms_)))

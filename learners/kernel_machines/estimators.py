@@ -1,4 +1,4 @@
-"""Classifier and regressor on sparse Fourier features, sampled from the posterior."""
+"""Classifier and regressor with sparse Fourier features sampled from the posterior."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -17,88 +17,93 @@ from .chains.sampler import GAUSSIAN
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Likelihood:
-    """Parameter of the classifier only. It is in the last base class so that it comes first."""
+    """Parameter of the classifier alone, in the last base class so that it comes first."""
 
     likelihood: str = "gaussian"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
-    """Classifier on a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
+    """Classifier with a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
-    It samples from the posterior of section 4.2 of Ma (thesis) [1]_, whose logarithm is::
+    The log posterior, from section 4.2 of Ma (thesis) [1]_, is::
 
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A translation-invariant kernel corresponds to a distribution of frequencies omega. The prior of
-    the columns of a frequency (an "atom") is a Markov chain; chains sample the frequencies and
-    their number [2]_. This detects columns that matter only jointly. Columns are standardised.
+    A translation-invariant kernel corresponds to a distribution of frequencies omega. A sparse
+    frequency is called an atom, and the prior of its columns is a Markov chain. Reversible-jump
+    chains sample the atoms and their number [2]_. This detects columns that are informative only
+    jointly. Columns are standardised internally.
 
     Parameters
     ----------
     likelihood : {"gaussian", "logistic"}, default "gaussian"
-        Likelihood p(y | F); several classes are fitted one-vs-rest:
+        Likelihood p(y | F). More than two classes are fitted one-vs-rest.
 
-        * "gaussian": least squares on labels -1 and +1 with the noise integrated out (fast,
-          sparse);
-        * "logistic": logistic, by Polya-Gamma variables [4]_ (probabilities, several times slower).
+        * "gaussian": least squares on labels -1 and +1 with the noise variance integrated out; fast
+          and sparse;
+        * "logistic": logistic likelihood with Polya-Gamma variables [4]_; it models probabilities
+          but is several times slower.
     solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Method that selects the atoms:
+        Method that selects the atoms.
 
-        * "mcmc": chains from the posterior;
-        * "annealed": annealing on banks of random atoms;
-        * "annealed+mcmc": chains that start from the annealed atoms.
+        * "mcmc": Markov chains that sample the posterior;
+        * "annealed": annealing from banks of random atoms;
+        * "annealed+mcmc": Markov chains that start from the annealed atoms.
     max_order : int, default 3
-        Maximum number of columns of an atom, at least 1.
+        Maximum number of columns per atom, at least 1.
     frequency_scale : float, default 1.5
-        Scale > 0 of the prior of frequencies, in radians per standard deviation of a column.
+        Positive scale of the prior of the frequencies, in radians per standard deviation of a
+        column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Table of informative columns and products from which half of the new atoms are drawn; the
-        products are those of
+        Table of informative columns and products of columns, from which half of the new atoms are
+        drawn.
 
-        * "pairs": two columns;
-        * "triples": two or three columns, among at most 400;
-        * None: no table, which fails with hundreds of columns.
+        * "pairs": products of two columns;
+        * "triples": products of two or three columns, for at most 400 columns;
+        * None: no table; not suitable for hundreds of columns.
     n_steps : int, default 20000
-        Number of moves of each chain, at least 1.
+        Number of moves per chain, at least 1.
     burn_in : int or None, default None
-        Number of moves before the first sample, below ``n_steps``; None means half.
+        Number of moves before the first stored sample, less than ``n_steps``; None means half of
+        them.
     n_chains : int, default 2
-        Number of chains or banks, at least 1; predictions are averaged.
+        Number of chains or banks, at least 1. Their predictions are averaged.
     max_components : int, default 40
-        Maximum number of atoms, at least 1 (16 bytes per row each).
+        Maximum number of atoms, at least 1. Each needs 16 bytes per row.
     expected_components : float, default 5.0
-        Prior mean > 0 of the number of atoms.
+        Positive prior mean of the number of atoms.
     n_components : int, default 50
-        Number of atoms selected from a bank, at least 1.
+        Number of atoms to select from a bank, at least 1.
     n_bank : int, default 5000
         Number of candidates per round, at least 1.
     n_rounds : int, default 4
-        Number of rounds that redraw candidates, at least 0.
+        Non-negative number of rounds that redraw candidates.
     ridge : float, default 1.0
-        Factor > 0 of the penalty.
+        Positive factor of the ridge penalty.
     group_correlation : float, default 0.5
-        Correlation, in (0, 1], above which columns form a group.
+        Absolute correlation above which columns form a group, in (0, 1].
     max_samples : int or None, default 10000
-        Maximum number of random rows per chain, at least 1; None uses all.
+        Maximum number of rows per chain, at least 1; the rows are drawn at random. None uses all
+        rows.
     random_state : int, RandomState or None, default None
-        Random seed of the chains.
+        Random seed for rows, candidates and chains.
     n_jobs : int or None, default None
-        Number of threads, which does not affect the result.
+        Number of threads; it does not affect the result.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of the features of ``transform``; one output for two classes.
+        Weights of the features that ``transform`` returns; one output for two classes.
     intercept_ : ndarray of shape (n_outputs,)
-        Intercepts.
+        Intercept of each output.
     inclusion_probabilities_ : ndarray of shape (n_features,)
-        Fraction of samples that use a column for any output.
+        Fraction of the samples in which any output uses each column.
     chain_inclusion_probabilities_ : ndarray of shape (n_outputs * n_chains, n_features)
-        Inclusion probabilities in each chain.
+        Inclusion probabilities of each chain.
     group_inclusion_probabilities_ : ndarray of shape (n_groups,)
         Inclusion probabilities of the groups.
     groups_ : ndarray of int of shape (n_features,)
@@ -108,20 +113,20 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
         Frequencies in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        Phases; the features are cos and sin of X frequencies_' - phases_.
+        Phases of the atoms: the features are the cosine and sine of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions within atoms per sample; j + 1 denotes column j, and 0 the ends
-        of an atom.
+        Mean number of transitions within atoms per sample. State j + 1 is column j, and state 0 is
+        the start or end of an atom.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float
-        Acceptance rate per kind of move.
+        Acceptance rate of each type of move.
     r_hat_, effective_sample_size_ : dict of str to float
-        Worst values of the convergence diagnostics [3]_.
+        Convergence diagnostics [3]_ by quantity, each at the worst value over the outputs.
     traces_ : ndarray of shape (n_outputs, n_chains, n_traced, 2)
-        Log likelihood and number of atoms.
+        Log likelihood and number of atoms during each chain.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X.
+        Number and names of the training columns.
 
     References
     ----------
@@ -147,13 +152,14 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     """
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Run the chains.
+        """Fit the model, by default with Markov chains.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,)
-            Labels of any type, with two or more classes.
+            Labels of any type with at least two classes.
 
         Returns
         -------
@@ -187,7 +193,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         return self
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Compute mean least-squares scores, or the logits of mean probabilities."""
+        """Compute mean scores for least squares, or else the logits of mean probabilities."""
         check_is_fitted(self)
         scores = self._mean_scores(X, self._squash)
         return (
@@ -197,8 +203,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         )
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Average the probabilities over the samples; with least squares, they are (1 + score) / 2,
-        clipped."""
+        """Return mean probabilities; for least squares, they are (1 + score) / 2, clipped."""
         if self._squash:
             p = 1.0 / (1.0 + np.exp(-scores))
         else:
@@ -207,16 +212,16 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 
 
 class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
-    """Regressor on a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
+    """Regressor with a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
-    It implements section 4.2 of Ma (thesis) [1]_ and samples from the posterior whose logarithm
-    is::
+    The log posterior, from section 4.2 of Ma (thesis) [1]_, is::
 
         log p(y | F) - ridge / (2 noise variance) ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    with normal noise whose variance is integrated out. Chains sample the frequencies and their
-    number [2]_; see :class:`SparseFourierClassifier`. Columns are standardised.
+    The noise is normal, and its variance is integrated out. Reversible-jump chains sample the atoms
+    (sparse frequencies) and their number [2]_; see :class:`SparseFourierClassifier`. Columns are
+    standardised internally.
 
     Parameters
     ----------
@@ -230,17 +235,17 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     Attributes
     ----------
     coef_ : ndarray of shape (2 n_atoms,)
-        Weights of the features of ``transform``.
+        Weights of the features that ``transform`` returns.
     intercept_ : float
-        Intercept.
+        Intercept of the model.
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
-        As in :class:`SparseFourierClassifier`, like all attributes below.
+        As in :class:`SparseFourierClassifier`, like the attributes below.
     group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
-        The selected atoms.
+        Groups of columns, and the atoms of the most probable sample.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_
         Convergence diagnostics of the chains.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -260,12 +265,14 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     """
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Run the chains.
+        """Fit the model, by default with Markov chains.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,)
+            Targets.
 
         Returns
         -------
@@ -287,14 +294,16 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
         return self
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """Predict the posterior mean.
+        """Predict the posterior mean of the target.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predicted targets.
         """
         return self._mean_scores(X, False)[:, 0] * self._deviation + self._centre

@@ -1,4 +1,4 @@
-"""Sparse Fourier features as a transformer for any linear model."""
+"""Transformer that computes sparse Fourier features, for use with any linear model."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -17,40 +17,41 @@ from .chains.screening import screen
 from .description import AtomFeatures
 from .rows import Standardiser
 
-EXPECTED = 5.0  # prior number of atoms, which the bank does not use
+EXPECTED = 5.0  # prior number of atoms, which the bank ignores
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseFourierFeatures(AtomFeatures):
-    """Transformer to sparse Fourier features, which annealing selects from random ones.
+    """Transformer that computes sparse Fourier features, selected by annealing.
 
-    From a bank of atoms (sparse frequencies omega_l), feature selection with annealing selects
-    those that minimise the squared error::
+    From a bank of random atoms (sparse frequencies omega_l), feature selection with annealing
+    selects the atoms that minimise the squared error::
 
         mean_i (y_i - constant - sum_l (weights of atom l) . (cos, sin)(omega_l . x_i))^2
 
-    It is a supervised transformer for any linear model: the features approximate a learnt
-    translation-invariant kernel (section 4.2 of [1]_). Columns are standardised.
+    The transformer is supervised, and any linear model can follow it. The features approximate a
+    learnt translation-invariant kernel (section 4.2 of [1]_). Columns are standardised internally.
 
     Parameters
     ----------
     n_components : int, default 50
-        Number of atoms to select, at least 1; each gives two features.
+        Number of atoms to select, at least 1. Each atom yields two features.
     max_order : int, default 3
-        Maximum number of columns of an atom, at least 1.
+        Maximum number of columns per atom, at least 1.
     frequency_scale : float, default 1.5
-        Scale > 0 of the frequencies, in radians per standard deviation of a column.
+        Positive scale of the frequencies, in radians per standard deviation of a column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Table of informative columns and products of two, or two and three, columns that provides
-        half of the candidates; see :class:`SparseFourierClassifier`.
+        Table of informative columns and products of columns, from which half of the candidates are
+        drawn; see :class:`SparseFourierClassifier`.
     n_bank : int, default 5000
-        Number of candidates in each round, at least 1. Memory is 8 bytes per row and candidate.
+        Number of candidates per round, at least 1. Each candidate needs 8 bytes per row.
     n_rounds : int, default 4
-        Number of rounds that redraw candidates around the remaining atoms, at least 0.
+        Non-negative number of rounds that redraw candidates around the remaining atoms.
     max_samples : int or None, default 10000
-        Maximum number of rows, at least 1; larger data are subsampled at random. None uses all.
+        Maximum number of rows, at least 1. Larger data are subsampled at random. None uses all
+        rows.
     random_state : int, RandomState or None, default None
-        Random seed for drawing rows and candidates.
+        Random seed for rows and candidates.
 
     Attributes
     ----------
@@ -59,9 +60,9 @@ class SparseFourierFeatures(AtomFeatures):
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
         Frequencies of the atoms in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        Phases of the atoms: the features are cos and sin of X frequencies_' - phases_.
+        Phases of the atoms: the features are the cosine and sine of X frequencies_' - phases_.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -102,8 +103,9 @@ class SparseFourierFeatures(AtomFeatures):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Training data.
         y : array-like of shape (n_samples,)
-            Labels of any type, or numeric targets: floats with fractional parts.
+            Labels of any type, or numeric targets, which are floats with fractional parts.
 
         Returns
         -------
@@ -151,7 +153,7 @@ class SparseFourierFeatures(AtomFeatures):
         return self
 
     def get_support(self, indices: bool = False) -> np.ndarray:
-        """Return the columns that the atoms use.
+        """Return the columns that any atom uses.
 
         Parameters
         ----------

@@ -1,6 +1,4 @@
-"""Input of the chains: standardised columns, contiguous in memory, and groups of correlated
-columns.
-"""
+"""Input of the chains: contiguous standardised columns, and groups of correlated columns."""
 
 from dataclasses import dataclass
 
@@ -11,22 +9,22 @@ from scipy.sparse.csgraph import connected_components
 
 from .chains.screening import BLOCK, correlations
 
-# standard deviations; beyond this, the phase of a wave is meaningless and its cosine imprecise
+# Limit in standard deviations, beyond which a phase is meaningless and its cosine imprecise
 FARTHEST = 1e3
-MAX_CLUSTERED = 2000  # columns in one component; a larger component becomes one group
+MAX_CLUSTERED = 2000  # columns per component; a larger component forms a single group
 
 
 @dataclass
 class Standardiser:
-    """Standardisation of columns to mean 0 and variance 1, without constant columns.
+    """Standardisation of the non-constant columns to mean 0 and variance 1.
 
     Attributes
     ----------
     usable : ndarray of int
         Columns that vary.
     unit, mean, deviation : ndarray of shape (len(usable),)
-        Constants that map a value v to (v / unit - mean) / deviation; the unit, the largest
-        absolute value, prevents squares from overflowing.
+        Constants that map a value v to (v / unit - mean) / deviation. The unit is the largest
+        absolute value, so that squares do not overflow.
     """
 
     usable: np.ndarray
@@ -45,16 +43,17 @@ class Standardiser:
         return cls(usable, unit[usable], mean[usable], deviation[usable])
 
     def columns(self, X: np.ndarray) -> np.ndarray:
-        """Standardise the columns (len(usable), n_samples) of some rows."""
+        """Return the standardised columns (len(usable), n_samples) of X."""
         values = (X[:, self.usable] / self.unit - self.mean) / self.deviation
         return np.ascontiguousarray(np.clip(values, -FARTHEST, FARTHEST).T)
 
 
 def correlated_groups(XT: np.ndarray, threshold: float) -> np.ndarray:
-    """Assign columns to groups by average linkage of absolute correlations, cut at ``threshold``.
+    """Group columns by average linkage of absolute correlations, cut at ``threshold``.
 
-    Only columns connected by such correlations are clustered, so that no matrix of all columns is
-    formed. With few rows, correlations that many columns reach by chance are ignored.
+    Only columns that are connected by such correlations are clustered, so that no matrix of all
+    column pairs is formed. With few rows, the threshold is raised to exclude correlations that are
+    due to chance.
     """
     p, n = XT.shape
     threshold = max(threshold, 2.0 * np.sqrt(np.log(p + 1.0) / n))

@@ -1,5 +1,7 @@
-"""Boosting of a metric W = sum_m w_m xi_m xi_m', one sparse rank-one matrix at a time: Algorithm
-2.2 of Ma (thesis)."""
+"""Boosting of a metric W = sum_m w_m xi_m xi_m', as in Algorithm 2.2 of Ma (thesis).
+
+Each step adds one sparse matrix of rank one.
+"""
 
 import numbers
 from collections.abc import Sequence
@@ -22,12 +24,12 @@ LOSS = ExponentialLoss()
 
 @dataclass
 class SparseMetric:
-    """Positive semi-definite matrix on the few columns of a feature map that it uses.
+    """Positive semi-definite matrix on a few columns of a feature map.
 
     Parameters
     ----------
     columns : list of int
-        Columns of the map, in order of first use.
+        Columns of the map in the order of first use.
     matrix : ndarray of shape (len(columns), len(columns))
         Matrix W on these columns.
     """
@@ -36,7 +38,7 @@ class SparseMetric:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def add(self, support: np.ndarray, values: np.ndarray, weight: float) -> None:
-        """Add ``weight`` times xi xi'."""
+        """Add the matrix xi xi' times ``weight``."""
         new = [int(c) for c in support if c not in self.columns]
         self.columns = self.columns + new
         self.matrix = np.pad(self.matrix, (0, len(new)))
@@ -44,8 +46,10 @@ class SparseMetric:
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """Return the factor L (rank, len(columns)) of W = L'L, strongest direction first; the
-        largest entry of each row is positive."""
+        """Return the factor L (rank, len(columns)) of W = L'L, with the strongest direction first.
+
+        The entry of largest absolute value in each row is positive.
+        """
         if not self.columns:
             return np.zeros((0, 0))
         values, vectors = np.linalg.eigh(self.matrix)
@@ -57,32 +61,33 @@ class SparseMetric:
 
     @classmethod
     def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> "SparseMetric":
-        """Sum the terms (support, values, weight) of a path."""
+        """Create the metric that is the sum of the terms (support, values, weight) of a path."""
         metric = cls()
         for support, values, weight in path:
             metric.add(support, values, weight)
         return metric
 
     def trimmed(self, n_columns: int, variance: np.ndarray) -> "SparseMetric":
-        """Return the principal submatrix of the ``n_columns`` columns that contribute most to the
-        mean distance, W_jj var_j; it remains positive semi-definite. ``variance`` (len(columns),)
-        is computed on the training rows, so that the choice does not depend on the units of the
-        columns."""
+        """Restrict the metric to the ``n_columns`` columns with the largest share of the distance.
+
+        The share of a column is proportional to W_jj var_j, where ``variance`` (len(columns),) is
+        computed on the training rows, so that the choice does not depend on the column units. The
+        resulting submatrix is positive semi-definite.
+        """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
 
 
 def beside(base: Matrix, Z: np.ndarray) -> np.ndarray:
-    """Return coordinates for W_0 = I: the standardised columns, followed by the coordinates Z in
-    the learnt subspace."""
+    """Return coordinates for W_0 = I: the standardised columns, followed by Z."""
     return np.hstack([base.toarray() if sp.issparse(base) else base, Z])
 
 
 def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> float:
-    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection on its derivative, Ma (thesis),
-    eq. (2.13).
+    """Minimise sum_i weight_i exp(-w g_i) over w >= 0 by bisection, Ma (thesis), eq. (2.13).
 
-    If all g_i > 0, the sum has no minimum; w is then bounded by 10 / mean |g|, a loss of e^-10.
+    If all g_i > 0, the sum has no minimum. The step w is then bounded by ``10 / mean |g|``, which
+    corresponds to a loss of e^-10.
     """
 
     def falls(w: float) -> bool:
@@ -103,45 +108,46 @@ def best_step(g: np.ndarray, weight: np.ndarray, n_bisections: int = 40) -> floa
 
 
 class MetricBooster:
-    """Run of Algorithm 2.2, to which each call of :meth:`step` adds one rank-one matrix.
+    """Run of Algorithm 2.2; each call of :meth:`step` adds one matrix of rank one.
 
     Parameters
     ----------
     columns : ExpandedColumns
         Training rows in the growing feature map.
     classes : ndarray of shape (n,), int
-        Codes of the classes.
+        Class codes.
     model : SDist
-        Estimator whose parameters are used.
+        Estimator that provides the parameters.
     n_neighbors : int
-        Number of neighbours of each kind.
+        Number of neighbours of each kind (same class, other classes).
     random_state : RandomState
-        Source of random numbers for bagging, column subsets and stochastic steps.
+        Random number generator for bagging, column subsets and stochastic steps.
 
     Attributes
     ----------
     metric : SparseMetric
         Current metric.
     margin : ndarray of shape (n,)
-        Margin y f of each row: distance to the other classes minus distance to its own class.
+        Margin y f of each row: mean squared distance to other classes minus that to the row's own
+        class.
     path : list of (support, values, weight)
         Rank-one terms, one per step.
     leading : ndarray or None
-        Last dense leading vector, from which the next search starts.
+        Last dense leading vector, where the next search starts.
     since_update : int
         Number of steps since the last search for neighbours.
     in_bag : ndarray of bool, shape (n,)
         Rows used by the last step.
     oob_improvement : float
-        Decrease of the mean loss of the out-of-bag rows in the last step.
+        Decrease of the mean out-of-bag loss in the last step.
     """
 
     n_expanders, n_partners = (
         3,
         60,
-    )  # products per step: the strongest new columns with the strongest of all; a choice
-    # number of random choices of rows, columns or starts without a better direction after which a
-    # run ends; a choice
+    )  # products per step: strongest new columns times strongest of all; set by hand
+    # consecutive random draws of rows, columns or starts without a better direction that end a run;
+    # set by hand
     n_retries = 10
 
     def __init__(
@@ -178,7 +184,7 @@ class MetricBooster:
         self._find_neighbours(columns.base)
 
     def embedding(self) -> np.ndarray:
-        """Training rows (n, rank) mapped to the learnt subspace."""
+        """Coordinates of the training rows (n, rank) in the learnt subspace."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
             self.columns.base.dtype
         )
@@ -197,14 +203,13 @@ class MetricBooster:
         self.since_update = 0
 
     def step(self) -> bool:
-        """Add one rank-one matrix; return False if no direction lowers the loss."""
+        """Add one matrix of rank one; return False if no direction lowers the loss."""
         if self.path and self.since_update >= self.model.update_every:
             self._find_neighbours(self.embedding())
         support, values, g, size = self._search()
         retries = self.n_retries if self.random else 0
         while size == 0.0:
-            # The cause may be neighbours from an older metric, or an unlucky random choice of rows,
-            # columns or steps.
+            # The cause may be outdated neighbours, or an unlucky draw of rows, columns or steps.
             if self.path and self.since_update > 0:
                 self._find_neighbours(self.embedding())
             elif retries > 0:
@@ -241,8 +246,10 @@ class MetricBooster:
         return support, values, g, best_step(g[self.in_bag], weight[self.in_bag])
 
     def _weights(self) -> np.ndarray:
-        """Compute the weights of the rows: minus the slope of the exponential loss, eq. (2.9),
-        scaled to sum to one; zero for out-of-bag rows."""
+        """Compute the row weights: the negative slope of the exponential loss, eq. (2.9).
+
+        They are scaled to sum to one, and zero for out-of-bag rows.
+        """
         weight = -LOSS.margin_slope(self.margin - self.margin.min())
         if self.model.bagging < 1.0:
             n = len(weight)

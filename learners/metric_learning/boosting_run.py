@@ -1,4 +1,4 @@
-"""Boosting runs of sDist: stopping, trimming, and one path that covers every number of steps."""
+"""Boosting runs of sDist with stopping and trimming; one path covers every number of steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,30 +14,30 @@ from .boosting import LOSS, MetricBooster, SparseMetric, beside
 from .feature_map import ExpandedColumns, FeatureMap
 from .neighbours import nearest
 
-BLOCK_BYTES = 1 << 25  # size of one block of pair scores
+BLOCK_BYTES = 1 << 25  # size in bytes of a block of pair scores
 
 
 def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple[int, int]]:
-    """Find the pairs (a, b), a <= b, whose product x_a x_b is most correlated with the class.
+    """Return the pairs (a, b), a <= b, whose product x_a x_b is most correlated with the class.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, p)
         Centred dense columns, or sparse columns.
     classes : ndarray of shape (n,), int
-        Codes of the classes; several classes are treated one-vs-rest, using the largest
-        correlation.
+        Class codes. More than two classes are treated one-vs-rest with the largest correlation.
     count : int
         Number of pairs to return.
 
     Returns
     -------
     list of (int, int)
-        Pairs, strongest first; ties are in the order of the columns.
+        Pairs in descending order of correlation; ties are in column order.
 
     Notes
     -----
-    X' diag(y) X is computed in blocks of rows: O(n p^2) time, O(p) memory per row of a block.
+    X' diag(y) X is computed in blocks of rows, in O(n p^2) time and with O(p) memory per row of a
+    block.
     """
     n, p = X.shape
     sparse = sp.issparse(X)
@@ -79,15 +79,18 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
 def subspace(
     X: Matrix, features: FeatureMap, columns: list[int], L: np.ndarray, identity: bool
 ) -> np.ndarray:
-    """Compute the coordinates of raw rows X in the subspace of L on the columns of a feature map;
-    with W_0 = I, all columns of X come first."""
+    """Map raw rows X to the subspace of L on the columns of a feature map.
+
+    With W_0 = I, the coordinates start with all columns of X.
+    """
     Z = features.columns(X, columns) @ L.T
     return beside(features.base(X), Z) if identity else Z
 
 
 def number_of_neighbours(n_neighbors: int | str, codes: np.ndarray, n_features: int) -> int:
-    """Resolve ``n_neighbors="auto"`` from the class codes of the training rows, or limit a given
-    number to the available rows.
+    """Resolve ``n_neighbors="auto"``, or limit a given number to the available rows.
+
+    ``codes`` are the class codes of the training rows.
 
     Examples
     --------
@@ -107,28 +110,27 @@ def class_scores(
     n_classes: int,
     n_neighbors: int,
 ) -> np.ndarray:
-    """Compute class scores of points in the learnt subspace, for predictions and for each size of a
-    path.
+    """Compute the class scores of points in the learnt subspace.
 
     Parameters
     ----------
     model : SDist
-        Estimator whose parameters are used.
+        Estimator that provides the parameters.
     Z : ndarray of shape (n, rank)
         Points in the subspace.
     train : ndarray of shape (n_train, rank)
         Training rows in the subspace.
     codes : ndarray of shape (n_train,), int
-        Classes of the training rows.
+        Class codes of the training rows.
     n_classes : int
         Number of classes.
     n_neighbors : int
-        Number of nearest rows of each class over which "base" averages the distance.
+        Number of nearest rows of each class whose distances "base" averages.
 
     Returns
     -------
     ndarray of shape (n, n_classes)
-        Fractions of the votes, or negative mean squared distances.
+        Vote fractions, or negative mean squared distances.
     """
     scores = np.zeros((len(Z), n_classes))
     if model.classifier == "knn":
@@ -143,20 +145,19 @@ def class_scores(
 
 
 class BoostingRun:
-    """Boosting run with the parameters of an :class:`SDist` on validated data. Its path covers
-    every number of steps.
+    """Boosting run on validated data, whose path covers every number of steps.
 
     Parameters
     ----------
     model : SDist
-        Estimator whose parameters are used.
+        Estimator that provides the parameters.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         Training rows.
     codes : ndarray of int
         Codes of the classes.
     callback : callable or None, default None
-        Function called as callback(run, step) after every step; the run ends early if it returns
-        True.
+        Function called as ``callback(run, step)`` after every step. If it returns True, the run
+        ends.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class BoostingRun:
         self.booster = MetricBooster(columns, codes, model, self.n_neighbors, rng)
         self.criterion: list[
             tuple[float, int]
-        ] = []  # (value, number of steps); the lowest value is chosen
+        ] = []  # (value, number of steps); the lowest value wins
         for step in progress_bar(range(1, model.n_steps + 1), title="SDist", shown=model.verbose):
             if not self.booster.step():
                 break
@@ -192,7 +193,7 @@ class BoostingRun:
                 break
 
     def _evaluate(self, step: int, held: Any) -> None:
-        """Record the value of the stopping criterion after a step."""
+        """Record the stopping criterion after a step."""
         model, booster = self.model, self.booster
         if model.stopping == "holdout" and (step % 10 == 0 or step == model.n_steps):
             metric = self.trimmed(booster.metric)
@@ -210,19 +211,18 @@ class BoostingRun:
             self.criterion.append((loss + model.complexity_weight * trace, step))
 
     def trimmed(self, metric: SparseMetric, n_features: Any = "model") -> SparseMetric:
-        """Return a metric restricted to its strongest columns."""
+        """Return the metric restricted to its strongest columns."""
         n_features = self.model.n_features_to_select if n_features == "model" else n_features
         if n_features is None or n_features >= len(metric.columns):
             return metric
         return metric.trimmed(n_features, self.variance(metric))
 
     def variance(self, metric: SparseMetric) -> np.ndarray:
-        """Compute the variance of the columns of a metric on the training rows."""
+        """Compute the variances of a metric's columns on the training rows."""
         return self.booster.columns.take(metric.columns).var(axis=0)
 
     def best(self) -> tuple[SparseMetric, int]:
-        """Return the metric and number of steps with the lowest criterion; ties favour fewer
-        steps."""
+        """Return the metric and number of steps with the lowest criterion (ties: fewest steps)."""
         n_steps = min(self.criterion)[1] if self.criterion else len(self.booster.path)
         return self.trimmed(SparseMetric.of(self.booster.path[:n_steps])), n_steps
 
@@ -231,7 +231,7 @@ class BoostingRun:
         return subspace(X, self.features, metric.columns, metric.factor(), self.booster.identity)
 
     def train_subspace(self, metric: SparseMetric) -> np.ndarray:
-        """Map training rows to the subspace of a metric."""
+        """Map the training rows to the subspace of a metric."""
         Z = self.booster.columns.take(metric.columns) @ metric.factor().T
         return beside(self.booster.columns.base, Z) if self.booster.identity else Z
 

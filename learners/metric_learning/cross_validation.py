@@ -1,5 +1,7 @@
-"""Cross-validation of the settings of sDist: one boosting run per fold and path covers every number
-of steps, columns and voting neighbours."""
+"""Cross-validation of the settings of sDist.
+
+One boosting run per fold covers every number of steps, columns and voting neighbours.
+"""
 
 import functools
 import numbers
@@ -32,11 +34,11 @@ FROM_ONE_PATH = (
     "n_features_to_select",
     "n_neighbors_predict",
     "classifier",
-)  # all values come from one run
+)  # one run covers all values
 
 
 def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Delegate to the method of the same name of ``best_estimator_``."""
+    """Delegate a method to ``best_estimator_``."""
 
     @functools.wraps(method)
     def delegate(self: "SDistCV", X: Matrix) -> np.ndarray:
@@ -50,43 +52,44 @@ def _of_best_estimator(method: Callable[..., Any]) -> Callable[..., Any]:
 class SDistCV(
     SparseInputMixin, MetaEstimatorMixin, TransformerMixin, ClassifierMixin, BaseEstimator
 ):
-    """Sparse nonlinear metric (:class:`SDist`) with settings chosen by cross-validation.
+    """Sparse nonlinear metric (:class:`SDist`) whose settings are chosen by cross-validation.
 
-    It minimises the cross-validated error rate over the settings of ``param_grid``, then fits all
-    rows with the best settings.
+    The search minimises the cross-validated error rate over ``param_grid``, and then fits all rows
+    with the best settings.
 
     Parameters
     ----------
     estimator : SDist or None, default None
-        Estimator with the parameters that are not searched; None means the defaults.
+        Estimator with the parameters that are not searched; None means default parameters.
     param_grid : dict or None, default None
-        Lists of values. One run with the largest ``n_steps`` covers all values of ``n_steps``,
-        ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``; every other
-        combination needs one run per fold. None searches kappa 3, 5 and 10, orders 1 and 2, every
-        25th step, and votes of 3 and 5 neighbours.
+        Lists of values by parameter. A single run covers all values of ``n_steps``,
+        ``n_features_to_select``, ``n_neighbors_predict`` and ``classifier``. Every combination of
+        other parameters requires one run per fold. None searches kappa 3, 5 and 10, orders 1 and 2,
+        every 25th step, and votes of 3 and 5 neighbours.
     cv : int or splitter, default 5
-        Number of folds, or a splitter of scikit-learn.
+        Number of folds, or a scikit-learn splitter.
     tolerance : float, default 0.0
-        Number of standard errors. Among the settings whose mean error is within this many standard
-        errors of the lowest, the sparsest is chosen, then the one with the fewest steps; 0 chooses
-        the lowest error.
+        Number of standard errors by which the mean error may exceed the lowest error. Of these
+        settings, the sparsest and then the one with the fewest steps is chosen. 0 chooses the
+        lowest error.
     n_jobs : int or None, default None
         Number of parallel runs; the result does not depend on it.
 
     Attributes
     ----------
     best_estimator_ : SDist
-        Fitted on all rows.
+        Estimator with the best settings, fitted on all rows.
     best_params_ : dict
         Best settings.
     best_error_ : float
-        Cross-validated error rate.
+        Cross-validated error rate of the best settings.
     cv_results_ : list of dict
-        One entry per combination: parameters, ``mean_error``, ``standard_error``, ``n_columns``.
+        One entry per combination, with the parameters, ``mean_error``, ``standard_error`` and
+        ``n_columns``.
     n_runs_ : int
         Number of boosting runs in the search.
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
 
     References
     ----------
@@ -111,7 +114,7 @@ class SDistCV(
     n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Search for the best settings and fit all rows with them.
+        """Search for the best settings, and fit all rows with them.
 
         Parameters
         ----------
@@ -140,7 +143,7 @@ class SDistCV(
         if not isinstance(base, SDist):
             raise ValueError(f"estimator={base!r} is not valid; expected an SDist or None")
         grid = self._grid(base)
-        for settings in ParameterGrid(grid):  # checked before any run
+        for settings in ParameterGrid(grid):  # validate before any run
             clone(base).set_params(**settings)._check_parameters()
         check_real("tolerance", self.tolerance, 0.0)
         check_jobs(self.n_jobs)
@@ -155,7 +158,7 @@ class SDistCV(
         self.n_runs_ = len(jobs)
         self.cv_results_ = []
         for i, path in enumerate(paths):
-            # (fold, combination, error and number of columns)
+            # shape (folds, combinations, 2): error and number of columns
             table = np.array(errors[i * len(folds) : (i + 1) * len(folds)])
             for values, fold_errors in zip(ParameterGrid(served), table.transpose(1, 0, 2)):
                 spread = (
@@ -174,7 +177,7 @@ class SDistCV(
         best = self._choose()
         self.best_error_ = best["mean_error"]
         self.best_params_ = {name: best[name] for name in [*grid, *served]}
-        # X as passed: the names of products are built from its column names.
+        # X as passed in: product names are built from its column names.
         self.best_estimator_ = clone(base).set_params(**self.best_params_).fit(given, y)
         return self
 
@@ -225,7 +228,7 @@ class SDistCV(
         Returns
         -------
         ndarray of str
-            Names, such as sdist0 and sdist1.
+            Names sdist0, sdist1, ...
         """
         check_is_fitted(self)
         return self.best_estimator_.get_feature_names_out(None)
@@ -239,8 +242,10 @@ def _path_errors(
     train: np.ndarray,
     test: np.ndarray,
 ) -> list[tuple[float, int]]:
-    """Compute the error on the test rows and the number of columns (n_combinations, 2) for every
-    combination that one path covers."""
+    """Compute the test error and number of columns of every combination that a path covers.
+
+    The result has shape (n_combinations, 2).
+    """
     model.set_params(n_steps=max(served["n_steps"]))
     n_classes = codes.max() + 1
     errors = {}
@@ -264,7 +269,7 @@ def _path_errors(
     run = BoostingRun(model, X[train], codes[train], record)
     for n_steps in range(
         len(run.booster.path) + 1, model.n_steps + 1
-    ):  # the run ended earlier: use its last metric
+    ):  # the run ended early: use its last metric
         record(run, n_steps)
     return [
         errors[c["n_steps"], c["n_features_to_select"], c["n_neighbors_predict"], c["classifier"]]

@@ -1,10 +1,9 @@
-"""Direction of a step of sDist: a sparse leading eigenvector of A = X~' L X~, computed without
-forming A.
+"""Direction of an sDist step: a sparse leading eigenvector of A = X~' L X~.
 
-A = sum_i weight_i M_i, where M_i averages (x_i - x_j)(x_i - x_j)' over the nearest rows j of other
-classes and subtracts the same average over those of its own class (Ma (thesis), below eqs. (2.4)
-and (2.12)). L is therefore a signed graph Laplacian with 2 k edges per row, and A v = X~'(L (X~ v))
-costs O(n k) and two products with X~.
+A is not formed. It is the sum of the matrices weight_i M_i, where M_i is the average of (x_i -
+x_j)(x_i - x_j)' over the nearest rows j of other classes minus the average over those of the same
+class (Ma (thesis), below eqs. (2.4) and (2.12)). L is therefore a signed graph Laplacian with 2 k
+edges per row, and A v = X~'(L (X~ v)) costs O(n k) plus two products with X~.
 """
 
 from collections.abc import Callable
@@ -15,15 +14,17 @@ import scipy.sparse as sp
 
 from ..solvers.annealing import strongest
 
-_BLOCK_VALUES = 1 << 20  # number of difference values in memory at a time
+_BLOCK_VALUES = 1 << 20  # number of differences in memory at a time
 
 
 def laplacian(
     same: np.ndarray, other: np.ndarray, weight: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the product u -> L u, computed in O(n k): ``weight_i (mean over others j of (u_i -
-    u_j) - mean over same j)``, and the opposite term at each j, by a sparse matrix of the edge
-    weights c."""
+    """Return the product u -> L u as a function that takes O(n k) time.
+
+    Entry i of the result is ``weight_i (mean over other j of (u_i - u_j) - mean over same j)``,
+    plus the opposite terms of the edges that end in i. The edge weights c form a sparse matrix.
+    """
     rows = np.hstack([other, same])
     known = rows >= 0
     share = [
@@ -38,15 +39,18 @@ def laplacian(
     mirrored = edges.T
     diagonal = edges.sum(axis=1) + edges.sum(
         axis=0
-    )  # neighbour j of i adds c to the entries (i, i) and (j, j) ...
+    )  # an edge from i to j adds c to the entries (i, i) and (j, j) ...
     return lambda u: (
         diagonal * u - edges @ u - mirrored @ u
     )  # ... and subtracts c from (i, j) and (j, i)
 
 
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Compute the mean squared distance in Z (n, d) to the neighbours of other classes minus that
-    to the neighbours of the same class: y f of Ma (thesis), eq. (2.3)."""
+    """Compute the margins y f of Ma (thesis), eq. (2.3), for points Z (n, d).
+
+    A margin is the mean squared distance to the neighbours of other classes minus that to the
+    neighbours of the same class.
+    """
     out = np.zeros(len(Z))
     step = max(1, _BLOCK_VALUES // max(1, same.shape[1] * Z.shape[1]))
     for block in (slice(start, start + step) for start in range(0, len(Z), step)):
@@ -61,13 +65,14 @@ def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
 def lanczos(
     product: Callable[[np.ndarray], np.ndarray], start: np.ndarray, n_iter: int
 ) -> tuple[np.ndarray, float, float]:
-    """Compute the leading eigenvector (largest algebraic eigenvalue) by a few Lanczos steps with
-    full reorthogonalisation.
+    """Compute the leading eigenvector by a few Lanczos steps with full reorthogonalisation.
+
+    The leading eigenvector belongs to the algebraically largest eigenvalue.
 
     Parameters
     ----------
     product : callable
-        Function that returns A v for a symmetric matrix A.
+        Function that returns A v for the symmetric matrix A.
     start : ndarray of shape (p,)
         Non-zero initial vector.
     n_iter : int
@@ -76,7 +81,7 @@ def lanczos(
     Returns
     -------
     vector : ndarray of shape (p,)
-        Eigenvector, of approximately unit length.
+        Eigenvector of approximately unit length.
     largest, smallest : float
         Extreme Ritz values.
     """
@@ -99,7 +104,7 @@ def lanczos(
 
 
 _MAX_POWER_STEPS = 20
-_TOLERANCE = 1e-4  # relative gain below which a power step with the same support is the last
+_TOLERANCE = 1e-4  # relative gain below which power steps end, if the support is unchanged
 
 
 def truncated_power(
@@ -108,30 +113,30 @@ def truncated_power(
     kappa: int,
     shift: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Compute the largest kappa-sparse eigenvector by truncated power steps, Ma (thesis), Algorithm
-    2.1.
+    """Compute the leading kappa-sparse eigenvector by Algorithm 2.1 of Ma (thesis).
 
-    The shift is increased only when the value xi' A xi decreases. Shifting until A is positive
-    semi-definite, as step (a) of the algorithm can be read, would keep the iteration near its
-    start, as noted in Ma (thesis) below Algorithm 2.1.
+    The algorithm is a truncated power method. The shift is increased only when the value xi' A xi
+    decreases. A shift that makes A positive semi-definite, which is one reading of step (a), would
+    keep the iteration close to its start, as Ma (thesis) notes below Algorithm 2.1.
 
     Parameters
     ----------
     columns_product : callable
-        Function of (support, values) that returns A v, dense (p,), for a sparse vector v.
+        Function of (support, values) that returns the dense vector A v (p,) for a sparse vector v.
     vector : ndarray of shape (p,)
-        Initial vector, which is truncated first.
+        Initial vector, which is truncated before the first step.
     kappa : int
         Number of entries to keep.
     shift : float
-        Initial shift, used if the value decreases, and then multiplied by ten each time.
+        First shift. It is applied when the value decreases, and multiplied by ten each further
+        time.
 
     Returns
     -------
     support : ndarray of shape (<= kappa,), int
-        Positions of the entries, in ascending order.
+        Indices of the non-zero entries, in ascending order.
     values : ndarray
-        Entries of a unit vector; the largest entry is positive.
+        Non-zero entries of a unit vector. The entry of largest absolute value is positive.
     value : float
         Value of xi' A xi.
     """
@@ -173,8 +178,10 @@ def _unit(v: np.ndarray) -> np.ndarray:
 def power_step(
     booster: Any, weight: np.ndarray, allowed: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the sparse leading eigenvector by a few Lanczos steps from the last dense vector,
-    followed by truncated power steps."""
+    """Compute the sparse leading eigenvector by Lanczos steps and truncated power steps.
+
+    The Lanczos steps start from the last dense vector.
+    """
     columns = booster.columns
     dtype = columns.base.dtype
     times = laplacian(booster.same, booster.other, weight)

@@ -1,5 +1,4 @@
-"""Growing feature map phi(x) of sDist: columns and products of columns (Ma (thesis), eq.
-(2.20))."""
+"""Growing feature map phi(x) of sDist: columns and their products, Ma (thesis), eq. (2.20)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,26 +9,25 @@ import scipy.sparse as sp
 
 from ..types import ArrayLike, Matrix
 
-DENSE_VALUES = 1 << 24  # values of restricted sparse columns made dense: at most 128 MiB
+DENSE_VALUES = 1 << 24  # maximum number of sparse values to densify: 128 MiB
 
 
 class FeatureMap:
-    """Feature map of centred and scaled columns of X, followed by products of them.
+    """Feature map of the centred and scaled columns of X, followed by their products.
 
-    A product is a tuple of column indices in ascending order, repeated for powers: (3, 17) is
-    x3 x17, (3, 3) is x3 squared.
+    A product is described by a tuple of ascending column indices, which are repeated for powers:
+    (3, 17) is x3 x17, and (3, 3) is x3 squared.
 
     Parameters
     ----------
     center, scale : ndarray of shape (n_features,)
-        Values that are subtracted from the columns, and by which they are divided; the center of
-        sparse data is 0.
+        Constants that are subtracted from the columns, and constants that the columns are divided
+        by. The center of sparse data is 0.
 
     Attributes
     ----------
     monomials : list of tuple of int
-        Indices of the columns that form each product; product i is column ``n_features + i`` of the
-        map.
+        Column indices of each product. Product i is column ``n_features + i`` of the map.
     monomial_scale : list of float
         Divisor of each product.
     """
@@ -42,8 +40,10 @@ class FeatureMap:
 
     @classmethod
     def fit(cls, X: Matrix, standardize: bool) -> "FeatureMap":
-        """Fit the centring and scaling to unit variance if ``standardize``, and leave the columns
-        unchanged otherwise; constant columns have scale 1."""
+        """Create a map that standardises the columns of X if ``standardize``.
+
+        Otherwise the columns are unchanged. Constant columns have scale 1.
+        """
         p = X.shape[1]
         if not standardize:
             return cls(np.zeros(p, dtype=X.dtype), np.ones(p, dtype=X.dtype))
@@ -63,19 +63,19 @@ class FeatureMap:
         return cls(center.astype(X.dtype), scale.astype(X.dtype))
 
     def monomial(self, column: int) -> tuple[int, ...]:
-        """Return the columns of X whose product is a column of the map."""
+        """Return the columns of X whose product is the given column of the map."""
         return (
             (int(column),) if column < len(self.scale) else self.monomials[column - len(self.scale)]
         )
 
     def base(self, X: Matrix) -> Matrix:
-        """Return all columns of X, centred and scaled: dense, or CSR for sparse X."""
+        """Return the centred and scaled columns of X, in CSR format if X is sparse."""
         if sp.issparse(X):
             return sp.csr_matrix(X @ sp.diags_array(1.0 / self.scale))
         return np.ascontiguousarray((X - self.center) / self.scale)
 
     def columns(self, X: Matrix, which: Sequence[int]) -> np.ndarray:
-        """Compute the columns ``which`` of the map for raw rows X, dense (n, len(which))."""
+        """Compute the columns ``which`` of the map, dense (n, len(which)), for raw rows X."""
         tuples = [self.monomial(c) for c in which]
         used = sorted({j for t in tuples for j in t})
         place = {j: i for i, j in enumerate(used)}
@@ -90,7 +90,7 @@ class FeatureMap:
         return out
 
     def name(self, column: int, input_names: np.ndarray) -> str:
-        """Return the name of a column, such as ``x3``, ``x3*x17`` or ``x3^2``."""
+        """Return the name of a column of the map, such as ``x3``, ``x3*x17`` or ``x3^2``."""
         powers = Counter(self.monomial(column))
         return "*".join(
             input_names[j] if e == 1 else f"{input_names[j]}^{e}" for j, e in sorted(powers.items())
@@ -98,11 +98,10 @@ class FeatureMap:
 
 
 class ExpandedColumns:
-    """Training rows in a growing :class:`FeatureMap`, with matrix-vector products and additions of
-    columns.
+    """Training rows in a growing :class:`FeatureMap`.
 
-    The columns of X are read in place (dense or CSR); products of columns are added as dense
-    columns, at most ``capacity`` of them.
+    The columns of X are read in place, as a dense or CSR matrix. At most ``capacity`` products are
+    added as dense columns.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ class ExpandedColumns:
     capacity : int
         Maximum number of products.
     standardize : bool
-        Whether to divide each product by its standard deviation on the training rows.
+        Whether to divide each product by its standard deviation over the training rows.
     """
 
     def __init__(
@@ -133,7 +132,7 @@ class ExpandedColumns:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of X plus current number of products."""
+        """Number of columns of X plus the current number of products."""
         return self.n_base + len(self.features.monomials)
 
     def times(self, v: np.ndarray) -> np.ndarray:
@@ -149,7 +148,7 @@ class ExpandedColumns:
         return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head
 
     def take(self, which: ArrayLike) -> np.ndarray:
-        """Return the columns ``which``, dense (n, len(which))."""
+        """Return the columns ``which`` as a dense array (n, len(which))."""
         which = np.asarray(which, dtype=np.intp)
         out = np.empty((self.n_samples, len(which)), dtype=self.base.dtype)
         plain = which < self.n_base
@@ -161,7 +160,7 @@ class ExpandedColumns:
         return out
 
     def restricted(self, which: np.ndarray) -> "RestrictedColumns":
-        """Return the columns ``which`` (ascending) alone, for differences of rows."""
+        """Return the ascending columns ``which``, for differences of rows."""
         plain = which[which < self.n_base]
         base = self.base if len(plain) == self.n_base else self.base[:, plain]
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
@@ -169,8 +168,9 @@ class ExpandedColumns:
     def add_products(
         self, left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray
     ) -> None:
-        """Add the products of columns in ``left`` and ``right`` that are new, not constant and have
-        at most ``max_order`` factors.
+        """Add products of the columns ``left`` and ``right`` with up to ``max_order`` factors.
+
+        Existing and constant products are skipped.
         """
         for a in left:
             for b in right:
@@ -202,7 +202,7 @@ class ExpandedColumns:
 
 
 class RestrictedColumns:
-    """Some columns of the training rows: dense or CSR columns of X, followed by products."""
+    """Subset of the columns of the training rows: dense or CSR columns of X, then products."""
 
     def __init__(self, base: Any, extra: np.ndarray) -> None:
         small = sp.issparse(base) and base.shape[0] * base.shape[1] <= DENSE_VALUES
@@ -210,7 +210,7 @@ class RestrictedColumns:
         self.extra = extra
 
     def differences(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Compute rows i minus rows j, dense (len(i), n_columns)."""
+        """Compute the differences of rows i and j as a dense array (len(i), n_columns)."""
         part = self.base[i] - self.base[j]
         part = part.toarray() if sp.issparse(part) else part
         return np.hstack([part, self.extra[i] - self.extra[j]]) if self.extra.shape[1] else part

@@ -1,7 +1,7 @@
-"""Nearest neighbours inside and outside a class, computed in blocks without an n x n matrix.
+"""Nearest neighbours of the same and of other classes, computed without an n x n matrix.
 
-Distances are computed by matrix products on blocks of query rows; ties are resolved in favour of
-the lower row index, so that the result depends only on the data.
+Distances are computed by matrix products for blocks of query rows. Ties favour the lower row index,
+so that the result depends on the data alone.
 """
 
 import numpy as np
@@ -10,12 +10,15 @@ from joblib import Parallel, delayed
 
 from ..types import Matrix
 
-BLOCK_BYTES = 1 << 24  # size of one block of distances
+BLOCK_BYTES = 1 << 24  # size in bytes of a block of distances
 
 
 def _k_least(distance: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns (n, k) of the k smallest finite values of each row, in order, and the
-    values. Ties are in the order of the columns; missing entries are -1 and infinity."""
+    """Return the columns and values (n, k) of the k smallest finite values in each row.
+
+    The values are in ascending order, with ties in column order. Missing entries are -1 and
+    infinity.
+    """
     columns, values = np.full((len(distance), k), -1, np.int32), np.full((len(distance), k), np.inf)
     limit = (
         np.partition(distance, k - 1, axis=1)[:, k - 1, None] if k < distance.shape[1] else np.inf
@@ -47,7 +50,7 @@ def _square_norms(Z: Matrix) -> np.ndarray:
 def _distances(
     queries: Matrix, query_norms: np.ndarray, Z: Matrix, norms: np.ndarray
 ) -> np.ndarray:
-    """Compute squared Euclidean distances, dense (n_queries, n)."""
+    """Compute the squared Euclidean distances (n_queries, n)."""
     distance = (-2.0 * queries) @ Z.T
     if sp.issparse(distance):
         distance = distance.toarray()
@@ -59,24 +62,23 @@ def _distances(
 def same_and_other_neighbours(
     Z: Matrix, classes: np.ndarray, k: int, n_jobs: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the k nearest rows of the same class and the k nearest rows of all other classes.
+    """Return the k nearest rows of the same class and the k nearest rows of other classes.
 
     Parameters
     ----------
     Z : ndarray or CSR matrix of shape (n, d)
-        Points, compared by Euclidean distance.
+        Points, compared by their Euclidean distance.
     classes : ndarray of shape (n,), int
         Codes of the classes.
     k : int
-        Number of neighbours of each kind; there are fewer if a class is smaller.
+        Number of neighbours of each kind; small classes yield fewer.
     n_jobs : int or None
         Number of threads; the result does not depend on it.
 
     Returns
     -------
     same, other : ndarray of shape (n, k), int32
-        Row indices, nearest first; -1 if there are fewer neighbours. A row is not its own
-        neighbour.
+        Row indices in order of distance; -1 for missing neighbours. A row is not its own neighbour.
     """
     n = Z.shape[0]
     same, other = np.empty((2, n, k), np.int32)
@@ -96,23 +98,23 @@ def same_and_other_neighbours(
 def nearest(
     queries: Matrix, Z: Matrix, k: int, n_jobs: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the k rows of Z nearest to each query.
+    """Return the k rows of Z that are nearest to each query.
 
     Parameters
     ----------
     queries : ndarray or CSR matrix of shape (n_queries, d)
-        Points, compared by Euclidean distance.
+        Points, compared by their Euclidean distance.
     Z : ndarray or CSR matrix of shape (m, d)
         Rows to search.
     k : int
-        Number of neighbours of each query.
+        Number of neighbours per query.
     n_jobs : int or None, default None
         Number of threads; the result does not depend on it.
 
     Returns
     -------
     rows : ndarray of shape (n_queries, k), int32
-        Row indices, nearest first; -1 if Z has fewer than k rows.
+        Row indices in order of distance; -1 if Z has fewer than k rows.
     distance : ndarray of shape (n_queries, k)
         Squared Euclidean distances; infinite for missing rows.
     """

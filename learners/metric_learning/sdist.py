@@ -1,5 +1,7 @@
-"""sDist, a boosted sparse nonlinear metric (Ma (thesis), chapter 2), as metric learner, transformer
-and classifier."""
+"""sDist, a boosted sparse nonlinear metric: metric learner, transformer and classifier.
+
+The method is described in chapter 2 of Ma (thesis).
+"""
 
 import copy
 import numbers
@@ -43,105 +45,106 @@ class SDist(
 ):
     """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
-    It minimises greedily, one sparse rank-one matrix w_m xi_m xi_m' at a time (Algorithm 2.2 of
-    [1]_)::
+    Boosting adds one sparse matrix w_m xi_m xi_m' of rank one per step (Algorithm 2.2 of [1]_) to
+    minimise::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
 
-    The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi holds columns of X and
-    their products. W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse.
+    The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
+    X and their products. The matrix W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default "auto"
-        Number k of neighbours, at least 1. "auto" is 15 or, with more than 20 columns per row, at
-        least half of the smallest class.
+        Number k of neighbours, at least 1. "auto" means 15. With more than 20 columns per row, it
+        means at least half of the smallest class.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric: those with the largest W_jj times variance;
-        None means all.
+        Number of columns of phi in the final metric. The columns with the largest W_jj times
+        variance remain; None means all columns.
     n_neighbors_predict : int, default 3
-        Number of neighbours that vote, at least 1.
+        Number of neighbours that vote in prediction, at least 1.
     solver : {"power", "sgd"}, default "power"
-        Method for the direction of a step:
+        Method that computes the direction of a step.
 
-        * "power": truncated power method (Algorithm 2.1);
-        * "sgd": stochastic (Oja) steps with informative truncation (sections 3.3.1 and 3.3.3).
+        * "power": truncated power method, Algorithm 2.1 of [1]_;
+        * "sgd": stochastic (Oja) steps with informative truncation, sections 3.3.1 and 3.3.3 of
+          [1]_.
     start : {"lanczos", "ones"}, default "lanczos"
-        Initial vector of the truncated power method; "ones" as in [1]_.
+        Initial vector of the truncated power method; [1]_ uses "ones".
     initial : {"zero", "identity"}, default "zero"
-        Initial metric W_0; "identity", as in [1]_, uses every column.
+        Initial metric W_0. "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Number of columns per step, or a fraction in (0, 1) (rho of [1]_).
+        Number of columns per step, or a fraction in (0, 1) (rho in [1]_).
     max_order : int, default 2
-        Maximum number of columns in a product, at least 1; 1 gives a linear metric.
+        Maximum number of factors in a product of columns, at least 1; 1 gives a linear metric.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        Fraction of the best step length, in (0, 1]; nu of eq. (2.22).
+        Fraction of the optimal step length, in (0, 1]; nu in eq. (2.22).
     update_every : int, default 20
-        Number of steps between neighbour searches, at least 1.
+        Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows that each step draws, in (0, 1].
+        Fraction of the rows that is drawn for each step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns that each step draws, in (0, 1]; "sqrt" is 1 / sqrt(p).
+        Fraction of the columns that is drawn for each step, in (0, 1]; "sqrt" means 1 / sqrt(p).
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
-        Choice of the number of steps:
+        Rule that chooses the number of steps.
 
         * None: all steps;
-        * "holdout": the lowest error on a held-out ``validation_fraction`` of the rows;
-        * "oob": the lowest out-of-bag loss (``bagging`` below 1);
-        * "complexity": the lowest value of eq. (2.17).
+        * "holdout": lowest error on held-out rows, a ``validation_fraction`` of all rows;
+        * "oob": lowest out-of-bag loss, which requires ``bagging`` below 1;
+        * "complexity": lowest value of eq. (2.17).
     validation_fraction : float, default 0.2
-        Fraction of the rows that ``stopping="holdout"`` holds out, in (0, 1].
+        Fraction of held-out rows for ``stopping="holdout"``, in (0, 1].
     complexity_weight : float, default 0.1
-        Weight lambda_C in eq. (2.17), at least 0, for ``stopping="complexity"``.
+        Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of initial products: those most correlated with the class. The search takes O(n p^2)
-        time.
+        Number of initial products. The products most correlated with the class are used; the search
+        takes O(n p^2) time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
-        Method that predicts classes:
+        Method that predicts classes.
 
-        * "knn": vote of the nearest neighbours;
-        * "base": f_W of eq. (2.3).
+        * "knn": majority vote of the nearest neighbours;
+        * "base": score f_W of eq. (2.3).
     random_state : int, RandomState or None, default None
         Random seed.
     n_jobs : int or None, default None
-        Number of threads, which does not affect the result.
+        Number of threads; it does not affect the result.
     verbose : bool, default False
         Whether to show a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     columns_ : list of tuple of int
-        Columns of phi that W uses: (3,) is x3, (3, 17) is x3 x17.
+        Columns of phi in the metric: (3,) is x3, and (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
         Metric on these columns.
     components_ : ndarray of shape (rank, len(columns_))
-        Factor L of W = L'L, strongest direction first.
+        Factor L of W = L'L, with the strongest direction first.
     selected_features_ : ndarray of int
-        Columns of X in ``columns_``.
+        Columns of X that occur in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, strongest first.
+        Names of the products in ``columns_``, in order of importance.
     n_neighbors_ : int
-        Number k of neighbours used in training.
+        Number k of neighbours in training.
     n_steps_ : int
-        Number of steps.
+        Number of steps of the final metric.
     path_ : list of (ndarray, ndarray, float)
-        Support, values and weight of each step, chosen or not.
+        Support, values and weight of each step, including steps after ``n_steps_``.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X.
+        Number and names of the training columns.
 
     Notes
     -----
-    A step takes O(n k + n p) time, the fit O(n p) memory; no p x p or n x n matrix is built.
-    See docs/metric.md for the differences from [1]_.
+    A step takes O(n k + n p) time, and the fit needs O(n p) memory, without any p x p or n x n
+    matrix. See docs/metric.md for the differences from [1]_.
 
     References
     ----------
@@ -190,9 +193,9 @@ class SDist(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows. float32 is not converted and takes half the time. Sparse columns are not
-            centred, so their products use raw columns, whereas products of dense columns use
-            centred columns (``standardize``).
+            Training rows. Data in float32 are not converted, and take half the time. With
+            ``standardize``, products of dense columns use centred columns. Sparse columns are never
+            centred, so their products use raw columns.
         y : array-like of shape (n_samples,)
             Labels of any type.
 
@@ -271,7 +274,7 @@ class SDist(
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:
-        """Use the metric of a run after its first ``n_steps`` steps."""
+        """Set the metric to that of a run after ``n_steps`` steps."""
         self._features = run.features
         self._metric = metric
         self.n_neighbors_ = run.n_neighbors
@@ -292,8 +295,9 @@ class SDist(
 
     @property
     def interactions_(self) -> list[str]:
-        """Names of the products that W uses, sorted by decreasing share of the mean squared
-        distance, W_jj times the variance.
+        """Names of the products in the metric, in descending order of importance.
+
+        The importance is the share of the mean squared distance, W_jj times the variance.
         """
         check_is_fitted(self)
         names = feature_names(self)
@@ -305,7 +309,7 @@ class SDist(
         ]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Map rows to the learnt subspace, in which the learnt distance is Euclidean.
+        """Map rows to the learnt subspace, where the learnt distance is Euclidean.
 
         Parameters
         ----------
@@ -315,7 +319,7 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, rank)
-            Coordinates, strongest direction first.
+            Coordinates, with the strongest direction first.
         """
         check_is_fitted(self)
         rows = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -330,18 +334,17 @@ class SDist(
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
-            Pairs of rows; the matrices of a tuple may be sparse.
+            Pairs of rows, as one array or as two matrices, which may be sparse.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Distances: non-negative, symmetric, zero for equal points, and satisfying the triangle
-            inequality. Different points may have distance zero.
+            Distances. They form a pseudometric: different points may have distance zero.
 
         Raises
         ------
         ValueError
-            If the pairs have a different shape.
+            If the pairs do not have one of these shapes.
         """
         check_is_fitted(self)
         if isinstance(pairs, tuple):
@@ -371,22 +374,22 @@ class SDist(
         Parameters
         ----------
         pairs : array-like of shape (n_pairs, 2, n_features), or two of (n_pairs, n_features)
-            Pairs, as for :meth:`pair_distance`.
+            Pairs of rows, as for :meth:`pair_distance`.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Negative distances; more similar pairs have larger values.
+            Negative distances, which are larger for more similar pairs.
         """
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learnt distance as a function of two vectors, a ``metric`` for scikit-learn.
+        """Return the learnt distance as a function of two vectors, as scikit-learn's ``metric``.
 
         Returns
         -------
         callable
-            Function ``metric(u, v, squared=False)``, which keeps the current metric even if the
+            Function ``metric(u, v, squared=False)``. It uses the current metric even after the
             estimator is fitted again.
         """
         check_is_fitted(self)
@@ -412,15 +415,18 @@ class SDist(
         return metric
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Compute scores (n, n_classes): votes of the nearest neighbours, or the negative mean
-        distance to the nearest rows of each class."""
+        """Compute the class scores (n, n_classes).
+
+        Scores are vote fractions of the nearest neighbours, or the negative mean distances to the
+        nearest rows of each class.
+        """
         Z = self.transform(X)
         return class_scores(
             self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_
         )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict the probability of each class.
+        """Predict class probabilities.
 
         Parameters
         ----------
@@ -430,8 +436,8 @@ class SDist(
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Fractions of the votes or, with ``classifier="base"``, the softmax of -2 times the mean
-            distance to each class, as implied by the exponential loss.
+            Vote fractions. With ``classifier="base"``, the softmax of -2 times the mean squared
+            distance to each class, as the exponential loss implies.
         """
         scores = self._scores(X)
         return scores if self.classifier == "knn" else softmax(2.0 * scores, axis=1)

@@ -1,6 +1,4 @@
-"""Direction of a step of sDist by stabilised truncated SGD: Algorithm 3.4 of Ma (thesis) instead of
-Algorithm 2.1.
-"""
+"""Direction of an sDist step by stabilised truncated SGD, Algorithm 3.4 of Ma (thesis)."""
 
 from functools import partial
 from typing import Any
@@ -13,47 +11,49 @@ from .feature_map import RestrictedColumns
 N_PATHS = 8  # M: number of paths
 BURST = 20  # K: sampled rows per burst
 N_BURSTS = 5  # n_K: bursts per stage
-FIRST_BURSTS = 25  # bursts of the very first stage, which starts from a random vector
+FIRST_BURSTS = 25  # bursts of the first stage, if it starts from a random vector
 N_STAGES = (
-    12  # stages; the schedule reaches kappa after half of them, the rest use the last columns only
+    12  # stages; the schedule reaches kappa after half of them, and the rest use the final columns
 )
-# speed of the schedule: 0.56, 0.33, 0.20, 0.11, 0.05 of the columns remain after the first stages
+# Speed of the schedule: 0.56, 0.33, 0.20, 0.11, 0.05 of the columns remain after the first stages
 MU = 3.0
-RATE = 1.0  # length of the first update of a path, relative to its vector
-REJECTION = 0.05  # beta_0 of (3.14), with gamma = 0
+RATE = 1.0  # norm of the first update of a path, relative to its vector
+REJECTION = 0.05  # beta_0 in (3.14), with gamma = 0
 
 
 def sgd_step(
     booster: Any, weight: np.ndarray, allowed: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths, with
-    informative truncation and stability selection.
+    """Compute the sparse leading eigenvector of A by stochastic (Oja) steps on parallel paths.
 
-    Each path samples ``BURST`` rows by their weights, with one neighbour of each kind, and takes a
-    step along the sampled A v. Entry j of its vector is then shrunk by g k_j, where k_j is the
-    number of sampled differences in which column j is not zero (Algorithm 3.2). The fraction of
-    bursts, over all paths, that leave an entry non-zero is the selection probability of its column
-    (3.9). After each stage the columns with the lowest probabilities are dropped permanently, with
-    ties resolved by the mean over the paths, and g is set to the quantile of the updates per
-    occurrence that rejects the fraction (3.14) of them. The number of columns decreases to kappa as
-    in feature selection with annealing, since a threshold on the probability would not control it.
+    In each burst, a path samples ``BURST`` rows with probabilities proportional to their weights,
+    and one neighbour of each kind for each row. It then takes a step along the sampled A v.
+    Informative truncation (Algorithm 3.2) shrinks entry j of its vector by g k_j, where k_j is
+    the number of sampled differences in which column j is non-zero. The selection probability of a
+    column (3.9) is the fraction of bursts, over all paths, that leave its entry non-zero.
+
+    After each stage, the columns with the lowest probabilities are dropped permanently, with ties
+    broken by the mean over the paths. The threshold g is then set to the quantile of the updates
+    per occurrence that rejects the fraction (3.14) of them. The number of columns decreases to
+    kappa as in feature selection with annealing, since a threshold on the probability would not
+    control it.
 
     Parameters
     ----------
     booster : MetricBooster
         State of the boosting run. All paths start from its ``leading`` vector, so that their signs
-        agree; after the first stage it is set to their mean.
+        agree. After the first stage, this vector is set to the mean of the paths.
     weight : ndarray of shape (n,)
-        Weights of the rows.
+        Row weights.
     allowed : ndarray of shape (n_columns,) or None
-        Non-zero for the columns that this step may use.
+        Mask that is non-zero for the columns that the step may use; None means all columns.
 
     Returns
     -------
     support : ndarray of int
-        At most kappa columns, in ascending order.
+        Indices of at most kappa columns, in ascending order.
     values : ndarray
-        Mean over the paths, scaled to unit length.
+        Entries of the mean over the paths, scaled to unit length.
     """
     columns, rng = booster.columns, booster.random_state
     active = np.arange(columns.n_columns) if allowed is None else np.flatnonzero(allowed)
@@ -103,8 +103,7 @@ def _sampled_products(
     booster: Any,
     rng: np.random.RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sample A v (n_paths, n_active) for each path, and count the differences in which each column
-    is not zero."""
+    """Sample A v (n_paths, n_active), and count the non-zero differences in each column."""
     anchors = rng.choice(len(weight), (len(paths), BURST), p=weight / weight.sum())
     product, count = np.zeros_like(paths), np.zeros(paths.shape, np.int32)
     for sign, near in ((1.0, booster.other), (-1.0, booster.same)):
@@ -121,6 +120,6 @@ def _sampled_products(
 
 
 def _unit(v: np.ndarray) -> np.ndarray:
-    """Divide a vector, or each row of a matrix, by its length."""
+    """Divide a vector, or each row of a matrix, by its norm."""
     norm = np.linalg.norm(v, axis=-1, keepdims=True)
     return v / np.where(norm > 0, norm, 1.0)

@@ -1,1 +1,1 @@
-"""Automatic choice of the ridge penalty and of the number of features."""
+"""Automatic choice of the ridge penalty and the number of features."""

@@ -1,4 +1,4 @@
-"""Calibration of probabilities with out-of-fold scores."""
+"""Calibration of probabilities on out-of-fold scores."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -6,9 +6,9 @@ from scipy.special import log_softmax
 
 from ..objective.base import effective_rows
 
-# Candidates for the share of labels on the wrong side, and limits of the slope: choices. Priors of
-# half and of twice the weight are no better; without a smallest share a single new row far on the
-# wrong side costs more than all others (benchmarks/probabilities.py)
+# Candidate fractions of flipped labels, and limits of the slope, set by hand. Priors of half or
+# twice the weight are not better. Without a minimum fraction, a single new row far on the wrong
+# side would cost more than all other rows (benchmarks/probabilities.py).
 FLIPS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.07, 0.1)
 MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 
@@ -16,25 +16,28 @@ MAX_LOG_SLOPE = (np.log(0.1), np.log(3.0))
 def calibrate(
     scores: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Estimate the slope a and the flip f of probabilities: f + (1 - 2 f) / (1 + exp(-a score)) for
-    two classes, softmax(a scores) for more.
+    """Estimate the slope and the flip that convert scores to calibrated probabilities.
 
-    They minimise the mean log loss + 2 / n (ln a)^2, a weak prior. There is no intercept, so the
-    predicted labels do not change. The flip of two classes is at least 1 / (2 n), or 0.0025 with
-    fewer than 200 rows: rows without an error do not prove that none occurs.
+    With slope a and flip f, the probabilities are f + (1 - 2 f) / (1 + exp(-a score)) for two
+    classes and softmax(a scores) for more than two. The two constants minimise the mean log loss
+    plus the weak prior 2 / n (ln a)^2. There is no intercept, so the predicted labels do not
+    change. For two classes, the flip is at least 1 / (2 n), or 0.0025 with fewer than 200 rows,
+    since a sample without errors does not prove that errors never occur.
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Out-of-fold scores. The columns must be selected separately in each fold; otherwise, the
+        Out-of-fold scores. Columns must be selected separately in each fold; otherwise, the
         probabilities are overconfident.
     codes : ndarray of shape (n_rows,), int
-        Class of each row, 0, 1, ...
+        Class index of each row.
     weight : ndarray of shape (n_rows,) or None, default None
+        Row weights; None means equal weights.
 
     Returns
     -------
     slope, flip : float
+        Slope a and flip f.
 
     Examples
     --------

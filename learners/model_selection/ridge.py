@@ -1,7 +1,6 @@
-"""Automatic choice of the ridge penalty by generalised or approximate leave-one-out
-cross-validation.
+"""Choice of the ridge penalty by generalised or approximate leave-one-out cross-validation.
 
-The ridge is the factor s of ``mean loss + s ||theta||^2`` on standardised columns; the intercept is
+The ridge is the factor s in ``mean loss + s ||theta||^2`` on standardised columns. The intercept is
 not shrunk.
 """
 
@@ -15,40 +14,39 @@ from ..objective.base import DiagonalProduct
 from ..objective.pairwise import PairwiseLogisticLoss
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, inverse_hessian, refit
 
-# Ridges tried in turn, with ratios of about three: a choice
+# Ridges to try, with ratios of about three; set by hand
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])
-# The closed form costs nothing
+# For the closed form, which is fast
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])
-_PATIENCE = 2  # number of ridges without a gain that ends the search
-_MIN_GAIN = 1e-4  # relative gain that a larger ridge needs
-# Relative excess of the held-out loss over the training loss below which no ridge is searched: a
-# choice
+_PATIENCE = 2  # consecutive ridges without a gain that end the search
+_MIN_GAIN = 1e-4  # relative gain required of a larger ridge
+# Relative excess of the held-out loss over the training loss below which the search is omitted; set
+# by hand
 _MAX_OPTIMISM = 0.02
-# Tolerance of the compared fits: a Newton step with a smaller relative gain leaves an error below a
-# millionth
+# Tolerance of the compared fits: relative gain of a Newton step that leaves an error below 1e-6
 _TOLERANCE = 1e-3
-# Multiplications for one Hessian of all outputs up to which several outputs are worth it: a choice
+# Maximum multiplications for the joint Hessian of several outputs, set by hand
 _COST = 2e8
-_BLOCK = 1_000_000  # values of a product at a time: 8 MB
-# Optimism if columns were selected from rare words, many of which fit by chance: chosen by
-# cross-validation on synthetic and real text; values from 2 to 5 differ little
+_BLOCK = 1_000_000  # values per block of a product: 8 MB
+# Optimism for columns selected from rare words, many of which fit by chance. The value was chosen
+# by cross-validation on synthetic and real text; values from 2 to 5 differ little.
 CHOSEN_OPTIMISM = 3.0
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Description of the parts left out in cross-validation.
+    """Parts of the data that cross-validation leaves out.
 
     Attributes
     ----------
     n_rows : float
-        Sum of the row weights; one copy of a row is left out at a time.
+        Sum of the row weights. One copy of a row is left out at a time.
     parts : list of (ndarray, float) or None
-        Pairs of each query (or item) in ranking, and the fraction of their weight that is due to
-        one copy.
+        In ranking, the pairs of each query (or item), and the fraction of their weight that one
+        copy contributes.
     optimism : float
-        Factor for the excess loss of held-out rows: above 1 if the columns were selected on the
-        same rows.
+        Factor for the excess loss of held-out rows. It exceeds 1 if the columns were selected on
+        the same rows.
     """
 
     n_rows: float
@@ -69,35 +67,40 @@ def choose_ridge(
 ) -> tuple[Fit, float, str]:
     """Fit with the ridge that has the lowest estimated error on new rows.
 
-    The estimate is generalised cross-validation in closed form for the squared loss without a prior
-    [1]_, and for one-hot classes if leave-one-out would be too expensive. Otherwise it is the
-    approximate leave-one-out deviance of rows (of queries or items in ranking), computed by one
-    Newton step from the full fit [2]_. This is within 5% of brute force for ridges of at least
-    0.003, but too low for separable classes and smaller ridges.
+    For the squared loss without a prior, the error is estimated by generalised cross-validation in
+    closed form [1]_. The same applies to one-hot classes if leaving out rows would be too
+    expensive. Otherwise, the estimate is the approximate deviance with one row (in ranking, one
+    query or item) left out, computed by one Newton step from the full fit [2]_. The approximation
+    is within 5% of brute force for ridges of at least 0.003, but too low for separable classes and
+    smaller ridges.
 
     Parameters
     ----------
     problem : SupportProblem
-        Problem whose ``shrinkage`` is replaced.
+        Problem to fit; its ``shrinkage`` is replaced.
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     theta : ndarray of shape (p, n_outputs)
         Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
+        Initial intercept.
     left_out : LeftOut
+        Parts to leave out.
     few_rows : bool
-        Whether to search from the largest ridge downwards instead of from the smallest upwards;
-        both searches may stop early.
+        Whether to search in descending order of the ridges, instead of ascending order. The search
+        may stop early.
     near : float or None, default None
-        Ridge chosen for a support of nearly the same size, around which to search.
+        Initial ridge of the search, chosen for a support of similar size.
     until_stationary : bool, default True
-        Whether to solve until the gradient is zero up to rounding; fits along a path need less
+        Whether to solve until the gradient is zero up to rounding. Fits along a path need less
         precision.
 
     Returns
     -------
     fit : Fit
+        Fit with the chosen ridge.
     ridge : float
+        Chosen ridge.
     how : str
         Description of how the ridge was chosen; empty if it was not chosen.
 
@@ -117,7 +120,7 @@ def choose_ridge(
     if not affordable or not (problem.loss.pointwise or left_out.parts):
         ridge, how = 1e-3 if few_rows else SHRINKAGE, ""
         if problem.loss.name == "multinomial" and problem.prior is None:
-            # For equally likely classes the curvature of the loss is (q - 1) / q^2
+            # For equally likely classes, the curvature of the loss is (q - 1) / q^2
             ridge, how = (
                 gcv_ridge(problem, A, left_out.n_rows) / q,
                 " by generalised cross-validation of one-hot classes",
@@ -152,8 +155,10 @@ def choose_ridge(
 def _nearer_start(
     problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray
 ) -> Fit:
-    """Return the starting point: the given coefficients, or zero if it has a lower objective.
-    Newton's method does not recover from extreme scores, where the loss is flat."""
+    """Return the given starting point, or zero coefficients if their objective is lower.
+
+    Newton's method does not recover from extreme scores, where the loss is flat.
+    """
     begin = fit_at(problem, A, theta, intercept)
     if not problem.fit_intercept:
         return begin
@@ -167,8 +172,10 @@ def _nearer_start(
 
 
 class _RidgeSearch:
-    """Fits with some of ``RIDGES``, each started from the previous fit. The fit with the lowest
-    held-out loss is retained."""
+    """Search over ``RIDGES`` for the lowest held-out loss.
+
+    Each fit starts from the previous fit.
+    """
 
     def __init__(
         self, problem: SupportProblem, A: np.ndarray, left_out: LeftOut, few_rows: bool, start: Fit
@@ -176,11 +183,11 @@ class _RidgeSearch:
         self.problem, self.A, self.left_out, self.few_rows = problem, A, left_out, few_rows
         self.last = self.fit = start
         self.best, self.least = -1, np.inf
-        # The held-out loss is close to the training loss: no ridge can gain much
+        # The held-out loss is close to the training loss, so a ridge cannot gain much
         self.settled = False
 
     def walk(self, first: int, direction: int, patience: int) -> None:
-        """Try ridges, beginning with ``first``, until several in a row bring no gain."""
+        """Try ridges from ``first`` on, until ``patience`` of them in a row bring no gain."""
         worse = 0
         for i in range(first, len(RIDGES) if direction > 0 else -1, direction):
             worse = 0 if self._gains(i, direction) else worse + 1
@@ -211,8 +218,9 @@ class _RidgeSearch:
 
 
 def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
-    """Compute factors that make a ridge act on raw columns: their scales divided by the root mean
-    square scale.
+    """Compute the factors that make a ridge on standardised columns act on raw columns.
+
+    They are the column scales, divided by the root mean square scale.
 
     Parameters
     ----------
@@ -229,20 +237,24 @@ def raw_units(inverse_scale: np.ndarray) -> np.ndarray:
 
 
 def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
-    """Return the ridge penalty that minimises the generalised cross-validation criterion: the
-    residual sum of squares over the squared fraction of residual degrees of freedom.
+    """Return the ridge that minimises the generalised cross-validation criterion.
+
+    The criterion is the residual sum of squares, divided by the squared fraction of residual
+    degrees of freedom.
 
     Parameters
     ----------
     problem : SupportProblem
-        Problem, treated as least squares on its targets without a prior.
+        Problem, treated as least squares on its targets and without a prior.
     A : ndarray of shape (n_samples, p)
+        Columns of the support.
     n_rows : float
         Sum of the row weights.
 
     Returns
     -------
     float
+        Ridge penalty.
     """
     weight, y = problem.sample_weight, problem.y
     if problem.fit_intercept:
@@ -265,19 +277,21 @@ def gcv_ridge(problem: SupportProblem, A: np.ndarray, n_rows: float) -> float:
 
 
 def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float:
-    """Estimate the mean leave-one-out loss by one Newton step from the full fit for each row.
+    """Estimate the mean leave-one-out loss by one Newton step per row from the full fit.
 
     Parameters
     ----------
     problem : SupportProblem
+        Problem of the fit.
     fit : Fit
         Fit of ``problem``.
     left_out : LeftOut
+        Parts to leave out.
 
     Returns
     -------
     float
-        Mean loss.
+        Mean loss of the rows left out.
     """
     if left_out.parts is not None:
         return _pairs_left_out(problem, fit, left_out.parts)
@@ -286,10 +300,10 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
     if scores.shape[1] == 1:
         return _rows_left_out(problem, fit, scores, left_out.n_rows)
     inverse = inverse_hessian(problem, fit.A1, loss.row_hessians(y, scores, weight))
-    one = np.full(len(y), 1.0 / left_out.n_rows)  # the weight of one copy of a row
+    one = np.full(len(y), 1.0 / left_out.n_rows)  # weight of one copy of a row
     gradient, curvature = loss.gradient(y, scores, one), loss.row_hessians(y, scores, one)
     spread = _row_products(fit.A1, inverse, scores.shape[1])
-    # Without row i the scores of row i move by K_i (1 - H_i K_i)^-1 g_i, K_i = x_i' H^-1 x_i.
+    # Without row i, its scores change by K_i (1 - H_i K_i)^-1 g_i, where K_i = x_i' H^-1 x_i.
     eye = np.eye(scores.shape[1])
     inner = eye - np.matmul(curvature, spread)
     moved = np.matmul(spread, np.linalg.solve(inner + 1e-9 * eye, gradient[:, :, None]))[:, :, 0]
@@ -297,9 +311,9 @@ def left_out_loss(problem: SupportProblem, fit: Fit, left_out: LeftOut) -> float
 
 
 def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows: float) -> float:
-    """Compute the leave-one-out loss for one output, where every K_i and H_i is a number."""
+    """Compute the leave-one-out loss for one output, where each K_i and H_i is a scalar."""
     loss, y, weight = problem.loss, problem.y, problem.sample_weight
-    # Of each row with weight one
+    # for each row with weight one
     _, gradient, (product,) = loss.second_order(y, scores, np.ones(len(y)))
     curvature, A1 = product(np.ones((len(y), 1))), fit.A1
     H = hessian(
@@ -317,7 +331,7 @@ def _rows_left_out(problem: SupportProblem, fit: Fit, scores: np.ndarray, n_rows
 
 
 def _quadratic_forms(A: Any, inverse: np.ndarray) -> np.ndarray:
-    """Compute x_i' H^-1 x_i (n,) for each row of an array or a CSR matrix."""
+    """Compute the quadratic form x_i' H^-1 x_i of each row of an array or CSR matrix."""
     product = A @ inverse
     if not sp.issparse(A):
         return (A * product).sum(axis=1)
@@ -326,7 +340,7 @@ def _quadratic_forms(A: Any, inverse: np.ndarray) -> np.ndarray:
 
 
 def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
-    """Compute the products x_i' H^-1 x_i (n, q, q) for each row."""
+    """Compute the product x_i' H^-1 x_i (q, q) of each row."""
     n, p = A1.shape
     out = np.empty((n, q, q))
     blocks = inverse.reshape(p, q * p * q)
@@ -340,8 +354,7 @@ def _row_products(A1: np.ndarray, inverse: np.ndarray, q: int) -> np.ndarray:
 def _pairs_left_out(
     problem: SupportProblem, fit: Fit, parts: list[tuple[np.ndarray, float]]
 ) -> float:
-    """Compute the loss of the left-out pairs of each part by one Newton step of the
-    coefficients."""
+    """Compute the loss of each part's left-out pairs by one Newton step of the coefficients."""
     loss, A = cast(PairwiseLogisticLoss, problem.loss), fit.A1[:, : len(fit.theta)]
     D = A[loss.pairs[:, 0]] - A[loss.pairs[:, 1]]
     weight = loss.pair_weights

@@ -1,36 +1,39 @@
-"""Choice of the number of features: candidate sizes, the extended Bayesian information criterion,
-and cross-validation."""
+"""Choice of the number of features by the extended BIC or by cross-validation."""
 
 import numpy as np
 from scipy.special import gammaln
 
 from ..objective.base import effective_rows
 
-MAX_SIZE = 300  # largest size tried by default
-# Fraction of the loss explained by the best size: chosen on simulated and dozens of public tables;
-# 95% misses columns if the best size leaves little of the loss
+MAX_SIZE = 300  # largest default size
+# Fraction of the best size's improvement that suffices, chosen on simulated and dozens of public
+# tables. 95% misses columns if the best size leaves little loss.
 SHARE = 0.97
-# Minimum class probability of a held-out row, so that a single overconfident wrong prediction does
-# not dominate
+# Minimum class probability of a held-out row, so that a single overconfident error does not
+# dominate
 MIN_PROBABILITY = 1e-3
-# Relative difference up to which losses are equal, so that rounding and row order have no effect
+# Relative difference up to which losses count as equal, to exclude effects of rounding and row
+# order
 EQUAL = 1e-9
-_MIN_FOLDS = 3  # a choice
+_MIN_FOLDS = 3  # set by hand
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:
-    """Return candidate sizes in ascending order: all up to 8, then in steps of about a fifth, up to
-    a third of the number of rows.
+    """Return the default candidate sizes in ascending order.
+
+    All sizes up to 8 are followed by steps of about a fifth, up to a third of the number of rows.
 
     Parameters
     ----------
     n_units : int
         Number of features (or groups).
     n_samples : int
+        Number of rows.
 
     Returns
     -------
     ndarray of int
+        Candidate sizes.
 
     Examples
     --------
@@ -54,23 +57,24 @@ def ebic(
     unknown_dispersion: bool,
     gamma: float = 1.0,
 ) -> float:
-    """Compute the extended BIC: -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
+    """Compute the extended BIC, -2 log likelihood + degrees ln n + 2 gamma ln C(M, k) [1]_.
 
     Parameters
     ----------
     value : float
-        Mean loss. -2 log likelihood is twice the sum of the losses, which is exact for logistic
-        losses; with an ``unknown_dispersion``, such as the variance for the squared loss, it is n
-        ln(2 value).
+        Mean loss. The term -2 log likelihood is twice the sum of the losses, which is exact for
+        logistic losses. With an ``unknown_dispersion``, such as the variance for the squared loss,
+        the term is n ln(2 value).
     n_samples : float
+        Number of rows.
     k, n_units : int
-        Number of selected features, and number of all features.
+        Number of selected features, and total number of features.
     degrees : int
         Number of free coefficients.
     unknown_dispersion : bool
         Whether the dispersion is estimated; see :class:`.Loss`.
     gamma : float, default 1.0
-        Weight of the number of possible supports; 0 is the BIC.
+        Weight of the penalty for the number of possible supports; 0 gives the BIC.
 
     Returns
     -------
@@ -99,33 +103,32 @@ def deviance(value: float, n_samples: float, unknown_dispersion: bool) -> float:
 
 
 def support_price(k: int, n_units: int) -> float:
-    """Compute the penalty 2 ln C(M, k) of the extended criterion for choosing among all supports of
-    one size."""
+    """Compute the penalty 2 ln C(M, k) for the number of supports of size k."""
     return float(2.0 * (gammaln(n_units + 1) - gammaln(k + 1) - gammaln(n_units - k + 1)))
 
 
 def choose_size(
     losses: np.ndarray, rule: str = "explained", constant: np.ndarray | None = None
 ) -> int:
-    """Choose a size by held-out losses, in all estimators and commands.
+    """Choose a size by its held-out losses; all estimators and commands use this rule.
 
     Parameters
     ----------
     losses : ndarray of shape (n_folds, n_sizes)
-        Mean loss of the held-out rows of each fold (or minus a score), with sizes ascending. Ties
+        Mean loss, or negative score, of the held-out rows in each fold, for ascending sizes. Ties
         (up to ``EQUAL``) favour the smaller size.
     rule : {"explained", "best", "one_se"}, default "explained"
-        Rule for the choice: the smallest size that reaches 97% (``SHARE``) of the best size's
-        improvement over a constant; the size with the lowest mean loss; or the smallest size within
-        one standard error, over the folds, of the best.
+        Rule for the choice. "explained" takes the smallest size that achieves 97% (``SHARE``) of
+        the best size's improvement over a constant model. "best" takes the size with the lowest
+        mean loss. "one_se" takes the smallest size within one standard error over the folds.
     constant : ndarray of shape (n_folds,) or None, default None
-        Losses of a constant, for "explained"; without these losses, or if no size improves on a
-        constant, the rule is "best".
+        Losses of a constant model, for "explained". Without these losses, or if no size improves on
+        them, the rule is "best".
 
     Returns
     -------
     int
-        Position of the chosen size.
+        Index of the chosen size.
 
     Examples
     --------
@@ -154,16 +157,19 @@ def beats_constant(
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> bool:
-    """Return whether the mean gain over a constant exceeds one standard error over the held-out
-    rows. If not, no column is selected.
+    """Return whether the mean gain over a constant exceeds one standard error.
+
+    The standard error is taken over the held-out rows or groups. If the gain is smaller, no columns
+    are selected.
 
     Parameters
     ----------
     losses, constant : ndarray of shape (n_rows,)
-        Losses of the best size and of the constant.
+        Losses of the best size and of a constant.
     weight : ndarray of shape (n_rows,) or None, default None
+        Row weights; None means equal weights.
     groups : ndarray of shape (n_rows,) or None, default None
-        Groups of the rows; the standard error is then over groups.
+        Groups of the rows. If given, the standard error is taken over groups.
 
     Examples
     --------
@@ -176,7 +182,7 @@ def beats_constant(
     gain, share = constant - losses, weight / weight.sum()
     mean = float(share @ gain)
     variance, n = float(share @ (gain - mean) ** 2), effective_rows(weight)
-    if groups is not None:  # use the sums over groups
+    if groups is not None:  # sum over groups
         sums = np.bincount(np.unique(groups, return_inverse=True)[1], share * (gain - mean))
         variance, n = len(sums) * float(sums @ sums), len(sums)
     return bool(
@@ -187,29 +193,31 @@ def beats_constant(
 def folds_by_content(
     target: np.ndarray, content: np.ndarray, stratify: bool, n_folds: int = 5
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return training and held-out rows of ``n_folds`` folds, or of as many folds as the rarest
-    class has rows; no folds if this is less than three.
+    """Return the training and held-out rows of folds that depend on the contents of the rows.
 
-    Rows are sorted by class (or target) and content and assigned to the folds in turn, with
-    identical rows together. The folds therefore depend neither on the order of the rows nor on
+    There are at most as many folds as rows in the rarest class, and no folds if this is less than
+    three. Rows are sorted by class (or target) and content, and assigned to the folds in turn.
+    Identical rows share a fold. The folds therefore do not depend on the order of the rows, or on
     whether a row is repeated or weighted.
 
     Parameters
     ----------
     target : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Classes or numbers.
+        Class codes or numeric targets.
     content : ndarray of shape (n_samples, 1)
-        Number that identifies the content of a row, such as the sum of its standardised values.
+        Number that identifies the contents of a row, such as the sum of its standardised values.
     stratify : bool
         Whether the targets are classes.
     n_folds : int, default 5
+        Maximum number of folds.
 
     Returns
     -------
     list of (ndarray of int, ndarray of int)
+        Training rows and held-out rows of each fold.
     """
     scale = max(float(np.abs(content).max(initial=0.0)), np.finfo(float).tiny)
-    content = np.round(content / scale, 9)  # sums of equal rows differ by rounding
+    content = np.round(content / scale, 9)  # sums of equal rows may differ by rounding
     distinct, which = np.unique(np.column_stack([target, content]), axis=0, return_inverse=True)
     rarest = np.unique(distinct[:, 0], return_counts=True)[1].min() if stratify else len(distinct)
     n_folds = min(n_folds, int(rarest))

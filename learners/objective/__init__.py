@@ -1,1 +1,1 @@
-"""Objectives: losses of scores and priors on coefficients."""
+"""Terms of the objective: losses of the scores and priors on the coefficients."""

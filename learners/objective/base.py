@@ -1,5 +1,4 @@
-"""Interface of losses: value, gradient and curvature with respect to the scores, and attributes
-for the solvers."""
+"""Interface of losses: value, gradient and curvature in the scores, and solver attributes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,27 +7,29 @@ import numpy as np
 
 from ..sklearn_bases import BaseEstimator
 
-_N_STEPS = 20  # number of Newton steps for an intercept: a choice
+_N_STEPS = 20  # number of Newton steps for an intercept, set by hand
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
-SecondOrder = tuple[
-    float, np.ndarray, list[HessianProduct]
-]  # value, gradient, Hessian of each output
+SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian per output
 
 
 def effective_rows(weight: np.ndarray) -> float:
-    """Return the number of rows that weights represent: their sum if they may be counts of copies
-    (at least one weight is 1 or more), otherwise the effective number ``(sum w)^2 / sum w^2``."""
+    """Return the number of rows that the weights represent.
+
+    It is their sum if they may be counts, that is, if a weight is 1 or larger. Otherwise it is the
+    effective number ``(sum w)^2 / sum w^2``.
+    """
     total = float(weight.sum())
     return total if weight.max() >= 1.0 else float(1.0 / np.sum((weight / total) ** 2))
 
 
 def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.ndarray:
-    """Compute the penalty on each unit for having more coefficients than the smallest unit: the
-    expected decrease of the mean loss due to coefficients that have no effect.
+    """Compute the penalty of each unit for having more coefficients than the smallest unit.
 
-    A single coefficient lowers the loss by ``dispersion / (2 n_rows)``; with several, each lowers
-    it by more, as if there were fewer rows [1]_. Units of equal size have no penalty.
+    The penalty is the expected decrease of the mean loss due to coefficients that have no effect. A
+    single such coefficient decreases the loss by ``dispersion / (2 n_rows)``. Each of several
+    coefficients decreases it by more, as if there were fewer rows [1]_. Units of equal size have no
+    penalty.
 
     Parameters
     ----------
@@ -37,12 +38,12 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
     n_rows : float
         Number of rows; see :func:`effective_rows`.
     dispersion : float, default 1.0
-        Ratio of the variance of the targets to the variance that the loss assumes, summed over the
-        outputs.
+        Ratio of the target variance to the variance that the loss assumes, summed over outputs.
 
     Returns
     -------
     ndarray of shape (n_units,)
+        Penalty of each unit.
 
     References
     ----------
@@ -59,7 +60,7 @@ def charges_of(sizes: np.ndarray, n_rows: float, dispersion: float = 1.0) -> np.
 
 
 class DiagonalProduct:
-    """Product A -> W A with a diagonal Hessian ``weights`` (n,), in the precision of A."""
+    """Product A -> W A, where W is diagonal with entries ``weights``, in the precision of A."""
 
     def __init__(self, weights: np.ndarray):
         self.weights = weights
@@ -69,70 +70,71 @@ class DiagonalProduct:
 
 
 def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
-    """Return the product with a diagonal Hessian for each output."""
+    """Return the product with the diagonal Hessian of each output."""
     return [DiagonalProduct(weights) for weights in curvature.T]
 
 
 class Loss(BaseEstimator):
-    """Differentiable loss of scores: a weighted mean over the rows, ``sum_i w_i loss(y_i, f_i)``.
+    """Differentiable loss of the scores, a weighted mean ``sum_i w_i loss(y_i, f_i)`` over rows.
 
-    Its methods take three arrays and, unless stated otherwise, return arrays of the shape of the
+    Unless stated otherwise, the methods take three arrays and return arrays in the shape of the
     scores:
 
-    * ``y`` of shape (n, q): targets as encoded by :meth:`encode_targets` and the estimators: real
-      numbers for regression, -1 and +1 for two classes, one-hot columns for several classes;
+    * ``y`` of shape (n, q): targets, encoded by :meth:`encode_targets` and the estimators as real
+      numbers for regression, as -1 and +1 for two classes, or as one-hot columns for several
+      classes;
     * ``scores`` of shape (n, q): predictions;
     * ``sample_weight`` of shape (n,): weights that sum to one.
 
-    A custom loss must define ``value`` and ``gradient``; Newton's method and feature exchanges also
-    require ``curvature``. Solvers rely on the attributes.
+    A custom loss must define ``value`` and ``gradient``. Newton's method and feature exchanges also
+    require ``curvature``. The attributes describe the loss to the solvers.
 
     Attributes
     ----------
     name : str
-        Key in ``LOSSES``; empty for a custom loss.
+        Key in ``LOSSES``; empty for custom losses.
     tasks : frozenset of str
-        Types of estimator that accept the name of the loss: "binary" (two classes), "multiclass",
-        "regression", "ranking" and "online" (one row at a time). Empty for a custom loss, which is
-        passed as an object.
+        Types of estimator that accept the loss by name: "binary" (two classes), "multiclass",
+        "regression", "ranking" and "online" (one row at a time). Empty for custom losses, which are
+        passed as objects.
     max_curvature : float
-        Bound on the second derivative with respect to one score; infinite if unbounded.
+        Upper bound on the second derivative with respect to a score; infinite if unbounded.
     default_step_size : float or None
         Step size of annealing for standardised columns and mean gradients, chosen on the synthetic
-        data of Barbu et al. (2017). None means one over the Lipschitz constant of the gradient,
+        data of Barbu et al. (2017). None means the inverse Lipschitz constant of the gradient,
         estimated by power iteration. Margin losses have bounded slopes and tolerate much longer
-        steps, which would diverge with the squared loss.
+        steps than the squared loss, for which such steps would diverge.
     pointwise : bool
-        Whether row i of the gradient depends only on row i of the scores, so that rows can be read
-        in blocks.
+        Whether row i of the gradient depends on row i of the scores alone, so that rows can be
+        processed in blocks.
     is_quadratic : bool
-        Whether the curvature is constant, so that one Newton step reaches the minimum.
+        Whether the curvature is constant, so that a single Newton step reaches the minimum.
     exact_curvature : bool
-        Whether the Hessian of several outputs is exact. If it is a bound, Newton's method needs
-        many steps, and the ridge of several classes is fixed.
+        Whether the Hessian for several outputs is exact. If it is only a bound, Newton's method
+        needs many steps, and the ridge for several classes is fixed.
     several_classes : bool
         Whether ``y`` is one-hot encoded.
     redundant_outputs : int
-        Number of outputs determined by the remaining ones: 1 if adding a constant to all scores of
-        a row changes nothing.
+        Number of outputs that the other outputs determine: 1 if the loss does not change when a
+        constant is added to all scores of a row.
     censored : bool
-        Whether the targets are times, some of which are censored.
+        Whether the targets are survival times, which may be censored.
     target_scaling : {"variance", "median", None}
-        Scaling of regression targets: to mean 0 and variance 1, to median 0 and robust scale 1, or
-        none. With scaling, the loss depends on the residual alone: an offset is subtracted from the
-        targets.
+        Scaling of regression targets: to mean 0 and variance 1, to median 0 and median absolute
+        deviation 1 / 1.4826, or none. A loss with scaling depends on the residual alone, so an
+        offset is subtracted from the targets.
     link : {"identity", "log"}
-        Link function; with "log" the prediction is exp(score).
+        Link function. With "log", the prediction is exp(score).
     log_odds : bool
         Whether the scores are log odds of classes.
     flip : float
         Assumed fraction of flipped labels.
     is_log_likelihood : bool
-        Whether the loss is a negative log likelihood with dispersion 1; otherwise the dispersion is
-        estimated from the residuals, see :meth:`charges`.
+        Whether the loss is a negative log likelihood with dispersion 1. Otherwise, :meth:`charges`
+        estimates the dispersion from the residuals.
     unknown_dispersion : bool
-        Whether the loss is half a deviance in units of an unknown dispersion, which the information
-        criteria estimate by the mean loss.
+        Whether the loss is half a deviance in units of an unknown dispersion. Information criteria
+        estimate the dispersion by the mean loss.
     """
 
     name: str = ""
@@ -151,10 +153,10 @@ class Loss(BaseEstimator):
     flip: float = 0.0
     is_log_likelihood: bool = False
     unknown_dispersion: bool = False
-    # Second derivatives, for Newton's method; set by the methods of the class
+    # Whether there are second derivatives, for Newton's method; set from the methods of the class
     has_curvature: bool = False
-    # Code of the loss in the compiled loops (see margin_kernels), valid only if the class itself
-    # sets it, and the attribute that holds its parameter
+    # Code of the loss in compiled loops (see margin_kernels), which is not inherited, and the name
+    # of the attribute that holds its parameter
     kernel: int
     kernel_parameter: str = ""
 
@@ -167,7 +169,8 @@ class Loss(BaseEstimator):
 
     @property
     def kernel_code(self) -> tuple[int, float] | None:
-        """Code and parameter for the compiled loops, or None for a loss without a compiled form.
+        """Code and parameter for compiled loops; None for a loss without a compiled form.
+
         Subclasses do not inherit the code, since they may override methods.
         """
         number = vars(type(self)).get("kernel")
@@ -177,7 +180,7 @@ class Loss(BaseEstimator):
 
     @property
     def smooth(self) -> "Loss":
-        """Return the loss itself, or the closest loss with a continuous gradient."""
+        """Return the loss itself, or the nearest loss with a continuous gradient."""
         return self
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
@@ -185,22 +188,22 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Compute the loss (n,) of each row if ``pointwise``. See :class:`Loss`."""
+        """Compute the loss of each row (n,), if ``pointwise``. See :class:`Loss`."""
         one = np.ones(1)
         return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Differentiate :meth:`value` with respect to the scores, (n, q). See :class:`Loss`."""
+        """Compute the gradient of :meth:`value` in the scores, (n, q). See :class:`Loss`."""
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Compute second derivatives (n, q) by score, at least 0. See :class:`Loss`."""
+        """Compute the non-negative second derivatives (n, q) by score. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
-        """Compute the Hessian of each row's loss, (n, q, q). See :class:`Loss`.
+        """Compute the Hessian of the loss of each row, (n, q, q). See :class:`Loss`.
 
         By default it is the diagonal matrix of :meth:`curvature`.
         """
@@ -209,21 +212,21 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Compute value and gradient; override if cheaper at once. See :class:`Loss`."""
+        """Compute value and gradient together; may be overridden. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Compute value, gradient and product A -> W A by output. See :class:`Loss`.
+        """Compute value, gradient, and the product A -> W A per output. See :class:`Loss`.
 
-        W is the Hessian of :meth:`value` over the scores of that output, or a bound on it.
+        W is the Hessian of :meth:`value` in the scores of an output, or a bound on it.
         """
         curvature = self.curvature(y, scores, sample_weight)
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]] | None:
-        """List the parts to leave out when estimating the loss on new data; None for single rows.
+        """List the parts to leave out in cross-validation; None means single rows.
 
         Parameters
         ----------
@@ -233,7 +236,7 @@ class Loss(BaseEstimator):
         Returns
         -------
         list of (ndarray of int, float), or None
-            For a pairwise loss, the pairs of each query and the fraction of their weight to leave
+            For a pairwise loss, the pairs of each query, and the fraction of their weight to leave
             out.
         """
         return None
@@ -245,7 +248,7 @@ class Loss(BaseEstimator):
     # -- targets -----------------------------------------------------------------------------------
 
     def encode_targets(self, y: Any) -> Any:
-        """Validate and encode targets; unchanged by default. See :class:`Loss`.
+        """Validate and encode targets; by default, return them unchanged. See :class:`Loss`.
 
         Raises
         ------
@@ -255,13 +258,13 @@ class Loss(BaseEstimator):
         return y
 
     def inverse_link(self, scores: np.ndarray) -> np.ndarray:
-        """Convert scores to units of the targets. See :class:`Loss`."""
+        """Convert scores to the units of the targets. See :class:`Loss`."""
         return scores
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        """Compute the quality of a regression, by default R^2. See :class:`Loss`.
+        """Compute a regression score, by default R^2. See :class:`Loss`.
 
-        ``y`` and ``prediction`` are in the units of the user; for censored times, predictions are
+        ``y`` and ``prediction`` are in the user's units. For censored times, the predictions are
         scores. Weights may be None.
         """
         from sklearn.metrics import r2_score
@@ -269,7 +272,7 @@ class Loss(BaseEstimator):
         return float(r2_score(y, prediction, sample_weight=sample_weight))
 
     def n_informative(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Count informative rows; with censored times, events. See :class:`Loss`."""
+        """Count the informative rows (with censored times, the events). See :class:`Loss`."""
         return float(weight.sum())
 
     def charges(
@@ -280,11 +283,11 @@ class Loss(BaseEstimator):
         sample_weight: np.ndarray,
         n_rows: float,
     ) -> np.ndarray:
-        """Compute penalties of units of ``sizes`` coefficients. See :class:`Loss`.
+        """Compute the penalties of units with ``sizes`` coefficients. See :class:`Loss`.
 
-        The dispersion is 1 for a log likelihood. Otherwise it is the sum of the squared residuals
-        divided by the sum of the curvatures: the mean squared residual for the squared loss, and
-        Pearson's estimate for a quasi-likelihood.
+        The dispersion is 1 for a log likelihood. Otherwise, it is the sum of the squared residuals
+        divided by the sum of the curvatures. This is the mean squared residual for the squared
+        loss, and Pearson's estimate for a quasi-likelihood.
         """
         if (sizes == sizes[0]).all():
             return np.zeros(len(sizes))
@@ -305,25 +308,25 @@ class Loss(BaseEstimator):
         share_free = 1.0 - self.redundant_outputs / n_outputs if n_outputs > 1 else 1.0
         return charges_of(sizes, n_rows, share_free * float(dispersion.sum()))
 
-    # -- fixed step lengths ------------------------------------------------------------------------
+    # -- fixed step sizes --------------------------------------------------------------------------
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> "Loss":
-        """Return the loss that annealing minimises, or its approximation. See :class:`Loss`.
+        """Return the loss itself, or the approximation that annealing minimises. See :class:`Loss`.
 
-        By default, a loss with unbounded curvature is replaced by parabolas for scores far from the
-        best constant.
+        By default, a loss with unbounded curvature is replaced by parabolas where scores are far
+        from the best constant.
         """
         if np.isfinite(self.max_curvature) or not (self.pointwise and self.has_curvature):
             return self
         return BandedLoss(self, self.best_constant(y, sample_weight))
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bound second derivatives, (n, q); None if one bound is enough. See :class:`Loss`."""
+        """Bound the second derivatives (n, q); None if one bound suffices. See :class:`Loss`."""
         return None
 
 
 class JointLoss(Loss):
-    """Loss that computes value and gradient together; a subclass defines ``value_and_gradient``."""
+    """Loss that computes value and gradient together, in ``value_and_gradient`` of a subclass."""
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return self.value_and_gradient(y, scores, sample_weight)[0]
@@ -333,13 +336,14 @@ class JointLoss(Loss):
 
 
 class BandedLoss(JointLoss):
-    """Loss with bounded curvature: ``base`` inside a band of scores, and tangent parabolas outside
-    it.
+    """Loss that equals ``base`` in a band of scores, and tangent parabolas outside the band.
+
+    The curvature is bounded.
 
     Parameters
     ----------
     base : Loss
-        Loss with a curvature.
+        Loss with second derivatives.
     centre : ndarray of shape (n_outputs,)
         Centre of the band.
     half_width : float, default 2.0
@@ -370,25 +374,25 @@ class BandedLoss(JointLoss):
 
 
 def _shifted(name: str) -> Any:
-    """Return a method that calls the method of the base loss at the scores plus the offset."""
+    """Return a method that calls the base loss's method at the scores plus the offset."""
 
     def method(self: "OffsetLoss", y: np.ndarray, scores: np.ndarray, *weight: np.ndarray) -> Any:
-        # Compiled losses need contiguous arrays
+        # Compiled losses require contiguous arrays
         return getattr(self.base, name)(y.real.copy(), scores + y.imag, *weight)
 
     return method
 
 
 class OffsetLoss(Loss):
-    """Loss of the scores plus an offset for each row.
+    """Loss of the scores plus an offset per row.
 
-    Its targets are the complex numbers y + offset i, so that any subset of the rows includes its
+    The targets are the complex numbers y + offset i, so that any subset of the rows includes its
     offsets.
 
     Parameters
     ----------
     base : Loss
-        Loss of the scores plus offsets.
+        Loss to apply to the scores plus offsets.
     """
 
     _same = (
@@ -424,16 +428,16 @@ class OffsetLoss(Loss):
 
 
 class RowLoss(Loss):
-    """Weighted sum of the values of the rows; a subclass defines ``row_values``."""
+    """Weighted sum of row values, which a subclass defines by ``row_values``."""
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return float(sample_weight @ self.row_values(y, scores))
 
 
 class MarginLoss(RowLoss):
-    """Loss of the margin u = y f, y in {-1, +1}, summed over columns; y = 0 ignores a score.
+    """Loss of the margin u = y f with y in {-1, +1}, summed over columns; y = 0 ignores a score.
 
-    A subclass defines functions of the margin, which take and return arrays of any shape.
+    A subclass defines functions of the margin, which accept and return arrays of any shape.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -441,15 +445,15 @@ class MarginLoss(RowLoss):
         cls.has_curvature = cls.margin_curvature is not MarginLoss.margin_curvature
 
     def margin_value(self, u: np.ndarray) -> np.ndarray:
-        """Compute the loss of the margin. See :class:`MarginLoss`."""
+        """Compute the loss as a function of the margin. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        """Compute the derivative of the loss. See :class:`MarginLoss`."""
+        """Compute the derivative in the margin. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Compute the second derivative, or a positive majorant. See :class:`MarginLoss`."""
+        """Compute the second derivative in the margin, or a majorant. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -1,11 +1,10 @@
-"""Loss of a linear-chain conditional random field: sequences of labels, with scores of the
-transitions between them.
+"""Loss of a linear-chain conditional random field for sequences of labels.
 
-A chain assigns labels c_1 ... c_T the score sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], and the
-probability given by the softmax of the scores of all label sequences. The loss is minus the log
-probability of the true labels; its gradient with respect to the scores f is the marginals minus the
-indicators. The forward-backward algorithm runs with scaling in one compiled loop; if a scale
-underflows, it runs in logarithms (the reference form in NumPy).
+The score of labels c_1 ... c_T is sum_t f_t[c_t] + sum_t A[c_(t-1), c_t], where A contains the
+transition scores. Probabilities are the softmax of the scores of all label sequences. The loss is
+the negative log probability of the true labels, and its gradient in the scores f is the marginals
+minus the one-hot labels. The forward-backward algorithm runs with scaling in a compiled loop. If a
+scale underflows, it runs on logarithms in NumPy, which is the reference.
 """
 
 import math
@@ -17,7 +16,7 @@ from ..compilation import jit
 from ..types import ArrayLike
 from .base import JointLoss
 
-_MIN_SCALE = 1e-250  # below this scale, logarithms replace the compiled form
+_MIN_SCALE = 1e-250  # below this scale, logarithms are used
 
 
 class ChainLoss(JointLoss):
@@ -26,17 +25,17 @@ class ChainLoss(JointLoss):
     Parameters
     ----------
     lengths : array of shape (n_sequences,), int, or None, default None
-        Number of rows of each sequence, in order; None means one sequence.
+        Number of rows of each sequence, in row order; None means a single sequence.
     transitions : ndarray of shape (n_classes, n_classes) or None, default None
-        Score of each transition from a class (row) to the next (column). The scores are parameters
-        of the loss, whose gradient :meth:`value_and_gradients` returns. None means zero, which
-        gives the multinomial loss.
+        Score of each transition from one class (row) to the next (column). These scores are
+        parameters of the loss, and :meth:`value_and_gradients` returns the gradient with respect to
+        them. None means zero, which gives the multinomial loss.
 
     Notes
     -----
     ``y`` is one-hot encoded. The weight of a sequence is the mean of ``sample_weight`` over its
-    rows. The value is the weighted sum over the sequences, so that equal weights 1 / n give the
-    mean over the rows.
+    rows. The value is the weighted sum over sequences, so equal weights 1 / n give the mean over
+    rows.
 
     References
     ----------
@@ -53,7 +52,7 @@ class ChainLoss(JointLoss):
     """
 
     name = "chain"
-    # 1/4 for one score, but the rows of a sequence are coupled: no bound holds for all lengths
+    # 1/4 for a single score. The rows of a sequence are coupled, so no bound holds for all lengths.
     max_curvature = math.inf
     pointwise = False
     several_classes = True
@@ -74,16 +73,16 @@ class ChainLoss(JointLoss):
     def value_and_gradients(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Compute the value and its gradients with respect to the scores and the transitions.
+        """Compute the value, and the gradients with respect to scores and transitions.
 
         Parameters
         ----------
         y : ndarray of shape (n, n_classes)
             One-hot encoded classes.
         scores : ndarray of shape (n, n_classes)
-            Scores of the classes.
+            Class scores.
         sample_weight : ndarray of shape (n,)
-            Weights.
+            Row weights.
 
         Returns
         -------
@@ -105,7 +104,7 @@ class ChainLoss(JointLoss):
         Parameters
         ----------
         scores : ndarray of shape (n, n_classes)
-            Scores of the classes.
+            Class scores.
 
         Returns
         -------
@@ -119,24 +118,23 @@ class ChainLoss(JointLoss):
         )[1]
 
     def best_path(self, scores: np.ndarray) -> np.ndarray:
-        """Return the most probable sequence of labels, computed by the Viterbi algorithm.
+        """Return the most probable label sequence, computed by the Viterbi algorithm.
 
         Parameters
         ----------
         scores : ndarray of shape (n, n_classes)
-            Scores of the classes.
+            Class scores.
 
         Returns
         -------
         ndarray of shape (n,), int
-            Indices of the classes.
+            Class indices.
         """
         offsets, transitions = self._chains(scores)
         return viterbi(np.asarray(scores, dtype=np.float64), transitions, offsets)
 
     def _chains(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first row of each sequence followed by the number of rows, and the
-        transitions."""
+        """Return the first rows of the sequences (plus the number of rows), and the transitions."""
         lengths = [len(scores)] if self.lengths is None else self.lengths
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n_classes = scores.shape[1]
@@ -153,26 +151,30 @@ def chain_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Compute the weighted negative log likelihood and its gradients with respect to scores and
-    transitions.
+    """Compute the weighted negative log likelihood, and its gradients in scores and transitions.
 
     Parameters
     ----------
     scores : ndarray of shape (n, n_classes), float64
+        Class scores.
     codes : ndarray of shape (n,), int
-        True classes; if empty, the value is the sum of the log partition functions and the
+        True classes. If empty, the value is the sum of the log partition functions, and the
         gradients are the marginals.
     transitions : ndarray of shape (n_classes, n_classes)
-        Scores of the transitions, indexed [from, to].
+        Transition scores, indexed [from, to].
     offsets : ndarray of shape (n_sequences + 1,), int
         First row of each sequence, followed by the number of rows.
     weights : ndarray of shape (n_sequences,)
+        Weight of each sequence.
 
     Returns
     -------
     value : float
+        Weighted negative log likelihood.
     gradient : ndarray of shape (n, n_classes)
+        Gradient with respect to the scores.
     transition_gradient : ndarray of shape (n_classes, n_classes)
+        Gradient with respect to the transitions.
     """
     gradient, transition_gradient = np.empty(scores.shape), np.zeros(transitions.shape)
     value = _chain_terms(
@@ -193,8 +195,7 @@ def _chain_terms(
     gradient: np.ndarray,
     transition_gradient: np.ndarray,
 ) -> float:
-    """Run the scaled forward-backward algorithm over all sequences; return NaN if a scale
-    underflows."""
+    """Run the scaled forward-backward algorithm on all sequences; NaN if a scale underflows."""
     n_classes = scores.shape[1]
     longest = 0
     for s in range(len(offsets) - 1):
@@ -207,7 +208,7 @@ def _chain_terms(
     beta, ahead = np.empty(n_classes), np.empty(n_classes)
     largest = transitions.max()
     forward = np.exp(transitions - largest)
-    backward = np.ascontiguousarray(forward.T)  # sums over the next class run along rows
+    backward = np.ascontiguousarray(forward.T)  # sums over the next class are contiguous
     expected = np.empty((n_classes, n_classes))
     value = 0.0
     for s in range(len(offsets) - 1):
@@ -280,8 +281,10 @@ def reference_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Compute the result of :func:`chain_terms` in NumPy with logarithms, which never underflow but
-    take about fifty times as long."""
+    """Compute :func:`chain_terms` in NumPy on logarithms.
+
+    This never underflows, but takes about fifty times as long.
+    """
     gradient, transition_gradient, value = np.empty(scores.shape), np.zeros(transitions.shape), 0.0
     for begin, end, weight in zip(offsets[:-1], offsets[1:], weights, strict=True):
         f = scores[begin:end]
@@ -307,8 +310,7 @@ def reference_terms(
 
 @jit
 def viterbi(scores: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the most probable classes (n,) of each sequence; ties are resolved in favour of the
-    first class."""
+    """Return the most probable classes (n,) of each sequence; ties favour the first class."""
     n_classes = scores.shape[1]
     path = np.empty(len(scores), np.int64)
     came_from = np.empty(scores.shape, np.int32)

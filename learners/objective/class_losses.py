@@ -1,4 +1,4 @@
-"""Losses of several classes, with one score per class and one-hot targets."""
+"""Multiclass losses with one score per class and one-hot targets."""
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -7,7 +7,7 @@ from .base import Loss, MarginLoss, RowLoss
 
 
 class MultinomialLoss(RowLoss):
-    """Cross entropy of softmax scores; y is one-hot encoded."""
+    """Cross-entropy of softmax scores with one-hot targets."""
 
     name = "multinomial"
     tasks = frozenset({"binary", "multiclass"})
@@ -25,7 +25,7 @@ class MultinomialLoss(RowLoss):
         return (softmax(scores, axis=1) - y) * sample_weight[:, None]
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # The diagonal alone can be half of the bound that the full matrix requires.
+        # The diagonal alone may be half of the bound that the full matrix requires.
         p = softmax(scores, axis=1)
         return 2.0 * p * (1.0 - p) * sample_weight[:, None]
 
@@ -42,16 +42,16 @@ class MultinomialLoss(RowLoss):
 
 
 class VapnikLoss(Loss):
-    """Multiclass loss built from any binary loss.
+    """Multiclass loss derived from a binary loss.
 
-    It is the mean of ``base`` over the differences f_y - f_c to all other classes c; ``y`` is
-    one-hot encoded. With two classes this is ``base`` of f_1 - f_0; with the hinge it is the
-    multiclass support vector machine of Vapnik and of Weston and Watkins.
+    The loss is the mean of ``base`` over the score differences f_y - f_c to all other classes c,
+    and ``y`` is one-hot encoded. With two classes, it is ``base`` of f_1 - f_0. With the hinge
+    loss, it is the multiclass support vector machine of Vapnik and of Weston and Watkins.
 
     Parameters
     ----------
     base : MarginLoss
-        Loss of one margin.
+        Binary loss of the margin.
 
     References
     ----------
@@ -76,13 +76,13 @@ class VapnikLoss(Loss):
 
     @property
     def max_curvature(self) -> float:  # type: ignore[override]
-        # Per row the Hessian is the Laplacian of a star with C nodes: its largest eigenvalue is C /
-        # (C - 1) <= 2 times base's.
+        # The Hessian of a row is the Laplacian of a star with C nodes, whose largest eigenvalue is
+        # C / (C - 1) <= 2 times the curvature of ``base``.
         return 2.0 * self.base.max_curvature
 
     def _margins(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         true_score = (y * scores).sum(axis=1, keepdims=True)
-        return true_score - scores, 1.0 - y  # the second array masks the class itself
+        return true_score - scores, 1.0 - y  # the second array excludes the true class
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         u, others = self._margins(y, scores)
@@ -96,7 +96,7 @@ class VapnikLoss(Loss):
         return y * slope.sum(axis=1, keepdims=True) - slope
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # Twice the diagonal of a Laplacian majorises it.
+        # Twice the diagonal of a Laplacian is a majorant.
         u, others = self._margins(y, scores)
         bend = (
             others
@@ -108,7 +108,7 @@ class VapnikLoss(Loss):
     def row_hessians(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
-        # The graph of a row is a star: its true class is joined to every other class.
+        # The graph of a row is a star that connects its true class to every other class.
         u, others = self._margins(y, scores)
         bend = others * self.base.margin_curvature(u) * (sample_weight / (y.shape[1] - 1))[:, None]
         hessians = bend[:, :, None] * np.eye(y.shape[1])

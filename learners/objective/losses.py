@@ -1,21 +1,22 @@
-"""Losses as functions of the scores: value, gradient and curvature, independent of the features.
+"""Losses as functions of the scores, with value, gradient and curvature.
 
-Targets ``y`` are encoded by the estimators: (n, q) real numbers for regression, -1 / +1 in (n, 1)
-for the binary losses, one-hot columns for the losses of several classes. ``sample_weight`` (n,)
-sums to one, so that every value is a weighted mean. Scores are (n, q). A custom loss is a subclass
-of :class:`Loss` with ``value`` and ``gradient``; ``curvature`` is needed for exchanges of features.
-A binary loss is easier to write as a subclass of :class:`MarginLoss`, with functions of the margin.
+The estimators encode targets ``y`` as real numbers (n, q) for regression, as -1 and +1 in an array
+(n, 1) for binary losses, and as one-hot columns for multiclass losses. Scores have shape (n, q).
+``sample_weight`` (n,) sums to one, so that every value is a weighted mean. A custom loss is a
+subclass of :class:`Loss` with ``value`` and ``gradient``; feature exchanges also require
+``curvature``. A binary loss is easier to define as a subclass of :class:`MarginLoss`, by functions
+of the margin.
 
-Solvers read the attributes of a loss and never test its type. A new loss is a class here and an
-entry in ``LOSSES``; the tests discover it by its class.
+Solvers use the attributes of a loss and never its type. To add a loss, define a class in this
+module and add it to ``LOSSES``; the tests discover it by its class.
 
 References
 ----------
-Equation numbers of "Barbu et al. (2014)" refer to A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature
-Selection with Annealing for Regression, Classification and Ranking", arXiv:1310.2880v2; those of
-"Barbu et al. (2017)" to A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing
-for Computer Vision and Big Data Learning", IEEE TPAMI 39 (2017); those of "Ma (thesis)" to Y. Ma,
-"Flexible Sparse Learning of Feature Subspaces", Columbia University.
+"Barbu et al. (2014)" is A. Barbu, Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing
+for Regression, Classification and Ranking", arXiv:1310.2880v2. "Barbu et al. (2017)" is A. Barbu,
+Y. She, L. Ding, G. Gramajo, "Feature Selection with Annealing for Computer Vision and Big Data
+Learning", IEEE TPAMI 39 (2017). "Ma (thesis)" is Y. Ma, "Flexible Sparse Learning of Feature
+Subspaces", Columbia University.
 """
 
 import numpy as np
@@ -30,7 +31,7 @@ from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, QuantileLoss
 from .survival import CoxLoss
 
-# Fraction of the majorising curvature used where the true one is smaller or negative: a choice
+# Fraction of the majorising curvature that replaces a smaller or negative curvature; set by hand
 MIN_SHARE = 0.2
 
 
@@ -45,7 +46,7 @@ def _flipped_logistic_terms(
     u, w = y * scores, weight[:, None] * np.abs(y)
     right = expit(u)
     if flip == 0.0:
-        down = w * expit(-u)  # minus the slope
+        down = w * expit(-u)  # negative slope
         gradient[:], curvature[:] = down * -y, down * right
         return float(np.vdot(w, np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)))
     clean = (1.0 - 2.0 * flip) * right
@@ -65,8 +66,10 @@ def flipped_logistic_terms(
     gradient: np.ndarray,
     curvature: np.ndarray,
 ) -> float:
-    """Compute value, gradient and curvature of the flipped logistic loss (the logistic loss if
-    ``flip`` is 0) in one pass."""
+    """Compute value, gradient and curvature of the flipped logistic loss in one pass.
+
+    If ``flip`` is 0, this is the logistic loss.
+    """
     value = 0.0
     for i in range(scores.shape[0]):
         for q in range(scores.shape[1]):
@@ -90,7 +93,7 @@ def flipped_logistic_terms(
 
 
 class SquaredLoss(RowLoss):
-    """Half the squared error, summed over outputs, Barbu et al. (2014), eq. (9)."""
+    """Half the squared error, summed over the outputs, Barbu et al. (2014), eq. (9)."""
 
     name = "squared"
     tasks = frozenset({"binary", "multiclass", "regression", "online"})
@@ -112,7 +115,7 @@ class SquaredLoss(RowLoss):
 
 
 class _Logistic(MarginLoss):
-    """Base class of the logistic losses: value, gradient and curvature in one compiled pass."""
+    """Base class of the logistic losses, with value, gradient and curvature in one pass."""
 
     tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 0.25
@@ -151,7 +154,7 @@ class _Logistic(MarginLoss):
 
 
 class LogisticLoss(_Logistic):
-    """ln(1 + exp(-y f)), Barbu et al. (2014), eq. (5)."""
+    """Logistic loss ln(1 + exp(-y f)), Barbu et al. (2014), eq. (5)."""
 
     name = "logistic"
     kernel = kernels.LOGISTIC
@@ -173,12 +176,12 @@ class HuberisedHingeLoss(MarginLoss):
     Parameters
     ----------
     h : float, default 0.1
-        Half width > 0 of the quadratic part around margin 1; the authors' code uses 0.1.
+        Positive half width of the quadratic part around margin 1; the authors' code uses 0.1.
 
     References
     ----------
-    O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007):
-    the same loss.
+    O. Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007),
+    for the same loss.
     """
 
     name = "huberised_hinge"
@@ -201,15 +204,15 @@ class HuberisedHingeLoss(MarginLoss):
         return np.clip((u - 1.0 - self.h) / (2.0 * self.h), -1.0, 0.0)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # On the linear part Newton's method uses the curvature of the majorising parabola that is
-        # tangent at u.
+        # On the linear part, Newton's method uses the curvature of the majorising parabola tangent
+        # at u.
         return np.where(u > 1.0 + self.h, 0.0, 1.0 / np.maximum(1.0 + self.h - u, 2.0 * self.h))
 
 
 class LorenzLoss(MarginLoss):
-    """ln(1 + (u - 1)^2) for margins u < 1, else 0: bounded influence, for noisy labels.
+    """Lorenz loss ln(1 + (u - 1)^2) for margins u < 1, else 0.
 
-    Barbu et al. (2017), eq. (8).
+    Its influence is bounded, which suits noisy labels. See Barbu et al. (2017), eq. (8).
     """
 
     name = "lorenz"
@@ -226,30 +229,30 @@ class LorenzLoss(MarginLoss):
         return 2.0 * v / (1.0 + v * v)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # ln(1 + v^2) is concave in v^2: slope / v majorises it, and stays positive where the true
+        # ln(1 + v^2) is concave in v^2, so slope / v is a majorant, and positive where the true
         # curvature is not.
         v = u - 1.0
         return np.where(v < 0.0, 2.0 / (1.0 + v * v), 0.0)
 
 
 class FlippedLogisticLoss(_Logistic):
-    """Negative log likelihood with flipped labels: -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
+    """Logistic loss for flipped labels, -ln(flip + (1 - 2 flip) / (1 + exp(-u))).
 
-    It is close to the logistic loss for correctly classified rows, and bounded by -ln(flip) for
-    misclassified rows, so that a few wrong labels have little influence. The noise need not be
-    known: any ``flip`` far below the fraction of the rarer class also suits clean labels (see
-    docs/losses.md). If ``flip`` is above that fraction, the loss is lower if the whole class is
-    treated as flipped labels.
+    The loss is close to the logistic loss for correctly classified rows, and bounded by -ln(flip)
+    for misclassified rows, so a few wrong labels have little influence. The noise level need not be
+    known, since any ``flip`` far below the fraction of the rarer class also suits clean labels (see
+    docs/losses.md). If ``flip`` exceeds that fraction, treating the whole class as flipped labels
+    gives a lower loss.
 
     Parameters
     ----------
     flip : float, default 0.02
-        Fraction of flipped labels, in (0, 0.5). Estimators that are given the name of the loss use
-        at most a tenth of the fraction of the rarest class; see :meth:`of_shares`.
+        Fraction of flipped labels, in (0, 0.5). If the loss is given by name, estimators use at
+        most a tenth of the fraction of the rarest class; see :meth:`of_shares`.
 
     References
     ----------
-    J. B. Copas, "Binary regression models for contaminated data", JRSS B 50 (1988): the same
+    J. B. Copas, "Binary regression models for contaminated data", JRSS B 50 (1988), for the same
     likelihood.
     """
 
@@ -261,13 +264,14 @@ class FlippedLogisticLoss(_Logistic):
 
     @classmethod
     def of_shares(cls, shares: np.ndarray) -> "FlippedLogisticLoss":
-        """Return the loss for given class fractions: ``flip`` is 0.02, or a tenth of the smallest
-        fraction if this is lower.
+        """Return the loss for given class fractions.
+
+        ``flip`` is 0.02, or a tenth of the smallest fraction if this is lower.
 
         Parameters
         ----------
         shares : ndarray of shape (n_classes,)
-            Weighted fractions of the classes, which sum to one; a class without weight is ignored.
+            Weighted class fractions, which sum to one. Classes of zero weight are ignored.
         """
         return cls(min(0.02, float(shares[shares > 0].min()) / 10.0))
 
@@ -279,9 +283,9 @@ class FlippedLogisticLoss(_Logistic):
         return -(1.0 - 2.0 * self.flip) * p * (1.0 - p) / (self.flip + (1.0 - 2.0 * self.flip) * p)
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        # At least a fraction of the majorising curvature (expectation-maximisation): that of the
-        # clean likelihood times the probability that the label is not a coin toss. The true
-        # curvature is negative for rows on the wrong side.
+        # The true curvature is negative for misclassified rows. It is therefore at least a fraction
+        # of the majorising curvature from expectation-maximisation: the curvature of the clean
+        # likelihood times the probability that the label is not random.
         p = expit(u)
         clean = (1.0 - 2.0 * self.flip) * p
         part = clean / (self.flip + clean)
@@ -289,8 +293,10 @@ class FlippedLogisticLoss(_Logistic):
 
 
 class HingeLoss(MarginLoss):
-    """max(0, 1 - y f), the loss of support vector machines, for online learners, which need no
-    curvature."""
+    """Hinge loss max(0, 1 - y f) of support vector machines.
+
+    It has no curvature and is therefore restricted to online learners.
+    """
 
     name = "hinge"
     tasks = frozenset({"online"})
@@ -309,7 +315,7 @@ class HingeLoss(MarginLoss):
 
 
 class ExponentialLoss(MarginLoss):
-    """exp(-y f), the loss of boosting, Ma (thesis), eq. (2.5).
+    """Exponential loss exp(-y f) of boosting, Ma (thesis), eq. (2.5).
 
     Its curvature is unbounded, so no fixed step size is safe.
     """
@@ -355,16 +361,17 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def losses_for(task: str) -> list[str]:
-    """Return the names of the losses that an estimator for a task accepts, in the order of
-    ``LOSSES``.
+    """Return the names of the losses for a task, in the order of ``LOSSES``.
 
     Parameters
     ----------
     task : {"binary", "multiclass", "regression", "ranking", "online"}
+        Type of estimator.
 
     Returns
     -------
     list of str
+        Names of the losses.
 
     Examples
     --------
@@ -375,21 +382,22 @@ def losses_for(task: str) -> list[str]:
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss with a given name, or the object itself.
+    """Return the loss of a given name, or the object itself.
 
     Parameters
     ----------
     loss : str or Loss
-        A key of ``LOSSES``, or an object.
+        Key in ``LOSSES``, or a loss object.
 
     Returns
     -------
     Loss
+        Loss object.
 
     Raises
     ------
     ValueError
-        If the name is not one of ``LOSSES``, or the object is not a loss.
+        If the name is not in ``LOSSES``, or the object is not a loss.
     """
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
@@ -401,21 +409,22 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def pointwise_loss(loss: str | Loss) -> Loss:
-    """Return the same as :func:`get_loss`, but require a pointwise loss.
+    """Return the loss as :func:`get_loss` does, but require a pointwise loss.
 
     Parameters
     ----------
     loss : str or Loss
-        A key of ``LOSSES``, or an object.
+        Key in ``LOSSES``, or a loss object.
 
     Returns
     -------
     Loss
+        Loss object.
 
     Raises
     ------
     ValueError
-        If the argument is not a loss, or the loss compares samples.
+        If the argument is not a valid loss, or the loss compares rows.
     """
     resolved = get_loss(loss)
     if not resolved.pointwise:
@@ -424,21 +433,24 @@ def pointwise_loss(loss: str | Loss) -> Loss:
 
 
 def regression_loss(loss: str | Loss) -> Loss:
-    """Return the same as :func:`get_loss`, but require a loss of numbers or of censored times.
+    """Return the loss as :func:`get_loss` does, but require a loss for regression.
+
+    Its targets are numbers or censored times.
 
     Parameters
     ----------
     loss : str or Loss
-        A key of ``LOSSES``, or an object.
+        Key in ``LOSSES``, or a loss object.
 
     Returns
     -------
     Loss
+        Loss object.
 
     Raises
     ------
     ValueError
-        If the argument is not a loss, or the loss compares samples.
+        If the argument is not a valid loss, or the loss compares rows.
     """
     resolved = get_loss(loss)
     return resolved if resolved.censored else pointwise_loss(resolved)
@@ -450,12 +462,13 @@ def loss_of_several_classes(loss: Loss) -> Loss:
     Parameters
     ----------
     loss : Loss
+        Pointwise loss.
 
     Returns
     -------
     Loss
-        The multinomial loss for the logistic loss, :class:`VapnikLoss` for other margin losses, and
-        otherwise the loss itself.
+        The multinomial loss for the logistic loss, :class:`VapnikLoss` for other margin losses, or
+        else the loss itself.
     """
     if type(loss) is LogisticLoss:
         return MultinomialLoss()
@@ -463,7 +476,7 @@ def loss_of_several_classes(loss: Loss) -> Loss:
 
 
 def check_bounded(loss: Loss) -> None:
-    """Check that the curvature is bounded, since otherwise no fixed step size is safe.
+    """Check that the curvature of a loss is bounded, since fixed step sizes require this.
 
     Raises
     ------

@@ -1,10 +1,9 @@
-"""Compiled terms of losses of one score: functions of numbers and arrays for the loops of designs
-and online learners.
+"""Compiled terms of single-score losses, for the loops of designs and online learners.
 
-``LOSS, parameter`` selects the loss of such a loop: the number is one of the constants below, and
-the parameter is that of the loss (``flip`` for the logistic losses, half width ``h`` for the
-Huberised hinge, otherwise 0). Both are the ``kernel_code`` of a loss object. The formulas and their
-sources are given with the classes in ``losses``.
+Two numbers select the loss in a loop: a code, which is one of the constants below, and a parameter
+(``flip`` for the logistic losses, the half width ``h`` for the Huberised hinge, otherwise 0). Both
+are given by ``kernel_code`` of a loss object. The classes in ``losses`` document the formulas and
+their sources.
 """
 
 import numpy as np
@@ -16,8 +15,10 @@ SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 @jit(plain=True, error_model="numpy")
 def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
-    """Compute value and slope of the loss with number ``kind`` at one score; a margin loss ignores
-    the score if y = 0."""
+    """Compute value and slope of the loss with code ``kind`` at one score.
+
+    Margin losses ignore the score if y = 0.
+    """
     if kind == SQUARED:
         return 0.5 * (score - y) * (score - y), score - y
     if y == 0.0:
@@ -34,7 +35,7 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
     if kind == HUBERISED_HINGE:
         h = parameter
         slope = 0.0 if u > 1.0 + h else -1.0 if u < 1.0 - h else (u - 1.0 - h) / (2.0 * h)
-        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, and 0 beyond
+        value = 1.0 - u if u < 1.0 - h else h * slope * slope  # (1 + h - u)^2 / 4h, 0 above 1 + h
         return value, y * slope
     if kind == LORENZ:
         v = min(u - 1.0, 0.0)
@@ -47,6 +48,5 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
 
 @jit(plain=True)
 def margin_slope(kind: int, parameter: float, u: float) -> float:
-    """Compute the derivative of the loss with number ``kind`` with respect to the margin u = y f, y
-    in {-1, +1}."""
+    """Compute the derivative in the margin u = y f, y in {-1, +1}, of the loss ``kind``."""
     return loss_terms(kind, parameter, 1.0, u)[1]

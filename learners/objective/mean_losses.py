@@ -1,4 +1,4 @@
-"""Losses with a log link for positive means: counts and amounts."""
+"""Losses with a log link, for counts and non-negative amounts."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from .base import RowLoss
 class MeanLoss(RowLoss):
     """Half the deviance of a target with mean exp(f) and variance mean ** ``power``.
 
-    This is the base class of the losses with a log link. For powers from 1 to 2 it is convex in the
-    score f.
+    This is the base class of losses with a log link. The loss is convex in the score f for powers
+    from 1 to 2.
 
     References
     ----------
@@ -24,7 +24,7 @@ class MeanLoss(RowLoss):
     target_scaling = None
     link = "log"
     power: float
-    targets: str  # description of the expected targets, for messages
+    targets: str  # expected targets, for error messages
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         p, mean = self.power, _exp((2.0 - self.power) * scores)
@@ -70,7 +70,7 @@ class MeanLoss(RowLoss):
         return _exp(scores)
 
     def quality(self, y: Any, prediction: np.ndarray, sample_weight: Any = None) -> float:
-        # D^2: fraction of the deviance explained, as in scikit-learn's d2_tweedie_score
+        # D^2, the fraction of deviance explained, as in scikit-learn's d2_tweedie_score
         y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         constant = np.broadcast_to(np.average(y, axis=0, weights=sample_weight), y.shape)
         logs = [np.log(np.maximum(m, 1e-300)).reshape(y.shape) for m in (prediction, constant)]
@@ -79,9 +79,9 @@ class MeanLoss(RowLoss):
 
 
 class PoissonLoss(MeanLoss):
-    """exp(f) - y f - y + y ln y: half the deviance of counts y with mean exp(f).
+    """Half the Poisson deviance exp(f) - y f - y + y ln y of counts y with mean exp(f).
 
-    It equals the negative log likelihood up to a constant.
+    The loss equals the negative log likelihood up to a constant.
     """
 
     name = "poisson"
@@ -90,9 +90,9 @@ class PoissonLoss(MeanLoss):
 
 
 class GammaLoss(MeanLoss):
-    """y exp(-f) + f - 1 - ln y: half the deviance of amounts y > 0 with mean exp(f).
+    """Half the gamma deviance y exp(-f) + f - 1 - ln y of amounts y > 0 with mean exp(f).
 
-    The variance is proportional to the square of the mean.
+    The variance is proportional to the squared mean.
     """
 
     name = "gamma"
@@ -102,16 +102,16 @@ class GammaLoss(MeanLoss):
 
 
 class TweedieLoss(MeanLoss):
-    """Half the deviance of amounts, many of which are 0, with variance mean ** ``power``.
+    """Half the Tweedie deviance of non-negative amounts, many of which may be 0.
 
-    The mean is exp(f), and the variance is proportional to its power.
+    The mean is exp(f), and the variance is proportional to mean ** ``power``.
 
     Parameters
     ----------
     power : float, default 1.5
-        Power of the mean, from 1 (the Poisson loss) to 2 (the gamma loss). For powers in between,
-        an amount is the sum of a Poisson number of gamma variables, such as the cost of all claims
-        of a policy.
+        Power of the mean, from 1 (Poisson loss) to 2 (gamma loss). For powers in between, an amount
+        is the sum of a Poisson-distributed number of gamma variables, such as the total cost of
+        insurance claims.
 
     References
     ----------
@@ -132,7 +132,7 @@ class NegativeBinomialLoss(MeanLoss):
     Parameters
     ----------
     dispersion : float, default 1.0
-        Dispersion > 0; near 0 the loss is the Poisson loss.
+        Positive dispersion. The loss tends to the Poisson loss as the dispersion tends to 0.
     """
 
     name = "negative_binomial"
@@ -145,7 +145,7 @@ class NegativeBinomialLoss(MeanLoss):
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
         a = self.dispersion
         best = xlogy(y, y) - (y + 1.0 / a) * np.log1p(a * y)
-        logs = np.logaddexp(0.0, np.log(a) + scores)  # of 1 + a m
+        logs = np.logaddexp(0.0, np.log(a) + scores)  # log(1 + a m)
         return (best - y * scores + (y + 1.0 / a) * logs).sum(axis=1)
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
@@ -165,4 +165,4 @@ class NegativeBinomialLoss(MeanLoss):
 
 
 def _exp(scores: np.ndarray) -> np.ndarray:
-    return np.exp(np.minimum(scores, 500.0))  # beyond, squares of sums overflow
+    return np.exp(np.minimum(scores, 500.0))  # larger values would overflow in squared sums

@@ -1,4 +1,4 @@
-"""Ranking: pairs of items of the same query, and a loss of their score differences."""
+"""Ranking loss of score differences for pairs of items from the same query."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from scipy.special import expit
 from ..types import ArrayLike
 from .base import Loss, SecondOrder
 
-_MIN_QUERIES = 5  # results on fewer queries do not generalise to new ones: a choice
+_MIN_QUERIES = 5  # fewer queries do not generalise to new queries; set by hand
 
 
 class PairwiseLogisticLoss(Loss):
     """Ranking loss over pairs of rows, Barbu et al. (2014), eq. (17).
 
-    It is the weighted mean of ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j).
+    The loss is the weighted mean of ln(1 + exp(h_i - h_j)) - r_ij (h_i - h_j).
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ class PairwiseLogisticLoss(Loss):
         Rows (i, j) of the compared items.
     r : ndarray of shape (n_pairs,)
         Preference of each pair, in [0, 1]: 1 if item i should score above item j, 0 if it should
-        score below, and 0.5 if they are equally good.
+        score below item j, and 0.5 if both are equally good.
     pair_weight : ndarray of shape (n_pairs,) or None, default None
-        Weights of the pairs; None means equal weights.
+        Pair weights; None means equal weights.
 
     Notes
     -----
-    With the sign of (17), minimising drives h_i - h_j towards logit(r_ij): r = 1 means that i
-    scores HIGHER. The methods ignore ``y`` and ``sample_weight``, since the pairs carry all the
-    information.
+    With the sign as in eq. (17), minimisation drives h_i - h_j towards logit(r_ij), so r = 1 means
+    that i scores HIGHER. The methods ignore ``y`` and ``sample_weight``, since the pairs contain
+    all information.
 
     References
     ----------
@@ -56,7 +56,7 @@ class PairwiseLogisticLoss(Loss):
 
     @property
     def pair_weights(self) -> np.ndarray:
-        """Weights (n_pairs,) of the pairs, which sum to one."""
+        """Pair weights (n_pairs,), which sum to one."""
         n = len(self.pairs)
         return (
             np.full(n, 1.0 / n)
@@ -74,17 +74,17 @@ class PairwiseLogisticLoss(Loss):
         return out[:, None]
 
     def pair_terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Compute derivatives of each pair's loss with respect to its score difference.
+        """Compute the derivatives of each pair's loss with respect to its score difference.
 
         Parameters
         ----------
         d : ndarray of shape (n_pairs,)
-            Differences of the scores.
+            Score differences.
 
         Returns
         -------
         tuple of two ndarrays of shape (n_pairs,)
-            First and second derivatives, without weights.
+            Unweighted first and second derivatives.
         """
         p = expit(d)
         return p - self.r, p * (1.0 - p)
@@ -96,19 +96,19 @@ class PairwiseLogisticLoss(Loss):
         Parameters
         ----------
         d : ndarray of shape (n_pairs,)
-            Differences of the scores.
+            Score differences.
         r : ndarray of shape (n_pairs,)
-            Preferences.
+            Preference of each pair.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            Losses, without weights.
+            Unweighted losses.
         """
         return np.logaddexp(0.0, d) - r * d
 
     def parts(self, weight: np.ndarray) -> list[tuple[np.ndarray, float]]:
-        """List the pairs of each query or, with few queries, of each item.
+        """List the pairs of each query, or of each item if there are few queries.
 
         Parameters
         ----------
@@ -118,8 +118,8 @@ class PairwiseLogisticLoss(Loss):
         Returns
         -------
         list of (ndarray of int, float)
-            Positions in ``pairs``, and the fraction of their weight to leave out, which is that of
-            one copy of the item.
+            Positions in ``pairs``, and the fraction of their weight to leave out. For an item, this
+            is the weight of one copy.
         """
         pairs = np.asarray(self.pairs)
         present = np.flatnonzero((weight[pairs] > 0).all(axis=1))
@@ -142,7 +142,7 @@ class PairwiseLogisticLoss(Loss):
         return self._scatter(g, -g, len(scores))
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
+        # The Hessian in the scores is a graph Laplacian; twice its diagonal is a majorant.
         p = expit(self._differences(scores))
         c = 2.0 * self.pair_weights * p * (1.0 - p)
         return self._scatter(c, c, len(scores))
@@ -157,23 +157,24 @@ class PairwiseLogisticLoss(Loss):
         off = sp.coo_array(
             (np.concatenate([c, c]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n)
         ).tocsr()
-        laplacian = sp.diags_array(off.sum(axis=1)) - off  # the Hessian over scores itself
+        laplacian = sp.diags_array(off.sum(axis=1)) - off  # the Hessian in the scores
         return *self.value_and_gradient(y, scores, sample_weight), [laplacian.__matmul__]
 
 
 def graded_pairs(y: ArrayLike, qid: ArrayLike | None = None) -> np.ndarray:
-    """Return the pairs (i, j) of rows of the same query in which row i has the higher grade.
+    """Return the pairs (i, j) of rows from the same query in which row i has the higher grade.
 
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Grades; higher is better.
+        Relevance grades; higher is better.
     qid : array of shape (n_samples,) or None
-        Query of each row; None means one query.
+        Query of each row; None means a single query.
 
     Returns
     -------
     ndarray of shape (n_pairs, 2), int
+        Pairs of row indices.
 
     Raises
     ------
@@ -199,19 +200,22 @@ def _positions(labels: np.ndarray) -> list[np.ndarray]:
 
 
 def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Validate pairs and split them into rows and preferences.
+    """Validate pairs, and split them into rows and preferences.
 
     Parameters
     ----------
     pairs : array of shape (n_pairs, 3)
-        Rows (i, j, r): i should score above j (r = 1), below j (0) or the same (0.5).
+        Preferences (i, j, r): row i should score above row j (r = 1), below it (r = 0) or the same
+        (r = 0.5).
     n_samples : int
         Number of rows of X.
 
     Returns
     -------
     ij : ndarray of shape (n_pairs, 2), int
+        Row indices of each pair.
     r : ndarray of shape (n_pairs,)
+        Preference of each pair.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Priors on the coefficients: value and gradient, summed over features and outputs.
+"""Priors on the coefficients, summed over features and outputs.
 
 Coefficients have the shape (n_features, width, n_outputs). The width is 1 for linear responses and
-B + 1 for piecewise-linear ones, plus one if a column has a bin for missing values; that coefficient
+B + 1 for piecewise-linear responses, plus one if missing values have a separate coefficient, which
 is shrunk but not smoothed.
 """
 
@@ -13,20 +13,20 @@ from ..sklearn_bases import BaseEstimator
 
 
 class Prior(BaseEstimator):
-    """Penalties on the coefficients: shrinkage, and smoothness of piecewise-linear responses.
+    """Penalties on the coefficients: shrinkage, and the roughness of piecewise-linear responses.
 
     Parameters
     ----------
     shrinkage : float, default 0.0
-        Factor lambda >= 0 of ``lambda ||beta_j||^2``, eq. (13) and (19) of [1]_. As in all ridge
-        penalties of the solvers, there is no factor of one half.
+        Non-negative factor lambda of ``lambda ||beta_j||^2``, eqs. (13) and (19) of [1]_. As in all
+        ridge penalties of the solvers, there is no factor of one half.
     second_order : float, default 0.0
-        Factor c >= 0 of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
+        Non-negative factor c of ``c sum_k (beta_{k+1} + beta_{k-1} - 2 beta_k)^2``, eq. (13).
     total_variation : float, default 0.0
-        Factor q >= 0 of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), where h is Huber's function
-        of half width ``huber``.
+        Non-negative factor q of ``q sum_k h(beta_k - beta_{k-1})``, eq. (14), where h is the Huber
+        function with half width ``huber``.
     huber : float, default 0.01
-        Size > 0 of the differences below which the total variation is quadratic.
+        Positive difference below which the total variation is quadratic.
 
     References
     ----------
@@ -47,7 +47,7 @@ class Prior(BaseEstimator):
         self.huber = huber
 
     def check(self) -> None:
-        """Raise a ValueError that names the first parameter that is out of range."""
+        """Check the parameters; a ValueError names the first one that is out of range."""
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
             value = getattr(self, name)
             least = 1e-12 if name == "huber" else 0.0
@@ -60,14 +60,14 @@ class Prior(BaseEstimator):
     def value(self, coef: np.ndarray, n_knots: int) -> float:
         """Compute the sum of the penalties.
 
-        The first ``n_knots`` entries of each block form the response curve.
+        The first ``n_knots`` entries of each block are the response at the knots.
 
         Parameters
         ----------
         coef : ndarray of shape (n_features, width)
-            One block of coefficients per feature.
+            Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear ones.
+            B + 1 for piecewise-linear responses, 1 for linear responses.
 
         Returns
         -------
@@ -87,19 +87,19 @@ class Prior(BaseEstimator):
         return total
 
     def gradient(self, coef: np.ndarray, n_knots: int) -> np.ndarray:
-        """Compute the gradient of :meth:`value`, shaped like ``coef``.
+        """Compute the gradient of :meth:`value`.
 
         Parameters
         ----------
         coef : ndarray of shape (n_features, width)
-            One block of coefficients per feature.
+            Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear ones.
+            B + 1 for piecewise-linear responses, 1 for linear responses.
 
         Returns
         -------
         ndarray of shape (n_features, width)
-            Gradient.
+            Gradient with respect to ``coef``.
         """
         out = (2.0 * self.shrinkage) * coef
         curve = coef[:, :n_knots]
@@ -115,19 +115,19 @@ class Prior(BaseEstimator):
         return out
 
     def curvature(self, n_knots: int, width: int) -> np.ndarray:
-        """Return a matrix (width, width) that bounds the Hessian of one block.
+        """Return an upper bound on the Hessian of a block.
 
         Parameters
         ----------
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear ones.
+            B + 1 for piecewise-linear responses, 1 for linear responses.
         width : int
-            Number of coefficients of a block.
+            Number of coefficients in a block.
 
         Returns
         -------
         ndarray of shape (width, width)
-            Bound on the Hessian.
+            Matrix that majorises the Hessian.
         """
         out = 2.0 * self.shrinkage * np.eye(width)
         if self.second_order and n_knots > 2:

@@ -1,26 +1,25 @@
-"""Regression losses besides the squared loss: for counts, outliers and quantiles."""
+"""Regression losses for outliers and quantiles."""
 
 import numpy as np
 from scipy.special import expit
 
 from .base import Loss
 
-# Minimum curvature, so that Newton's steps stay finite where the loss is linear: a choice
+# Minimum curvature that keeps Newton steps finite where the loss is linear; set by hand
 _MIN_MAJORISER = 0.001
 
 
 class HuberLoss(Loss):
-    """Huber's loss of the residual u = f - y, in which outliers have little influence.
+    """Huber loss of the residual u = f - y, which limits the influence of outliers.
 
-    It is u^2 / 2 for |u| up to ``delta``, and delta |u| - delta^2 / 2 above.
+    The loss is ``u^2 / 2`` for ``|u| <= delta``, and ``delta |u| - delta^2 / 2`` otherwise.
 
-    ``FSARegressor`` scales targets to median 0 and robust scale 1 (1.4826 times the median absolute
-    deviation).
+    ``FSARegressor`` scales targets to median 0 and median absolute deviation 1 / 1.4826.
 
     Parameters
     ----------
     delta : float, default 1.35
-        Half width > 0 of the quadratic part.
+        Positive half width of the quadratic part.
 
     References
     ----------
@@ -52,20 +51,20 @@ class HuberLoss(Loss):
 
 
 class QuantileLoss(Loss):
-    """Smooth check loss of the residual u = y - f, minimised by the quantile q.
+    """Smooth check loss of the residual u = y - f, which is minimal at the quantile q.
 
-    It is q u + width ln(1 + exp(-u / width)).
+    The loss is q u + width ln(1 + exp(-u / width)).
 
-    It is the check loss convolved with a logistic density of scale ``width``, and tends to the
-    check loss as the width tends to 0. ``FSARegressor`` scales targets to median 0 and robust scale
-    1 (1.4826 times the median absolute deviation).
+    This is the check loss convolved with a logistic density of scale ``width``. It tends to the
+    check loss as the width tends to 0. ``FSARegressor`` scales targets to median 0 and median
+    absolute deviation 1 / 1.4826.
 
     Parameters
     ----------
     quantile : float, default 0.5
         Quantile q, in (0, 1).
     width : float, default 0.02
-        Scale > 0 of the smoothing. A smaller value is closer to the check loss and needs more
+        Positive scale of the smoothing. A smaller value is closer to the check loss, but needs more
         steps.
 
     References
@@ -98,8 +97,8 @@ class QuantileLoss(Loss):
         return (expit((scores - y) / self.width) - self.quantile) * sample_weight[:, None]
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # Far from the kink the loss is linear: use a fraction of the curvature of the tangent
-        # parabola that majorises it.
+        # The loss is linear far from the kink, where a fraction of the curvature of the majorising
+        # tangent parabola is used.
         u = np.abs(scores - y) / self.width
         p = expit(u)
         majoriser = np.where(u > 1e-4, np.tanh(0.5 * u) / (2.0 * np.maximum(u, 1e-4)), 0.25)
@@ -113,13 +112,15 @@ class QuantileLoss(Loss):
         return np.array([weighted_quantile(column, sample_weight, self.quantile) for column in y.T])
 
     def surrogate(self, y: np.ndarray, sample_weight: np.ndarray) -> Loss:
-        # Gradient steps of length 1 are safe on it, also with momentum
+        # Gradient steps of size 1 are safe for this loss, even with momentum
         return QuantileLoss(self.quantile, max(self.width, 0.25))
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:
-    """Return the smallest value with at least the fraction ``q`` of the total weight at or below
-    it.
+    """Return the weighted quantile ``q``.
+
+    It is the smallest value such that values up to it have at least the fraction ``q`` of the
+    weight.
 
     Examples
     --------

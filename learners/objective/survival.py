@@ -1,4 +1,4 @@
-"""Cox's partial likelihood for survival times, some of which are censored."""
+"""Cox partial likelihood for survival times that may be censored."""
 
 from typing import Any, NamedTuple
 
@@ -9,14 +9,13 @@ from .base import JointLoss, SecondOrder
 
 
 class CoxLoss(JointLoss):
-    """Negative logarithm of Cox's partial likelihood, with Efron's treatment of ties.
+    """Negative log of the Cox partial likelihood, with Efron's treatment of ties.
 
-    The score is the logarithm of the relative hazard.
+    The score is the log relative hazard.
 
-    With weights, deaths at the same time are counted with their mean weight, as in R's
-    ``survival``. There is no intercept, since adding a constant to all scores does not change the
-    loss. Targets are integers: the rank of the time, negative if it is censored
-    (:func:`survival_targets`).
+    With weights, tied deaths count with their mean weight, as in R's ``survival``. There is no
+    intercept, since adding a constant to all scores does not change the loss. Targets are the
+    integer ranks of the times, with a negative sign if censored (:func:`survival_targets`).
 
     References
     ----------
@@ -40,7 +39,7 @@ class CoxLoss(JointLoss):
         return sets.value, sets.gradient()
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        # The Hessian over scores is a graph Laplacian; twice its diagonal majorises it.
+        # The Hessian in the scores is a graph Laplacian; twice its diagonal is a majorant.
         return 2.0 * _RiskSets.of(y, scores, sample_weight).hessian_diagonal()
 
     def second_order(
@@ -60,11 +59,12 @@ class CoxLoss(JointLoss):
 
 
 class _RiskSets(NamedTuple):
-    """Sums over the rows still at risk at each time, for the current scores.
+    """Sums over the rows at risk at each time, for given scores.
 
-    With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T:
-    R is the sum of exp(score) over the rows at risk, and T is the sum over the deaths. ``sums[i,
-    j]`` at a time is the sum over l of (l / m)^j / S^i, times the mean weight of its deaths.
+    With m deaths at a time, the l-th of them (l = 0 to m - 1) has the denominator S = R - l / m T.
+    Here R is the sum of exp(score) over the rows at risk, and T is the sum over the deaths.
+    ``sums[i, j]`` at a time is the sum over l of (l / m)^j / S^i, times the mean weight of the
+    deaths.
     """
 
     time: np.ndarray  # (n,), int: rank of each row's time
@@ -72,7 +72,7 @@ class _RiskSets(NamedTuple):
     scores: np.ndarray  # (n,)
     weight: np.ndarray  # (n,)
     hazard: np.ndarray  # (n,): exp(score), weighted, relative to the largest score
-    value: float  # minus the log partial likelihood, with weights that sum to one
+    value: float  # negative log partial likelihood, with weights that sum to one
     sums: dict[tuple[int, int], np.ndarray]  # (n_times,) each
 
     @classmethod
@@ -86,7 +86,7 @@ class _RiskSets(NamedTuple):
         at_risk = np.cumsum(np.bincount(time, hazard, n_times)[::-1])[::-1]
         rows = np.flatnonzero(died & (sample_weight > 0))
         rows = rows[np.argsort(time[rows], kind="stable")]
-        event = time[rows]  # times of the deaths, ascending
+        event = time[rows]  # death times in ascending order
         count = np.bincount(event, minlength=n_times)
         first = np.cumsum(count) - count
         share = (np.arange(len(rows)) - first[event]) / np.maximum(count[event], 1)
@@ -94,7 +94,7 @@ class _RiskSets(NamedTuple):
             count[event], 1
         )
         S = at_risk[event] - share * np.bincount(event, hazard[rows], n_times)[event]
-        S = np.maximum(S, 1e-150)  # so that its square does not underflow
+        S = np.maximum(S, 1e-150)  # its square must not underflow
         value = float(mean_weight @ (np.log(S) + top)) - float(sample_weight[rows] @ f[rows])
         sums = {
             (i, j): np.bincount(event, mean_weight * share**j / S**i, n_times)
@@ -103,24 +103,24 @@ class _RiskSets(NamedTuple):
         return cls(time, died & (sample_weight > 0), f, sample_weight, hazard, value, sums)
 
     def _slope(self) -> np.ndarray:
-        """Compute the probability that each row is the next death, summed over all deaths."""
+        """For each row, sum over all deaths the probability that this row dies."""
         return self.hazard * (
             np.cumsum(self.sums[1, 0])[self.time] - self.died * self.sums[1, 1][self.time]
         )
 
     def gradient(self) -> np.ndarray:
-        """Compute derivatives (n, 1) of the value with respect to the scores."""
+        """Compute the derivatives (n, 1) of the value with respect to the scores."""
         return (self._slope() - self.weight * self.died)[:, None]
 
     def hessian_diagonal(self) -> np.ndarray:
-        """Compute second derivatives (n, 1) of the value with respect to each score."""
+        """Compute the second derivatives (n, 1) of the value with respect to each score."""
         tied = self.died * (2.0 * self.sums[2, 1] - self.sums[2, 2])[self.time]
         return (
             self._slope() - self.hazard**2 * (np.cumsum(self.sums[2, 0])[self.time] - tied)
         ).clip(min=0.0)[:, None]
 
     def hessian_product(self, A: np.ndarray) -> np.ndarray:
-        """Multiply the Hessian with respect to the scores by A (n, p)."""
+        """Multiply the Hessian in the scores by A (n, p)."""
         n, n_times = len(self.time), len(self.sums[1, 0])
         members = sp.csr_array((np.ones(n), (self.time, np.arange(n))), shape=(n_times, n))
         weighted = self.hazard[:, None] * A
@@ -133,19 +133,21 @@ class _RiskSets(NamedTuple):
 
 
 def survival_targets(y: Any) -> np.ndarray:
-    """Encode times and events as one number per row: the rank of the time, counted from 1 and
-    negative if censored.
+    """Encode times and events as one number per row.
+
+    The number is the rank of the time, counted from 1, with a negative sign if censored.
 
     Parameters
     ----------
     y : structured array of shape (n_samples,), or array or frame of shape (n_samples, 2)
-        A structured array has one boolean field, True where the event was observed, and one field
-        of times, in any order, as in scikit-survival. If y has two columns, they are the time and
-        the event (1 if observed, 0 if censored), as in R's ``Surv``.
+        A structured array has a boolean field (True if the event was observed) and a field of
+        times, in any order, as in scikit-survival. Two columns are the time and the event (1 if
+        observed, 0 if censored), as in R's ``Surv``.
 
     Returns
     -------
     ndarray of shape (n_samples,)
+        Encoded targets.
 
     Raises
     ------
@@ -205,17 +207,18 @@ def _times_and_events(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def concordance(y: np.ndarray, risk: np.ndarray) -> float:
-    """Compute Harrell's index: the fraction of comparable pairs in which the earlier death has the
-    higher risk; ties in risk count one half.
+    """Compute Harrell's concordance index.
 
-    A pair is comparable if its earlier time is a death; at equal times, a death precedes a censored
-    row.
+    The index is the fraction of comparable pairs in which the earlier death has the higher risk,
+    where ties in risk count one half. A pair is comparable if its earlier time is a death. At equal
+    times, a death precedes a censored row.
 
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
         Targets encoded by :func:`survival_targets`.
     risk : ndarray of shape (n_samples,)
+        Predicted risk, such as the score of :class:`CoxLoss`.
 
     Returns
     -------

@@ -1,1 +1,1 @@
-"""Sparse learners for streams: truncated gradient, FOBOS, RDA, stabilised truncated SGD."""
+"""Sparse online learners: truncated gradient, FOBOS, RDA and stabilised truncated SGD."""

@@ -28,24 +28,26 @@ from ..sklearn_bases import BaseEstimator, SelectorMixin
 from ..types import ArrayLike, Matrix, Seed
 from .kernels import Descent
 
-# Maximum fraction of the mean squared length of a row due to the columns' means, and the number of
-# rows that estimate it. With twenty columns of variance one the accuracy of all learners decreases
-# by at most 0.04 up to a fraction of 0.9 (means of 3), and to chance at 0.99.
+# Warn if the column means account for this fraction of the mean squared row length, as estimated
+# from this number of rows. With twenty columns of variance one, the accuracy of all learners
+# decreases by at most 0.04 up to a fraction of 0.9 (means of 3), and to chance level at 0.99.
 _MAX_SHARE_OF_MEANS, _MIN_ROWS = 0.95, 10
 
 
 def margin_code(loss: str | Loss) -> tuple[int, float]:
-    """Return number and parameter of a margin loss for the compiled loops.
+    """Return the code and the parameter of a margin loss for the compiled loops.
 
     Parameters
     ----------
     loss : str or Loss
-        Name of a loss, or an object.
+        Name of a loss, or a loss object.
 
     Returns
     -------
     kind : int
+        Code of the loss.
     parameter : float
+        Parameter of the loss.
 
     Raises
     ------
@@ -69,12 +71,11 @@ def margin_code(loss: str | Loss) -> tuple[int, float]:
 
 
 class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, BaseEstimator):
-    """Base class for online learners: handles labels, weights, one problem per class and
-    prediction.
+    """Base class of the online learners: labels, weights, one problem per class, and prediction.
 
-    A learner defines ``_new_state``; ``_learn``, which processes rows with labels -1 and +1; and
-    ``_weights``, which returns coefficients and intercept. With more than two classes there is one
-    state per class (one-vs-rest).
+    A learner defines ``_new_state``. It also defines ``_learn``, which processes rows with labels
+    -1 and +1, and ``_weights``, which returns the coefficients and the intercept. With more than
+    two classes, there is one state per class (one-vs-rest).
     """
 
     loss: str | Loss
@@ -85,7 +86,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
     _new_state: Callable[..., Any]
     _learn: Callable[..., None]
     _weights: Callable[..., tuple[np.ndarray, float]]
-    _row_length: Any  # mean squared length of a row; None before the first row
+    _row_length: Any  # mean squared row length; None before the first row
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from ``max_iter`` passes over the rows.
@@ -93,15 +94,16 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; dense rows are converted to CSR.
+            Training rows. Dense rows are converted to CSR format.
         y : array-like of shape (n_samples,)
-            Labels of any type, with two or more classes.
+            Labels of any type with at least two classes.
         sample_weight : array-like of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
         OnlineClassifier
-            The fitted estimator itself.
+            The estimator itself.
 
         Raises
         ------
@@ -124,15 +126,18 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from one pass over some rows of a stream.
+        """Learn from one pass over a batch of rows.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Batch of rows.
         y : array-like of shape (n_samples,)
+            Targets of the batch.
         classes : array-like or None, default None
-            All labels of the stream; required in the first call.
+            All labels of the stream; required for the first batch.
         sample_weight : array-like of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
@@ -142,7 +147,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         Raises
         ------
         ValueError
-            If ``classes`` is missing in the first call, or y contains labels that are not in
+            If ``classes`` is missing for the first batch, or y contains labels that are not in
             ``classes``.
         """
         first = not hasattr(self, "classes_")
@@ -191,11 +196,11 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             codes = np.searchsorted(self.classes_, y)
             weight = weighted_classes(self.class_weight, self.classes_, codes, weight)
         X = canonical(sp.csr_array(X))
-        if not X.data.all():  # stored zeros cause no update
+        if not X.data.all():  # stored zeros must not cause updates
             X = X.copy()
             X.eliminate_zeros()
         if self._row_length is None:
-            # The rate is relative to the mean squared length of a row, so it does not depend on
+            # The step size is relative to the mean squared row length, so it does not depend on
             # units.
             with np.errstate(over="ignore"):
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
@@ -212,7 +217,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
             for c, state in enumerate(self._states):
                 positive = self.classes_[1] if len(self._states) == 1 else self.classes_[c]
                 signs = np.where(y == positive, 1.0, -1.0)
-                # A stream is long: use compiled code from the start.
+                # Streams are long, so compiled code is used from the start.
                 with problem_size(
                     np.inf
                     if streaming
@@ -224,8 +229,7 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         self.intercept_ = np.array([b for _, b in pairs])
 
     def _warn_of_means(self, X: Matrix) -> None:
-        """Warn once, for the first rows, if the column means dominate the length of the rows and
-        hence the step size."""
+        """Warn if the column means dominate the row lengths, and hence the step size."""
         if self._first_rows is None:
             return
         n, total, square = self._first_rows
@@ -254,11 +258,12 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
 
     @available_if(lambda self: getattr(self.loss, "name", self.loss) == "logistic")
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict probabilities (logistic loss only), normalised for more than two classes.
+        """Predict class probabilities (logistic loss only), normalised for more than two classes.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------

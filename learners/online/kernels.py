@@ -1,5 +1,6 @@
-"""Compiled loops of the sparse online learners: one pass over selected rows of a CSR matrix, with
-cost proportional to their number of non-zeros.
+"""Compiled loops of the sparse online learners over the rows of a CSR matrix.
+
+The cost is proportional to the number of non-zeros.
 """
 
 import math
@@ -13,9 +14,9 @@ from ..objective.margin_kernels import margin_slope
 
 
 class Rows(NamedTuple):
-    """Rows of a CSR matrix with their labels and weights.
+    """Rows of a CSR matrix, with their labels and weights.
 
-    The entries of row i have positions from ``start[i]`` to ``end[i]``.
+    The entries of row i are at the positions from ``start[i]`` to ``end[i]``.
     """
 
     data: np.ndarray
@@ -27,11 +28,9 @@ class Rows(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Number and parameter of the margin loss (``kernel_code``), use of an intercept, and the
-    scale.
+    """Settings of gradient steps: code and parameter of the loss, use of an intercept, and scale.
 
-    The scale is the step size of a row or, for dual averaging, gamma in units of the squared length
-    of a row.
+    The scale is the step size or, for dual averaging, gamma in units of the squared row length.
     """
 
     loss: int
@@ -41,11 +40,12 @@ class Descent(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """Settings that determine when, and by how much, :func:`thresholded_pass` shrinks coefficients.
+    """Settings that determine how :func:`thresholded_pass` shrinks coefficients.
 
-    If ``penalty`` is negative, they shrink by ``burst * gravity`` after every ``burst`` rows, with
-    a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and they
-    shrink by ``penalty`` times the step size of each row, which decreases as 1 / sqrt(t) (3.36).
+    If ``penalty`` is negative, coefficients shrink by ``burst * gravity`` after every ``burst``
+    rows, with a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and
+    coefficients shrink by ``penalty`` times the step size of each row, which decreases as 1 /
+    sqrt(t) (3.36).
     """
 
     burst: int
@@ -54,11 +54,11 @@ class Threshold(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Parallel paths for :func:`stabilised_stage`.
+    """State of the parallel paths for :func:`stabilised_stage`.
 
-    ``pool[m]`` collects updates per occurrence of a feature, from which the next gravity is
-    computed: every update until it is full, then every second one, and so on. It holds
-    ``pooled[m]`` updates and takes every ``strides[m]``-th one.
+    ``pool[m]`` collects the updates per occurrence of a feature, which determine the next gravity.
+    It collects every update until it is full, then every second update, and so on. It contains
+    ``pooled[m]`` updates and collects every ``strides[m]``-th update.
     """
 
     coef: np.ndarray  # (n_paths, p)
@@ -69,19 +69,19 @@ class Paths(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Counters that one thread of :func:`stabilised_stage` updates."""
+    """Counters of one thread of :func:`stabilised_stage`."""
 
-    # (p, 2): bursts that changed a feature and those that left it non-zero, over all paths of the
-    # thread
+    # (p, 2): number of bursts that changed a feature, and that left it non-zero, over the paths of
+    # the thread
     bursts: np.ndarray
-    touched: np.ndarray  # (p,): updates of a feature in the current burst, zero on entry and exit
-    seen: np.ndarray  # (p + 1,), scratch: features that occurred in a burst
-    before: np.ndarray  # (p + 1,), scratch: their coefficients before the burst
+    touched: np.ndarray  # (p,): updates of a feature in the current burst; zero on entry and exit
+    seen: np.ndarray  # (p + 1,), work array: features that occurred in a burst
+    before: np.ndarray  # (p + 1,), work array: their coefficients before the burst
 
 
 @jit(plain=True)
 def shrink(w: float, gravity: float) -> float:
-    """Apply the soft threshold T(w, g) of (3.6)."""
+    """Apply the soft threshold T(w, g) of eq. (3.6)."""
     if w > gravity:
         return w - gravity
     if w < -gravity:
@@ -102,13 +102,13 @@ def stabilised_stage(
     last: int,
     count_all: bool,
 ) -> None:
-    """Run all or part of one stage of informative truncated bursts (Ma (thesis), Algorithms 3.2 and
-    3.3) on the paths ``first`` to ``last - 1``.
+    """Run a stage, or part of it, of informative truncated bursts on parallel paths.
 
-    Path m processes the rows ``orders[m]`` in order. After every ``burst`` rows each coefficient
-    shrinks by ``gravity`` times the number of those rows in which its feature is non-zero. Without
-    ``count_all``, rows where the loss has no slope do not count.
-    ``indices`` and ``seen`` are unsigned, which saves a test for negative indices. No branch
+    The paths are ``first`` to ``last - 1``, and the method is that of Algorithms 3.2 and 3.3 of Ma
+    (thesis). Path m processes the rows in the order ``orders[m]``. After every ``burst`` rows, each
+    coefficient shrinks by ``gravity`` times the number of these rows in which its feature is
+    non-zero. Without ``count_all``, rows where the slope of the loss is zero do not count.
+    ``indices`` and ``seen`` are unsigned, which avoids checks for negative indices. No branch
     depends on which features occur in a burst, since the processor could not predict it.
     """
     data, indices, start, end, y, weight = rows
@@ -151,7 +151,7 @@ def stabilised_stage(
                 if skip == 0:
                     if (
                         filled == size
-                    ):  # keep every second entry, and from now on collect half as often
+                    ):  # keep every second entry, and collect half as often from now on
                         filled = size // 2
                         for q in range(filled):
                             pool[m, q] = pool[m, 2 * q]
@@ -171,8 +171,8 @@ def stabilised_stage(
         strides[m] = stride
 
 
-# The NumPy forms below process one row at a time as an array. Sums are in the order of the compiled
-# loops.
+# The NumPy forms below process one row at a time as an array, with sums in the order of the
+# compiled loops.
 
 
 def _shrunk(w: np.ndarray, gravity: np.ndarray | float) -> np.ndarray:
@@ -229,12 +229,11 @@ def thresholded_pass(
     due: float,
     b: float,
 ) -> tuple[float, float]:
-    """Take gradient steps with soft thresholds; thresholds that a feature missed are applied when
-    it next occurs.
+    """Take gradient steps with soft thresholds.
 
-    ``t`` rows have been processed before. The thresholds so far sum to ``due`` times ``burst *
-    gravity``, of which ``done[j]`` have been applied to w[j]. Returns the intercept and the updated
-    ``due``.
+    Thresholds are deferred until a feature occurs. ``t`` is the number of earlier rows, ``due`` the
+    number of thresholds so far, each of size ``burst * gravity``, and ``done[j]`` the number
+    applied to w[j]. Returns the intercept and the updated ``due``.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
@@ -298,8 +297,10 @@ def rda_pass(
     g: np.ndarray,
     g0: float,
 ) -> float:
-    """Run regularised dual averaging. Coefficients are computed from the sums ``g`` of the
-    gradients when a row needs them. Return g0."""
+    """Run regularised dual averaging, and return the gradient sum g0 of the intercept.
+
+    Coefficients are computed from the gradient sums ``g`` when a row requires them.
+    """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, scale = descent
     for i in order:

@@ -1,6 +1,4 @@
-"""Stabilised truncated SGD (Ma (thesis), Algorithms 3.2 to 3.4): linear classifiers with a stable
-selection.
-"""
+"""Stabilised truncated SGD for linear classifiers, Ma (thesis), Algorithms 3.2 to 3.4."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,34 +26,33 @@ from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, stabilised_stage
 
-POOL = 64  # number of updates per path that determine a stage's gravity: a choice
+POOL = 64  # number of updates per path that determine the gravity of a stage, set by hand
 
 
 @dataclass
 class PathState:
-    """State of the paths of one binary problem between two stages."""
+    """State of the paths of a binary problem between stages."""
 
     columns: (
         np.ndarray
-    )  # (n_active,): the features in use, in ascending order; the arrays below have this order
-    paths: Paths  # updated by the stages
-    bursts: np.ndarray  # (n_active, 2): see Counts in kernels; kept until a feature is judged
+    )  # (n_active,): the active features in ascending order, as in the arrays below
+    paths: Paths  # updated by each stage
+    bursts: np.ndarray  # (n_active, 2): see Counts in kernels; reset when a feature is evaluated
     rngs: list[np.random.RandomState]  # one generator per path
     n_features: int
-    # (n_active + 1,): sum of the coefficients and the intercept over ``summed`` paths and stages
+    # (n_active + 1,): sums of the coefficients and the intercept over ``summed`` paths and stages
     total: np.ndarray
     summed: int = 0
-    rows: int = 0  # number of rows of all stages so far, in each path
-    seen: int = 0  # number of rows of the current stage so far, in each path
+    rows: int = 0  # number of rows of all stages so far, per path
+    seen: int = 0  # number of rows of the current stage so far, per path
     gravity: float = 0.0
     history: list[tuple[int, float]] = field(
         default_factory=list
-    )  # (features active, gravity) of each stage
+    )  # (number of active features, gravity) of each stage
 
     @classmethod
     def new(cls, n_paths: int, n_features: int, rng: np.random.RandomState) -> "PathState":
-        """Create the initial state, in which all coefficients are zero and all features are
-        active."""
+        """Create the initial state, with zero coefficients and all features active."""
         counters = np.zeros(n_paths, np.int64), np.ones(n_paths, np.int64)
         return cls(
             columns=np.arange(n_features),
@@ -72,7 +69,7 @@ class PathState:
         )
 
     def keep(self, stay: np.ndarray) -> None:
-        """Permanently drop the features outside the mask ``stay``."""
+        """Drop the features outside the mask ``stay`` permanently."""
         kept = np.flatnonzero(stay)
         self.columns = self.columns[kept]
         self.paths = self.paths._replace(coef=self.paths.coef.take(kept, axis=1))
@@ -80,7 +77,7 @@ class PathState:
         self.total, self.summed = np.zeros(len(kept) + 1), 0
 
     def sum_up(self) -> None:
-        """Add the current coefficients to the sum over paths and stages."""
+        """Add the current coefficients to the sums over paths and stages."""
         self.total[:-1] += self.paths.coef.sum(axis=0)
         self.total[-1] += self.paths.intercept.sum()
         self.summed += len(self.paths.coef)
@@ -91,19 +88,19 @@ class PathState:
 
 
 def rows_of(X: Any, y: np.ndarray, weight: np.ndarray) -> Rows:
-    """Rows of a CSR matrix of the active columns alone: the cost of a row is its number of
-    entries."""
+    """Return the rows of a CSR matrix that contains only the active columns."""
     start, end = X.indptr[:-1].astype(np.int64), X.indptr[1:].astype(np.int64)
     return Rows(X.data, X.indices.astype(np.uint32), start, end, y, writable(weight))
 
 
-FEWER = 0.95  # drop features once the schedule keeps at most this fraction of the active ones
+FEWER = 0.95  # features are dropped once the schedule keeps at most this fraction of them
 
 
 def rejection_rate(share: float, rejection: float, annealing: float) -> float:
-    """Return the rate beta of the next stage, eq. (3.14) with d and 1 - d exchanged, where d =
-    ``share`` is the fraction of active features: ``rejection`` if all features are active, 0 if
-    none is.
+    """Return the rejection rate beta of the next stage, eq. (3.14) with d and 1 - d exchanged.
+
+    d = ``share`` is the fraction of active features. The rate is ``rejection`` if all features are
+    active, and 0 if none are.
 
     Examples
     --------
@@ -118,10 +115,9 @@ def rejection_rate(share: float, rejection: float, annealing: float) -> float:
 
 
 def _counts(bursts: np.ndarray, n_threads: int) -> list[Counts]:
-    """Allocate counters for each thread; the first thread counts in ``bursts`` directly.
+    """Allocate counters for each thread; the first thread updates ``bursts`` directly.
 
-    Counts are integers. Each thread sums over its paths, and the total does not depend on the
-    assignment of paths to threads.
+    Counts are integers, so the totals do not depend on the assignment of paths to threads.
     """
     p = len(bursts)
     return [
@@ -144,96 +140,99 @@ def _gather(counts: list[Counts]) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
-    """Linear classifier by SGD on parallel paths that drops unstable features (Ma (thesis) [1]_).
+    """Linear classifier trained by SGD that drops unstable features (Ma (thesis) [1]_).
 
-    It implements Algorithms 3.2 to 3.4 of [1]_. There is no separate objective: every path takes
-    stochastic gradient steps on the mean loss of the margin::
+    The classifier implements Algorithms 3.2 to 3.4 of [1]_. Several parallel paths take stochastic
+    gradient steps on the mean loss::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
-    with rows in its own order. After a burst of rows, each coefficient shrinks in proportion to the
-    number of rows that changed it. Its selection probability is the fraction of bursts, over all
-    paths, that leave it non-zero; after each stage of bursts, the features with the lowest
-    probability are dropped permanently. The result is the mean over paths and later stages; on a
-    stream, it is the current mean of the paths.
+    The order of the rows differs between paths. After a burst of rows, each coefficient shrinks in
+    proportion to the number of rows that changed it. The selection probability of a feature is the
+    fraction of bursts, over all paths, that leave its coefficient non-zero. After each stage of
+    bursts, the features with the lowest probabilities are dropped permanently. The final
+    coefficients are the mean over paths and later stages or, on a stream, the current mean of the
+    paths.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 0.1
-        Number or fraction of features that remain at the end with ``selection="annealed"``, for
-        each class if there are several.
+        Number or fraction of features that remain at the end, for each class if there are several.
+        It only applies to ``selection="annealed"``.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     selection : {"annealed", "threshold"}, default "annealed"
-        Features that a stage drops:
+        Features that a stage drops.
 
-        * "annealed": those with the lowest selection probability (ties: mean coefficient), in the
-          number that ``schedule`` determines;
-        * "threshold": those below ``threshold``, as in the printed algorithm; the result is the
-          last mean.
+        * "annealed": the features with the lowest selection probabilities (ties are broken by the
+          mean coefficient), where ``schedule`` determines their number;
+        * "threshold": the features below ``threshold``, as in the printed algorithm, with the mean
+          of the last stage as the result.
     threshold : float, default 0.7
-        Threshold pi_0, in [0, 1]; larger values select fewer features.
+        Threshold pi_0 of the selection probability, in [0, 1]. Larger values select fewer features.
     schedule : str, Schedule or function, default "inverse"
-        Number of features that remain after each stage; see :class:`Schedule`; named schedules
-        ("inverse", "inverse_arxiv", "exponential", "linear") have mu = 0.3.
+        Number of features that remain after each stage; see :class:`Schedule`. Schedules given by
+        name ("inverse", "inverse_arxiv", "exponential", "linear") have mu = 0.3.
     learning_rate : float, default 1.0
-        Step size > 0, which is divided by the mean squared length of a row.
+        Positive step size, relative to the inverse mean squared row length.
     rejection : float, default 0.05
-        Fraction of updates rejected while all features are active, in [0, 1] (beta_0 of eq.
-        (3.14)); larger values give sparser models.
+        Fraction of updates that is rejected while all features are active, in [0, 1] (beta_0 in eq.
+        (3.14)). Larger values give sparser models.
     annealing : float, default 0.0
-        Rate at which rejection decreases with the active features (gamma of eq. (3.14)).
+        Rate at which rejection decreases with the number of active features (gamma in eq. (3.14)).
     burst_size : int, default 5
         Number K of rows per burst, at least 1.
     burst_growth : float or None, default None
-        Constant alpha of section 3.5, in (0, 1): with a fraction d of active features, a burst has
+        Constant alpha of section 3.5, in (0, 1). With a fraction d of active features, a burst has
         K log(1 / (alpha d)) rows, rounded up. None means K rows.
     n_bursts : int, default 5
         Number n_K of bursts per stage, at least 1.
     n_paths : int, default 16
         Number M of paths, at least 1.
     min_bursts : int, default 0
-        Number of bursts, at least 0: a feature is judged only after it has occurred in more bursts
-        than this (delta_K of eq. (3.33)).
+        Non-negative number of bursts. A feature is evaluated only after it has occurred in more
+        than this number of bursts (delta_K in eq. (3.33)).
     n_stages : int, default 100
-        Number of stages of the schedule for ``partial_fit``, where the number of rows is unknown.
+        Number of stages in the schedule of ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
-        Ridge > 0 over the mean squared length of a row: ``fit`` finally minimises mean loss + ridge
-        / 2 ||coef||^2 on the remaining features (the Huberised hinge for the hinge).
+        Positive ridge, relative to the mean squared row length. If given, ``fit`` finally minimises
+        mean loss + ridge / 2 ||coef||^2 over the remaining features. The Huberised hinge replaces
+        the hinge loss.
     fit_intercept : bool, default True
         Whether to fit an intercept, which is not shrunk.
     max_iter : int, default 20
         Number of passes over the rows in ``fit``, at least 1.
     class_weight : dict, "balanced" or None, default None
-        Weight factor of each class; "balanced", in ``fit`` only, gives all classes the same total
-        weight.
+        Factor for the row weights of each class. "balanced", for ``fit`` only, gives all classes
+        the same total weight.
     random_state : int, RandomState or None, default None
-        Random seed of the row order.
+        Random seed for the order of the rows.
     n_jobs : int or None, default None
-        Number of threads (-1: all), which does not affect the result.
+        Number of threads, where -1 means all processors; it does not affect the result.
     verbose : bool, default False
         Whether to show a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients in units of the raw columns; 0 for unused columns. More than two classes are
-        fitted one-vs-rest.
+        Coefficients of the raw columns; 0 for columns that are not selected. More than two classes
+        are fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
+        Intercept of each output.
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     n_iter_ : int
-        Number of passes.
+        Number of passes over the rows.
     history_ : ndarray of shape (n_stages, 2)
-        Number of active features after each stage of the (first) problem, and its gravity.
+        Number of active features after each stage, and the gravity of the stage. With several
+        classes, the values are those of the first class.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X.
+        Number and names of the training columns.
 
     Notes
     -----
-    Eqs. (3.11), (3.14) and (3.33) do not work as printed; docs/papers.md gives replacements.
+    Eqs. (3.11), (3.14) and (3.33) do not work as printed; docs/papers.md lists the replacements.
 
     References
     ----------
@@ -309,7 +308,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         rows = rows_of(active, y, weight)
         state.total[:], state.summed = 0.0, 0
         n, p = X.shape
-        shortest = self.burst_size * self.n_bursts  # rows of a stage whose bursts do not grow
+        shortest = self.burst_size * self.n_bursts  # rows of a stage if bursts do not grow
         n_stages = self.n_stages if streaming else max(1, ceil(n_passes * n / shortest))
         targets = step_counts(as_schedule(self.schedule, self._mu), p, self._k, n_stages)
         descent = self._descent(self.learning_rate / self._row_length)
@@ -377,7 +376,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
             self._fit_again(state, X, y, weight)
 
     def _burst(self, state: PathState) -> int:
-        """Return the number K_s of rows of a burst in the current stage, section 3.5."""
+        """Return the number K_s of rows per burst in the current stage, section 3.5."""
         if self.burst_growth is None:
             return int(self.burst_size)
         return max(
@@ -388,19 +387,21 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         )
 
     def _is_due(self, n_active: int, target: int, last: bool) -> bool:
-        """Return whether a stage evaluates all features at its end. Annealed stages do so only if
-        they drop enough features."""
+        """Return whether a stage evaluates all features at its end.
+
+        Annealed stages do so only if they drop enough features.
+        """
         if self.selection == "threshold":
             return True
         return target < n_active and (target <= FEWER * n_active or last or target == self._k)
 
     def _end_stage(self, state: PathState) -> None:
-        """Set the next gravity."""
+        """Set the gravity of the next stage."""
         beta = rejection_rate(len(state.columns) / state.n_features, self.rejection, self.annealing)
         paths = state.paths
         updates = paths.pool[np.arange(POOL) < paths.pooled[:, None]]
         state.history.append((len(state.columns), state.gravity))
-        place = int(beta * (len(updates) - 1))  # the order statistic below (3.12)
+        place = int(beta * (len(updates) - 1))  # order statistic given below eq. (3.12)
         state.gravity = (
             float(np.partition(updates, place)[place]) if len(updates) and beta > 0 else 0.0
         )
@@ -409,8 +410,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         state.seen = 0
 
     def _judge(self, state: PathState, target: int) -> np.ndarray:
-        """Return a mask (n_active,) of the features to keep, based on their selection probabilities
-        (3.33)."""
+        """Return the mask (n_active,) of features whose selection probabilities (3.33) suffice."""
         touched, survived = state.bursts.T
         judged = touched > self.min_bursts
         probability = np.where(judged, survived / np.maximum(touched, 1), 1.0)
@@ -425,8 +425,10 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
     @staticmethod
     def _most_stable(probability: np.ndarray, coef: np.ndarray, target: int) -> np.ndarray:
-        """Return a mask of the ``target`` highest probabilities; ties favour the largest absolute
-        mean coefficient over the paths."""
+        """Return the mask of the ``target`` highest probabilities.
+
+        Ties favour the largest absolute mean coefficient over the paths.
+        """
         rank = len(probability) - target
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
@@ -436,8 +438,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:
-        """Minimise the mean loss plus ridge penalty on the remaining features, and store the result
-        in all paths."""
+        """Refit the remaining features with a ridge, and store the result in all paths."""
         columns = X[:, state.columns]
         loss = get_loss(self.loss).smooth
         share = weight / weight.sum()

@@ -1,5 +1,6 @@
-"""Soft thresholds on streams: truncated gradient, forward-backward splitting and dual averaging (Ma
-(thesis), chapter 3).
+"""Online learners with soft thresholds: truncated gradient, FOBOS and dual averaging.
+
+See chapter 3 of Ma (thesis).
 """
 
 from dataclasses import dataclass, field
@@ -16,14 +17,14 @@ from .kernels import Rows, Threshold, rda_pass, thresholded_pass
 
 
 class SoftThresholdClassifier(OnlineClassifier):
-    """Base class of the learners that shrink coefficients towards zero while processing rows."""
+    """Base class of the learners that shrink coefficients while they process rows."""
 
     shuffle: bool
     learning_rate: float
 
     @property
     def _threshold(self) -> Threshold:
-        """Return settings that determine when coefficients shrink, and by how much."""
+        """Return the settings that determine how coefficients shrink."""
         raise NotImplementedError
 
     def _learn(
@@ -66,35 +67,35 @@ class SoftThresholdClassifier(OnlineClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TruncatedGradientClassifier(SoftThresholdClassifier):
-    """Linear classifier by truncated gradient: SGD with a soft threshold after every few rows.
+    """Linear classifier with truncated gradient, that is, SGD with periodic soft thresholds.
 
-    This is the method of Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a
-    stream of rows it performs stochastic descent on the objective::
+    The method is that of Langford et al. (2009) [1]_, Algorithm 3.1 of Ma (thesis) [2]_. On a
+    stream of rows, it performs stochastic descent on the objective::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + L^2 gravity / learning_rate ||coef||_1
 
-    where L^2 is the mean squared length of a row.
+    where L^2 is the mean squared row length.
 
     Parameters
     ----------
     gravity : float, default 1e-4
-        Shrinkage per row g_0 >= 0: after every ``burst_size`` rows all coefficients shrink by
-        ``burst_size * gravity``. Larger values give sparser models.
+        Non-negative shrinkage g_0 per row. After every ``burst_size`` rows, all coefficients shrink
+        by ``burst_size * gravity``. Larger values give sparser models.
     loss : str or Loss, default "hinge"
         Loss of one row: "hinge", "logistic", "flipped_logistic", "huberised_hinge", "lorenz",
         "squared", "exponential", or the corresponding loss object.
     learning_rate : float, default 0.3
-        Step size > 0 in units of the inverse mean squared length of a row.
+        Positive step size, relative to the inverse mean squared row length.
     burst_size : int, default 5
-        Number K of rows between two thresholding steps, at least 1.
+        Number K of rows between soft thresholds, at least 1.
     fit_intercept : bool, default True
-        Whether to fit an intercept; it is not shrunk.
+        Whether to fit an intercept, which is not shrunk.
     max_iter : int, default 20
         Number of passes over the rows in ``fit``, at least 1.
     shuffle : bool, default True
         Whether to shuffle the rows before every pass of ``fit``.
     class_weight : dict, "balanced" or None, default None
-        Factors for the row weights of each class; "balanced", in ``fit`` only, gives all classes
+        Factor for the row weights of each class. "balanced", for ``fit`` only, gives all classes
         the same total weight.
     random_state : int, RandomState or None, default None
         Random seed for the order of the rows.
@@ -104,16 +105,16 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients in units of the raw columns; 0 for columns that are not used. More than two
-        classes are fitted one-vs-rest.
+        Coefficients of the raw columns; 0 for columns that are not selected. More than two classes
+        are fitted one-vs-rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
+        Intercept of each output.
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     n_iter_ : int
         Number of passes over the rows.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -156,22 +157,22 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FOBOSClassifier(SoftThresholdClassifier):
-    """Linear classifier by forward-backward splitting: SGD with a soft threshold after every row.
+    """Linear classifier with forward-backward splitting, that is, soft thresholds after every row.
 
-    This is the method of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_. On a stream
-    of rows it minimises::
+    The method is that of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_. On a stream
+    of rows, it minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
     Parameters
     ----------
     penalty : float, default 1e-3
-        Factor lambda >= 0 of the l1 penalty; larger values give sparser models.
+        Non-negative factor lambda of the l1 penalty. Larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     learning_rate : float, default 1.0
-        Learning rate > 0: the step size at row t is ``learning_rate / sqrt(t)``, divided by the
-        mean squared length of a row.
+        Positive learning rate. The step size at row t is ``learning_rate / sqrt(t)``, divided by
+        the mean squared row length.
     fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
         As in :class:`TruncatedGradientClassifier`.
 
@@ -219,27 +220,27 @@ class FOBOSClassifier(SoftThresholdClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RDAClassifier(SoftThresholdClassifier):
-    """Linear classifier by regularised dual averaging with the l1 norm.
+    """Linear classifier with regularised dual averaging and an l1 penalty.
 
-    This is the method of Xiao (2010) [1]_, eq. (3.35) of Ma (thesis) [2]_. On a stream of rows it
+    The method is that of Xiao (2010) [1]_, eq. (3.35) of Ma (thesis) [2]_. On a stream of rows, it
     minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 
-    After t rows the coefficients minimise the mean gradient times coef, plus the l1 norm with the
-    factor penalty + gamma rho / sqrt(t), plus gamma / (2 sqrt(t)) ||coef||^2.
+    After t rows, the coefficients minimise the sum of three terms: the mean gradient times coef,
+    the l1 norm with the factor penalty + gamma rho / sqrt(t), and gamma / (2 sqrt(t)) ||coef||^2.
 
     Parameters
     ----------
     penalty : float, default 1e-3
-        Factor lambda >= 0 of the l1 penalty; larger values give sparser models.
+        Non-negative factor lambda of the l1 penalty. Larger values give sparser models.
     loss : str or Loss, default "hinge"
         As in :class:`TruncatedGradientClassifier`.
     gamma : float, default 1.0
-        Strength > 0 of the proximal term, in units of the mean squared length of a row; small
-        values give large steps.
+        Positive strength of the proximal term, relative to the mean squared row length. Smaller
+        values give larger steps.
     rho : float, default 0.005
-        Strength >= 0 of the additional l1 penalty, which decreases with the number of rows.
+        Non-negative strength of the additional l1 penalty, which decreases with the number of rows.
     fit_intercept, max_iter, shuffle, class_weight, random_state, verbose : object
         As in :class:`TruncatedGradientClassifier`.
 

@@ -1,3 +1,1 @@
-"""Other feature selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, and minimax sparse
-logistic regression.
-"""
+"""Other selectors: forward-backward greedy, TISP, LogitBoost, RankBoost, minimax logistic."""

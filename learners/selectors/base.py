@@ -1,5 +1,6 @@
-"""Interface of the linear selectors to scikit-learn. Each algorithm implements ``_select`` for
-encoded targets.
+"""Base classes of the linear selectors, with the scikit-learn interface.
+
+Each algorithm implements ``_select`` for encoded targets.
 """
 
 from typing import Any, Self
@@ -19,15 +20,15 @@ from ..types import ArrayLike, Matrix
 
 
 class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
-    """Selector with linear scores; the ``_select`` method of an algorithm sets ``support_``,
-    ``coef_`` and ``intercept_``.
+    """Base class of selectors with linear scores.
 
-    In ``_select(X, y, loss, weight)``, ``X`` is validated, ``y`` (n, q) is encoded for the loss,
-    and ``weight`` is as given by the user. The method sets ``coef_`` of shape (q, n_features),
-    which becomes (n_features,) for regression with one output.
+    An algorithm implements ``_select(X, y, loss, weight)``, where ``X`` is validated, ``y`` (n, q)
+    is encoded for the loss, and ``weight`` is as given by the user. The method sets ``support_``,
+    ``intercept_`` and ``coef_``. The shape of ``coef_`` is (q, n_features), and changes to
+    (n_features,) in regression with one output.
     """
 
-    _auto_loss: str  # loss of loss="auto"
+    _auto_loss: str  # meaning of loss="auto"
     loss: str | Loss
 
     def _validate(self, X: Matrix, y: Any = "no_validation", **kwargs: Any) -> Any:
@@ -44,9 +45,7 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     def _store(
         self, design: Design, kept: np.ndarray, coef: np.ndarray, intercept: np.ndarray
     ) -> None:
-        """Store the coefficients ``coef`` (k, q) of the standardised columns ``kept`` (ascending)
-        in units of the raw columns.
-        """
+        """Store standardised coefficients (k, q) of the columns ``kept`` in raw units."""
         warn_if_constant(design.inv)
         raw, self.intercept_ = design.keep(kept).unstandardise(coef[:, None], intercept)
         self.support_ = np.isin(np.arange(design.n_features), kept)
@@ -54,13 +53,13 @@ class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
         self.coef_[:, kept] = raw[:, 0].T
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        """Compute scores (n, q) of raw rows, or (n,) if ``coef_`` is one-dimensional."""
+        """Compute the scores (n, q) of raw rows, or (n,) if ``coef_`` is one-dimensional."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
 
 class ScaledSelector(Selector):
-    """Selector that depends on the units of the columns."""
+    """Base class of selectors that depend on the units of the columns."""
 
     scaling: str
 
@@ -69,14 +68,13 @@ class ScaledSelector(Selector):
         return super()._validate(X, y, **kwargs)
 
     def _make_design(self, X: Matrix, weight: np.ndarray) -> Design:
-        """Return a design of linear responses, scaled according to ``scaling``; ``weight`` must sum
-        to one."""
+        """Return a design of linear responses with ``scaling``; ``weight`` must sum to one."""
         design = make_design(X, weight)
         return unscaled(design, X) if self.scaling == "none" else design
 
 
 class SelectingClassifier(SparseClassifierMixin, Selector):
-    """Base class of the selecting classifiers."""
+    """Base class of the classifiers that select features."""
 
     _auto_loss = "logistic"
 
@@ -88,19 +86,21 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
         return X, *self._encode_labels(y, self._named_loss, sample_weight, X.shape[0])
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Select features and fit.
+        """Select features and fit the model.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,)
-            Labels of any type, with two or more classes.
+            Labels of any type with at least two classes.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
         SelectingClassifier
-            The fitted estimator itself.
+            The estimator itself.
 
         Raises
         ------
@@ -114,23 +114,26 @@ class SelectingClassifier(SparseClassifierMixin, Selector):
 
 
 class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
-    """Base class of the selecting regressors; several outputs share one support."""
+    """Base class of the regressors that select features; several outputs share one support."""
 
     _auto_loss = "squared"
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Select features and fit.
+        """Select features and fit the model.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
         sample_weight : array of shape (n_samples,) or None, default None
+            Row weights; None means equal weights.
 
         Returns
         -------
         SelectingRegressor
-            The fitted estimator itself.
+            The estimator itself.
 
         Raises
         ------
@@ -154,10 +157,11 @@ class SelectingRegressor(MultiOutputMixin, RegressorMixin, Selector):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions with the shape of the ``y`` of :meth:`fit`.
+            Predictions in the shape of the training targets.
         """
         return self._scores(X)

@@ -1,5 +1,4 @@
-"""Forward-backward greedy selection for any smooth convex function (Liu et al. (2014), Algorithm 1
-with a custom Q)."""
+"""Forward-backward greedy selection for smooth convex functions, Liu et al. (2014), Algorithm 1."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from ..solvers.greedy import Step, greedy_search
 Objective = Callable[[np.ndarray], tuple[float, npt.ArrayLike]]
 
 _MAX_STEPS = 500  # maximum number of steps of a refit
-_SUFFICIENT = 1e-4  # Armijo's fraction of the decrease that the slope predicts
+_SUFFICIENT = 1e-4  # Armijo's fraction of the predicted decrease
 
 
 class SparseMinimum(NamedTuple):
@@ -24,12 +23,12 @@ class SparseMinimum(NamedTuple):
     coef : ndarray of shape (n_features,)
         Minimiser; 0 outside its support.
     support : ndarray of int
-        Selected coordinates in ascending order, without the free coordinates.
+        Selected coordinates in ascending order, excluding the free coordinates.
     value : float
         Objective at the minimiser.
     path : list of (action, feature, objective, size)
-        Steps in order: the action, the coordinate added or removed, the objective and the number of
-        selected coordinates.
+        Sequence of steps: the action, the coordinate that was added or removed, the objective, and
+        the number of selected coordinates.
     """
 
     coef: np.ndarray
@@ -50,30 +49,31 @@ def forward_backward_minimise(
     backward: bool = True,
     tol: float = 1e-6,
 ) -> SparseMinimum:
-    """Minimise a smooth convex function over vectors with few non-zero entries ([1]_, Algorithm 1).
+    """Minimise a smooth convex function over vectors with few non-zeros (Algorithm 1 of [1]_).
 
     Parameters
     ----------
     objective : function
         Function of a vector (n_features,) that returns the value and the gradient (n_features,).
-        Outside its domain it returns infinity and an arbitrary gradient.
+        Outside its domain, it must return infinity and an arbitrary gradient.
     start : array-like of shape (n_features,)
-        Starting point, 0 except for the free coordinates. The objective must be finite there.
+        Starting point, which is 0 except for the free coordinates. The objective must be finite
+        there.
     n_features_to_select : int or None, default None
-        Number of coordinates to select besides the free ones; None stops according to ``delta``
-        or ``epsilon``.
+        Number of coordinates to select, excluding the free coordinates. None stops according to
+        ``delta`` or ``epsilon``.
     free : array-like of int, default ()
-        Coordinates that are always included and not counted.
+        Coordinates that are always included and do not count.
     criterion : {"gradient", "objective"}, default "gradient"
-        Criterion for the coordinate to add: the one with the largest derivative (FoBa-gdt), or the
-        one that alone lowers the objective most (FoBa-obj, which minimises along every coordinate).
+        Criterion for the coordinate to add: the largest derivative (FoBa-gdt), or the largest
+        decrease in the objective when that coordinate alone changes (FoBa-obj).
     delta, epsilon : float or None, default None
-        Thresholds: stop when no coordinate lowers the objective by ``delta`` ("objective"), or has
-        a derivative of ``epsilon`` ("gradient").
+        Stopping thresholds. The search stops when no coordinate lowers the objective by ``delta``
+        (criterion "objective"), or has a derivative of at least ``epsilon`` (criterion "gradient").
     backward : bool, default True
-        Whether to take backward steps; False gives Forward-gdt.
+        Whether to take backward steps. False gives Forward-gdt.
     tol : float, default 1e-6
-        Maximum derivative > 0 allowed on the support after a refit.
+        Positive tolerance for the derivatives on the support after a refit.
 
     Returns
     -------
@@ -94,8 +94,8 @@ def forward_backward_minimise(
 
     Examples
     --------
-    Two of five variables depend on each other given the rest (covariance selection): the entries of
-    the precision matrix are the coordinates, and its diagonal is free.
+    Covariance selection: two of five variables depend on each other given the others. The
+    coordinates are the entries of the precision matrix, and its diagonal is free.
 
     >>> import numpy as np
     >>> from annealed.learners import forward_backward_minimise
@@ -140,7 +140,7 @@ def forward_backward_minimise(
 
 
 class _ConvexModel:
-    """Custom objective on some coordinates, for :func:`~.greedy_search`."""
+    """Model of a custom objective on selected coordinates, for :func:`~.greedy_search`."""
 
     def __init__(self, objective: Objective, coef: np.ndarray, free: np.ndarray, tol: float):
         self.objective, self.tol = objective, tol
@@ -166,9 +166,7 @@ class _ConvexModel:
         self.coef, self.value = self._minimise(positions)
 
     def _minimise(self, positions: np.ndarray) -> tuple[np.ndarray, float]:
-        """Minimise over some coordinates from the current point by BFGS; backtracking keeps Q
-        finite.
-        """
+        """Minimise over the given coordinates by BFGS; backtracking keeps the objective finite."""
         coef = self.coef.copy()
         value, gradient = self._at(coef)
         gradient, inverse = gradient[positions], np.eye(len(positions))
@@ -177,7 +175,7 @@ class _ConvexModel:
                 break
             direction = -inverse @ gradient
             slope = float(gradient @ direction)
-            if slope >= 0.0:  # rounding errors have corrupted the approximate curvature
+            if slope >= 0.0:  # rounding errors have corrupted the curvature estimate
                 inverse, direction, slope = (
                     np.eye(len(positions)),
                     -gradient,
@@ -204,17 +202,17 @@ class _ConvexModel:
         return coef, value
 
     def charges(self) -> np.ndarray:
-        """Return the penalties of units, which are 0 since every unit is one coordinate."""
+        """Return the unit penalties, which are 0 since every unit is a single coordinate."""
         return np.zeros(len(self.coef))
 
     def strengths(self) -> np.ndarray:
-        """Compute absolute derivatives; 0 for the free coordinates."""
+        """Compute the absolute derivatives, with 0 for the free coordinates."""
         strength = np.abs(self._at(self.coef)[1])
         strength[self.free] = 0.0
         return strength
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the objective due to each candidate alone."""
+        """Compute the decrease in the objective if each candidate alone is changed."""
         out = np.zeros(len(candidates))
         for unit in np.flatnonzero(candidates):
             out[unit] = self.value - self._minimise(np.array([unit]))[1]

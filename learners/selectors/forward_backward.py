@@ -1,6 +1,7 @@
-"""Forward-backward greedy selection (Liu, Fujimaki, Ye: "Forward-backward greedy algorithms for
-general convex smooth functions over a cardinality constraint", Algorithm 1), for any smooth loss
-and for groups of columns.
+"""Forward-backward greedy selection (FoBa) for any smooth loss and for groups of columns.
+
+The method is Algorithm 1 of Liu, Fujimaki, Ye, "Forward-backward greedy algorithms for general
+convex smooth functions over a cardinality constraint".
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,12 +20,11 @@ from ..solvers.newton import SHRINKAGE, SupportProblem, refit
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
-_NEWTON_TOLERANCE = 1e-10  # relative; small, since gains of different features are compared
+_NEWTON_TOLERANCE = 1e-10  # relative; small, since gains of features are compared
 
 
 class _NewtonFit:
-    """Model refitted on the active columns for any loss, with Newton's method started from the
-    previous solution."""
+    """Refit on the active columns for any loss, by Newton's method from the previous solution."""
 
     def __init__(self, problem: SupportProblem) -> None:
         self.problem = problem
@@ -65,10 +65,9 @@ class _NewtonFit:
 
 
 class _QuadraticFit(_NewtonFit):
-    """Refitted model for the squared loss, for which the inverse of the Gram matrix is stored and
-    updated in blocks.
+    """Refit for the squared loss, where the inverse Gram matrix is updated in blocks.
 
-    Standardised columns are centred under the weights, so the intercept is always the mean of y.
+    Standardised columns have weighted mean zero, so the intercept is always the mean of y.
     """
 
     def _refit(self) -> None:
@@ -106,7 +105,7 @@ class _QuadraticFit(_NewtonFit):
         self._solve()
 
     def value_without(self, positions: np.ndarray) -> float:
-        # At the minimum the gradient is zero: leaving out b costs b' H b / 2.
+        # The gradient is zero at the minimum, so removing b costs b' H b / 2.
         b = self.coef[positions]
         gram = self.weighted[positions] @ self.Z[
             :, positions
@@ -115,7 +114,7 @@ class _QuadraticFit(_NewtonFit):
 
 
 class _DesignModel:
-    """Refitted model on columns of a design, for :func:`greedy_search`."""
+    """Model refitted on columns of a design, for :func:`greedy_search`."""
 
     def __init__(self, design: Design, problem: SupportProblem, groups: np.ndarray | None) -> None:
         self.design, self.problem, self.groups = design, problem, groups
@@ -125,7 +124,7 @@ class _DesignModel:
             None if groups is None else [np.flatnonzero(groups == g) for g in range(self.n_units)]
         )
         self.fit = (_QuadraticFit if problem.loss.is_quadratic else _NewtonFit)(problem)
-        self.columns = np.empty(0, int)  # columns of the design, in the order of fit.Z
+        self.columns = np.empty(0, int)  # columns of the design in the order of fit.Z
         self.sizes = np.bincount(self.labels)
 
     def charges(self) -> np.ndarray:
@@ -180,7 +179,7 @@ class _DesignModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _ForwardBackward(ScaledSelector):
-    """Fit method of both estimators."""
+    """Base class with the fit method of both estimators."""
 
     n_features_to_select: int | float | None = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -247,72 +246,75 @@ class _ForwardBackward(ScaledSelector):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
-    """Classifier on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
+    """Classifier with forward-backward greedy selection (FoBa, Liu et al. (2014) [1]_).
 
-    It minimises greedily over coefficients of at most k features (or groups)::
+    A greedy search over the coefficients of at most k features (or groups) minimises::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    where the weights w_i of the rows sum to one. Each step adds the best feature, refits all
-    selected features, and removes features whose removal costs less than half the gain of the last
-    added one.
+    The row weights w_i sum to one. Each step adds the best feature and refits all selected
+    features. It then removes features whose removal costs less than half the gain of the feature
+    added last.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Number k of features (or groups, if given) to select, or a fraction of them; None stops
+        Number k of features (or groups, if given) to select, or a fraction of them. None stops
         according to ``delta`` or ``epsilon``.
     loss : str or Loss, default "auto"
-        Smooth loss of single samples with a curvature.
+        Smooth pointwise loss with second derivatives.
 
-        * "auto", "logistic": the logistic loss, or the multinomial loss for several classes;
-        * "flipped_logistic", "huberised_hinge", "lorenz": for labels some of which are wrong;
-        * "squared" (on labels -1 and +1), "exponential";
-        * a :class:`Loss`.
+        * "auto" or "logistic": logistic loss, or multinomial loss for more than two classes;
+        * "flipped_logistic", "huberised_hinge" or "lorenz": losses for noisy labels;
+        * "squared" (on labels -1 and +1) or "exponential";
+        * a :class:`Loss` object.
     criterion : {"gradient", "objective"}, default "gradient"
         Criterion for the feature to add.
 
-        * "gradient": the feature with the largest gradient (FoBa-gdt);
-        * "objective": the feature that alone lowers the objective most (FoBa-obj); this is many
-          times slower.
+        * "gradient": largest gradient (FoBa-gdt);
+        * "objective": largest decrease in the objective when the feature's coefficients alone
+          change (FoBa-obj); many times slower.
     delta : float or None, default None
-        Threshold > 0: stop when no feature lowers the objective by this amount (criterion
-        "objective").
+        Positive stopping threshold for the criterion "objective". The search stops when no feature
+        lowers the objective by this amount.
     epsilon : float or None, default None
-        Threshold > 0: stop when no feature has a gradient of this size (criterion "gradient").
+        Positive stopping threshold for the criterion "gradient". The search stops when no feature
+        has a gradient of this size.
     backward : bool, default True
-        Whether to take backward steps; False gives orthogonal matching pursuit.
+        Whether to take backward steps. False gives orthogonal matching pursuit.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group; a group is added and removed as a whole.
+        Group label of each column. A group is added or removed as a whole.
     include, exclude : array of int or str, mask of shape (n_features,), or None, default None
         Columns that are always selected (with their groups), and columns that are never selected,
-        given by index, by name, or as a mask.
+        given by index, by name or as a mask.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
+        Units in which columns are compared and penalised; see :class:`FSAClassifier`.
     ridge : float, default 1e-4
-        Factor >= 0 of the penalty. Without a penalty separable classes have no minimum.
+        Non-negative factor of the ridge penalty. Without a penalty, the objective has no minimum
+        for separable classes.
     fit_intercept : bool, default True
-        Whether to fit an intercept; it is neither shrunk nor dropped.
+        Whether to fit an intercept, which is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Factors for the weights of each class; "balanced" gives all classes the same total weight.
+        Factor for the row weights of each class. "balanced" gives all classes the same total
+        weight.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients in units of the raw columns; 0 for columns that are not selected.
+        Coefficients of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
+        Intercept of each output.
     path_ : list of (action, feature, objective, size)
-        Steps: each feature (or group, numbered by first column) that was added or removed, the
+        Sequence of steps: the action, the feature (or group, identified by its first column), the
         objective after refitting, and the number of selected features.
     n_iter_ : int
         Number of forward and backward steps.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -336,26 +338,26 @@ class ForwardBackwardClassifier(_ForwardBackward, SelectingClassifier):
 
 
 class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
-    """Regressor on k features, selected forwards and backwards (FoBa, Liu et al. (2014) [1]_).
+    """Regressor with forward-backward greedy selection (FoBa, Liu et al. (2014) [1]_).
 
-    It minimises greedily over coefficients of at most k features (or groups)::
+    A greedy search over the coefficients of at most k features (or groups) minimises::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    where the weights w_i of the rows sum to one. Each step adds the best feature, refits all
-    selected features, and removes features whose removal costs less than half the gain of the last
-    added one. Several outputs share one support.
+    The row weights w_i sum to one. Each step adds the best feature and refits all selected
+    features. It then removes features whose removal costs less than half the gain of the feature
+    added last. Several outputs share one support.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
         As in :class:`ForwardBackwardClassifier`.
     loss : str or Loss, default "auto"
-        Smooth loss of single samples with a curvature.
+        Smooth pointwise loss with second derivatives.
 
-        * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
-        * "huber", "quantile": as in :class:`FSARegressor`, on the same targets;
-        * a :class:`Loss`.
+        * "auto" or "squared": half the squared error, on targets scaled to mean 0 and variance 1;
+        * "huber" or "quantile": as in :class:`FSARegressor`, on the same targets;
+        * a :class:`Loss` object.
     criterion, delta, epsilon, backward, feature_groups, include, exclude : object
         As in :class:`ForwardBackwardClassifier`.
     scaling, ridge, fit_intercept : object
@@ -364,11 +366,11 @@ class ForwardBackwardRegressor(_ForwardBackward, SelectingRegressor):
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients in units of the raw columns; 0 for columns that are not selected.
+        Coefficients of the raw columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
-        Intercepts.
+        Intercept of each output.
     path_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`ForwardBackwardClassifier`.
 

@@ -1,9 +1,9 @@
-"""LogitBoost with weak learners of one feature each (Friedman et al., 2000).
+"""LogitBoost with weak learners on single features, Friedman et al. (2000).
 
-Each round takes a Newton step of the loss over functions of a single feature. With g and h the
-gradient and curvature of the loss at the current scores, the weak learner f of a feature minimises
-sum_i (g_i f(x_i) + h_i f(x_i)^2 / 2); the feature with the lowest minimum is chosen. For the
-logistic loss this is the weighted least squares fit of the working response.
+Each round takes a Newton step over functions of a single feature. Let g and h be the gradient and
+the curvature of the loss at the current scores. The weak learner f of a feature minimises sum_i
+(g_i f(x_i) + h_i f(x_i)^2 / 2), and the feature with the lowest minimum is chosen. For the logistic
+loss, this is the weighted least-squares fit of the working response.
 """
 
 from dataclasses import dataclass, field
@@ -25,13 +25,11 @@ from ..objective.losses import Loss, check_bounded, check_curvature
 from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
-# Choices that bound the steps.
-# ridge of each weak fit relative to its curvature, for features that vary in few rows
+# Bounds on the steps, set by hand
+# ridge of a weak learner relative to its curvature, for features that vary in few rows
 _DAMPING = 1e-3
-_MIN_CURVATURE = (
-    1e-4  # minimum curvature of a row relative to the largest, for when all rows are fitted
-)
-_MAX_HALVINGS = 10  # of the step of a weak learner that increases the loss, before rounds end
+_MIN_CURVATURE = 1e-4  # minimum curvature of a row relative to the largest, if all rows fit well
+_MAX_HALVINGS = 10  # maximum halvings of a step that increases the loss, before boosting ends
 
 
 def _weighted_sums(
@@ -57,8 +55,10 @@ def weighted_sums(
     h: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute sums over rows of h x, h x^2 and g x for standardised features; ``columns`` is (m,
-    n), ``out`` (f, 3)."""
+    """Compute the sums of h x, h x^2 and g x over rows for standardised features x.
+
+    ``columns`` has shape (m, n), and ``out`` has shape (f, 3).
+    """
     for f in range(len(features)):
         j = features[f]
         column, m, s = columns[j], mean[j], inv[j]
@@ -74,25 +74,25 @@ def weighted_sums(
 
 
 class WeakLearners:
-    """Base class of the weak learners, for gradients ``g`` and curvatures ``h`` (n, q)."""
+    """Base class of weak learners, for gradients ``g`` and curvatures ``h`` of shape (n, q)."""
 
     def _solve(
         self, g: np.ndarray, h: np.ndarray, features: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute parameters (f, width) and gains (f,) of ``features``, for one output."""
+        """Compute the parameters (f, width) and gains (f,) of ``features`` for one output."""
         raise NotImplementedError
 
     def _response(self, feature: int, parameters: np.ndarray) -> np.ndarray:
-        """Compute the scores (n, q) due to one feature with parameters (q, width)."""
+        """Compute the scores (n, q) of a feature with parameters (q, width)."""
         raise NotImplementedError
 
     def gains(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the quadratic model due to each of ``features``."""
+        """Compute the decrease in the quadratic model for each of ``features``."""
         gains = (self._solve(g[:, q], h[:, q], features)[1] for q in range(g.shape[1]))
         return sum(gains, np.zeros(len(features)))
 
     def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores (n, q) that a feature adds, and its parameters (q, width)."""
+        """Return the scores (n, q) and parameters (q, width) of a feature."""
         parameters = np.stack(
             [self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])]
         )
@@ -100,7 +100,7 @@ class WeakLearners:
 
 
 class LinearLearners(WeakLearners):
-    """Weak learners f(x) = a + b x; gains are relative to a constant."""
+    """Weak learners f(x) = a + b x, with gains relative to a constant."""
 
     def __init__(self, X: Matrix, weight: np.ndarray) -> None:
         self.design = make_design(X, weight)
@@ -111,8 +111,10 @@ class LinearLearners(WeakLearners):
             self.columns, self.squares = np.ascontiguousarray(X.T), None
 
     def _sums(self, g: np.ndarray, h: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Compute sums (3, f) over the rows of h x, h x^2 and g x for standardised ``features``;
-        only stored values of sparse features are read."""
+        """Compute the sums (3, f) of h x, h x^2 and g x over rows for standardised ``features``.
+
+        Only the stored values of sparse features are read.
+        """
         mean, inv = self.design.mean[:, 0], self.design.inv
         if self.squares is None:
             out = np.empty((len(features), 3))
@@ -139,7 +141,7 @@ class LinearLearners(WeakLearners):
 
 
 class CodeLearners(WeakLearners):
-    """Weak learners that are functions of the code (bin or position) of a feature's value.
+    """Weak learners that are functions of a feature's code, which is a bin or a position.
 
     Parameters
     ----------
@@ -148,7 +150,7 @@ class CodeLearners(WeakLearners):
     n_samples : int
         Number of rows; the last block may be padded.
     basis : ndarray of shape (256, width)
-        Values of the basis functions at every code; a weak learner is a combination of them.
+        Values of the basis functions at every code. A weak learner is a linear combination of them.
     """
 
     def __init__(self, codes: np.ndarray, n_samples: int, basis: np.ndarray) -> None:
@@ -171,8 +173,9 @@ class CodeLearners(WeakLearners):
 
 
 class TableLearners(CodeLearners):
-    """Weak learners that are constant in each of ``n_bins`` bins, with the bins as codes, or linear
-    between knots, with codes as in ``kernels``.
+    """Weak learners that are constant in each of ``n_bins`` bins, or linear between knots.
+
+    The codes are bins in the first case, and those of ``kernels`` in the second.
     """
 
     def __init__(self, X: Matrix, n_bins: int, response: str) -> None:
@@ -192,8 +195,11 @@ class TableLearners(CodeLearners):
 
 
 class Boosted(NamedTuple):
-    """Result of :func:`boost`: the feature of each weak learner, the initial loss and the loss
-    after each round, the sum of the parameters of each feature, and the initial constant (q,)."""
+    """Result of :func:`boost`: rounds, losses, parameters and constant.
+
+    It contains the feature of each weak learner, the loss before the first round and after each
+    round, the sum of the parameters of each feature, and the initial constant (q,).
+    """
 
     rounds: list[int]
     curve: list[float]
@@ -214,8 +220,9 @@ def boost(
     learning_rate: float = 1.0,
     random_state: Seed = None,
 ) -> Boosted:
-    """Boost single features: in each round, add the weak learner that lowers the quadratic model of
-    the loss most, until more than k features would be selected.
+    """Boost weak learners on single features until more than k features would be selected.
+
+    Each round adds the weak learner that lowers the quadratic model of the loss most.
 
     Parameters
     ----------
@@ -224,7 +231,7 @@ def boost(
     n_features : int
         Number of features of ``learners``.
     y, weight : ndarray of shape (n, q) and (n,)
-        Encoded targets, and sample weights that sum to one.
+        Encoded targets, and row weights that sum to one.
     loss : Loss
         Loss with bounded curvature.
     k, n_rounds, subsample, learning_rate, random_state
@@ -259,7 +266,7 @@ def boost(
                 break
             rate *= 0.5
         else:
-            break  # not even a small step lowers the loss
+            break  # even a small step does not lower the loss
         scores, value = scores + rate * step, new_value
         responses[feature] = responses.get(feature, 0.0) + rate * parameters
         rounds.append(feature)
@@ -269,64 +276,67 @@ def boost(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogitBoostClassifier(SelectingClassifier):
-    """LogitBoost on single features until k are selected (Friedman et al. (2000) [1]_).
+    """LogitBoost classifier on at most k features (Friedman et al. (2000) [1]_).
 
-    It minimises greedily, one weak learner f_t at a time, over at most k different features j(t)::
+    Boosting adds one weak learner f_t per round, on at most k different features j(t), to
+    minimise::
 
         sum_i w_i loss(y_i, F(x_i)),   F(x) = constant + sum_t learning_rate f_t(x_j(t))
 
-    where the weights w_i of the rows sum to one. Each round adds the weak learner that lowers the
-    quadratic model of the loss most.
+    The row weights w_i sum to one. Each round adds the weak learner that lowers the quadratic model
+    of the loss most. Boosting ends when more than k features would be selected.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        Number k of features to select, or a fraction of them. Fewer features may be selected after
+        Maximum number k of features, or a fraction of them. Fewer features may be selected after
         ``n_rounds``.
     loss : str or Loss, default "auto"
-        Loss of single samples with bounded curvature; "auto" is "logistic", which gives LogitBoost.
+        Pointwise loss with bounded curvature. "auto" means "logistic", which gives LogitBoost.
     response : {"linear", "constant", "piecewise"}, default "linear"
-        Form of the weak learners.
+        Type of the weak learners.
 
-        * "linear": a line;
+        * "linear": a linear function;
         * "constant": a constant in each bin;
-        * "piecewise": a piecewise-linear function with knots at the ends of the bins.
+        * "piecewise": a piecewise-linear function with knots at the bin edges.
     n_bins : int, default 6
-        Number of bins between each column's minimum and maximum, from 1 to 126, for "constant" and
-        "piecewise".
+        Number of bins between the minimum and maximum of each column, from 1 to 126, for "constant"
+        and "piecewise".
     n_rounds : int, default 500
         Maximum number of weak learners, at least 1.
     subsample : float, default 1.0
-        Fraction of the features, in (0, 1], tried in each round: 1 is LB of [2]_, 0.1 is LB1.
+        Fraction of the features that is tried in each round, in (0, 1]. In [2]_, 1 is called LB and
+        0.1 is called LB1.
     learning_rate : float, default 1.0
-        Factor > 0 of every weak learner.
+        Positive factor of every weak learner.
     class_weight : dict, "balanced" or None, default None
-        Factors for the weights of each class; "balanced" gives all classes the same total weight.
+        Factor for the row weights of each class. "balanced" gives all classes the same total
+        weight.
     random_state : int, RandomState or None, default None
-        Random seed, used if ``subsample`` is below 1.
+        Random seed; only used if ``subsample`` is below 1.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of linear responses, in units of the raw columns.
+        Coefficients of the raw columns; only for linear responses.
     knots_ : ndarray of shape (k, n_bins + 1)
-        Knots of each selected feature, for the other responses.
+        Knots of each selected feature; only for the other responses.
     responses_ : ndarray of shape (k, n_bins or n_bins + 1, n_outputs)
-        Values of the other responses, in the bins or at the knots.
+        Values of the other responses in the bins or at the knots.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
+        Intercept of each output.
     rounds_ : ndarray of shape (n_iter_,), int
         Feature of each weak learner.
     loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Loss before the first round and after each round; it never increases.
+        Non-increasing loss, before the first round and after each round.
     n_iter_ : int
         Number of rounds.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -370,7 +380,7 @@ class LogitBoostClassifier(SelectingClassifier):
         k = resolve_n_features(self.n_features_to_select, X.shape[1])
         weight = weight / weight.sum()
         used = weight > 0
-        if not used.all():  # rows without weight must not affect the bins
+        if not used.all():  # rows of zero weight must not affect the bins
             X, y, weight = X[used], y[used], weight[used]
         learners: Any = (
             LinearLearners(X, weight)

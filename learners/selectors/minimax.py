@@ -1,5 +1,4 @@
-"""Minimax sparse logistic regression: features are added in cuts of r features, whose weights are
-fitted jointly (Tan et al., 2013)."""
+"""Minimax sparse logistic regression, a cutting-plane method, Tan et al. (2013)."""
 
 import warnings
 from dataclasses import dataclass, field, replace
@@ -32,70 +31,71 @@ _AUTO_C = (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
-    """Minimax sparse logistic regression on few features, for two classes (Tan et al. (2013) [1]_).
+    """Minimax sparse logistic regression for two classes (Tan et al. (2013) [1]_).
 
-    It minimises the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on sets d of
-    ``r`` features::
+    The classifier solves the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on
+    sets d of ``r`` features::
 
         min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))
 
-    where s_i are the sample weights. The loss is a SUM over the rows, on standardised columns.
-    Algorithm 1 adds cuts, the sets that violate the minimax problem most, and optimises the weights
-    of all cuts jointly. The columns are read once per cut, which suits data with many more features
-    than samples.
+    Here s_i are the row weights. The loss is a SUM over the rows, on standardised columns. A cut is
+    a set of ``r`` features. Algorithm 1 repeatedly adds the cut that violates the minimax problem
+    most, and optimises the weights of all cuts jointly. The columns are read once per cut, which
+    suits data with many more features than rows.
 
     Parameters
     ----------
     r : int, default 10
         Number of features per cut, at least 1.
     C : float or "auto", default 10.0
-        Factor > 0 of the loss, as in eq. (4) of [1]_. "auto" is 25 divided by the sum of the sample
-        weights, which is a ridge of 0.02 for the mean loss. It suits rare words and other columns
-        with few values: a smaller ridge would select columns that each explain a single row.
+        Positive factor of the loss, as in eq. (4) of [1]_. "auto" means 25 divided by the sum of
+        the row weights, which corresponds to a ridge of 0.02 for the mean loss. It suits rare words
+        and other columns with few non-zeros, since a smaller ridge would select columns that each
+        explain a single row.
     max_cuts : int, default 10
         Maximum number T_m of cuts, at least 1.
     n_features_to_select : int or None, default None
-        Number of features to select; a warning is issued if the cuts select fewer. With None, the
-        cuts determine the number; with ``C="auto"``, no cuts are added once all training rows are
-        classified correctly.
+        Number of features to select. A warning is issued if the cuts select fewer features. With
+        None, the cuts determine the number. In this case, ``C="auto"`` stops adding cuts once all
+        training rows are classified correctly.
     retrain_C : float, "auto" or None, default 5.0
-        C > 0 of a final ridge logistic regression on the selected features (the paper's protocol);
-        None keeps the mixture of the cuts. "auto" chooses the ridge by the approximate
-        leave-one-out deviance, in raw units if X is sparse.
+        Positive C of a final ridge logistic regression on the selected features, which is the
+        protocol of the paper. None keeps the mixture of the cuts. "auto" chooses the ridge by the
+        approximate leave-one-out deviance, in raw units if X is sparse.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
+        Units in which columns are compared and penalised; see :class:`FSAClassifier`.
     fit_intercept : bool, default True
-        Whether to fit an intercept; it is neither shrunk nor dropped.
+        Whether to fit an intercept, which is neither shrunk nor dropped.
     solver : {"newton", "smoothing"}, default "newton"
         Solver of the reduced problem over all cuts so far.
 
-        * "newton": Newton's method with closed-form steps of the mixture;
-        * "smoothing": the paper's smoothing coordinate descent (Algorithms 2 and 3). The result is
-          the same, but it needs about 1 / tol sweeps and is stopped after 2000.
+        * "newton": Newton's method, with closed-form steps for the mixture;
+        * "smoothing": smoothing coordinate descent, as in the paper (Algorithms 2 and 3). The
+          result is the same, but it takes about 1 / tol sweeps and stops after 2000.
     tol : float, default 1e-3
-        Relative duality gap > 0 at which the reduced problems are solved.
+        Positive relative duality gap to which the reduced problems are solved.
     class_weight : dict, "balanced" or None, default None
-        Factors for the row weights of each class; "balanced" gives all classes the same total
+        Factor for the row weights of each class. "balanced" gives all classes the same total
         weight.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     classes_ : ndarray of shape (2,)
-        Labels in ascending order.
+        Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features)
-        Coefficients in units of the raw columns; 0 for columns that are not selected.
+        Coefficients of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,)
-        Intercept.
+        Intercept of the scores.
     objective_ : ndarray of shape (n_iter_,)
-        Objective of the reduced problem after each cut; it never increases.
+        Non-increasing objective of the reduced problem after each cut.
     gap_ : float
         Relative duality gap of the last reduced problem.
     n_iter_ : int
         Number of cuts.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -132,19 +132,21 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         return tags
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Select features and fit.
+        """Select features and fit the model.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,)
-            Labels of two classes, of any type.
+            Labels of any type with exactly two classes.
         sample_weight : array of shape (n_samples,) or None
+            Row weights; None means equal weights.
 
         Returns
         -------
         self
-            The fitted estimator.
+            The estimator itself.
 
         Raises
         ------
@@ -165,7 +167,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
                 "Only binary classification is supported. The type of the target is multiclass: "
                 f"{len(self.classes_)} classes instead of two"
             )
-        used = weight > 0  # a sample of weight zero has no dual variable
+        used = weight > 0  # a row of weight zero has no dual variable
         if not used.all():
             X, encoded, weight = X[used], encoded[used], weight[used]
         total = weight.sum()
@@ -185,7 +187,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
                 stacklevel=2,
             )
         if self.retrain_C is not None:
-            # C times a sum of losses + ||w||^2 / 2 is a mean loss + ||w||^2 / (2 C total).
+            # C times the sum of losses + ||w||^2 / 2 is equivalent to the mean loss + ||w||^2 / (2
+            # C total).
             problem, small = (
                 SupportProblem(encoded, loss, weight / total, self.fit_intercept),
                 design.keep(kept),
@@ -210,18 +213,18 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     def _cutting_planes(
         self, design: Design, y: np.ndarray, upper: np.ndarray, size: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Run Algorithm 1: repeatedly add the most violated constraint and solve the reduced
-        problem over all constraints so far.
+        """Run Algorithm 1, which adds the most violated constraints one at a time.
 
-        The targets ``y`` (n_samples,) are -1 or +1, and ``upper`` holds the bounds C_i on alpha.
-        The search ends once ``size`` different features are selected; the weakest new features of
-        the last cut are omitted. The result is the selected features in ascending order, their
-        weights (k, 1), and the constant, whose column belongs to every cut, so that its weight is
-        shrunk like all others.
+        The reduced problem over all constraints is solved after each addition. The targets ``y``
+        (n_samples,) are -1 or +1, and ``upper`` contains the bounds C_i on alpha. The search ends
+        once ``size`` different features are selected; surplus features of the last cut, which are
+        the weakest, are omitted. The method returns the selected features in ascending order, their
+        weights (k, 1), and the constant. The column of the constant belongs to every cut, so its
+        weight is shrunk like the others.
         """
         constant = int(bool(self.fit_intercept))
         Z = np.ones((len(y), constant))
-        columns = np.empty(0, int)  # columns of the design; in Z the constant comes first
+        columns = np.empty(0, int)  # columns of the design; the constant comes first in Z
         members = np.empty((0, constant))
         mixture, reduced = np.empty(0), None
         zero = np.zeros(len(y))
@@ -229,8 +232,8 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         gram = WeightedGram(upper * LOSS.margin_curvature(zero))
         objective: list[float] = []
         for n_cuts in range(1, self.max_cuts + 1):
-            # The most violated constraint: the r columns with the largest c_j = (sum_i alpha_i y_i
-            # x_ij)^2.
+            # The most violated constraint has the r columns with the largest c_j = (sum_i alpha_i
+            # y_i x_ij)^2.
             c = design.gradient((alpha * y)[:, None])[:, 0, 0] ** 2
             cut = strongest(c, min(self.r, len(c)))
             new = cut[~np.isin(cut, columns)]
@@ -238,7 +241,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
                 reduced is not None
                 and c[cut].sum() <= (1.0 + self.tol) * (members[:, constant:] @ c[columns]).max()
             ):
-                break  # no constraint is violated any more
+                break  # no constraint is violated
             if size is not None and len(columns) + len(new) > size:
                 weak = np.delete(new, strongest(c[new], size - len(columns)))
                 cut, new = np.setdiff1d(cut, weak), np.setdiff1d(new, weak)

@@ -1,12 +1,11 @@
-"""Solvers of the reduced problem of minimax sparse logistic regression, Tan et al. (2013), eq. (9)
-and (10).
+"""Solvers for the reduced problem of minimax sparse logistic regression, Tan et al. (2013).
 
-Notation of the paper: alpha_i in (0, C_i) is the dual variable of sample i, w_t = sum_i alpha_i y_i
-x_i on the columns of cut t, f_t(alpha) = ||w_t||^2 / 2 + G(alpha) with G(alpha) = sum_i alpha_i ln
-alpha_i + (C_i - alpha_i) ln(C_i - alpha_i). The reduced problem is min over alpha of max over t of
-f_t(alpha). Its convex dual is multiple-kernel learning: the maximum over mixtures lambda of the
-cuts of the minimum over u of sum_j u_j^2 / (2 d_j) + sum_i C_i loss(y_i z_i . u), with d_j the sum
-of lambda_t over the cuts that contain column j.
+The notation is that of eqs. (9) and (10) of the paper. The dual variable of row i is alpha_i in (0,
+C_i). On the columns of cut t, w_t = sum_i alpha_i y_i x_i and f_t(alpha) = ||w_t||^2 / 2 +
+G(alpha), where G(alpha) = sum_i alpha_i ln alpha_i + (C_i - alpha_i) ln(C_i - alpha_i). The reduced
+problem is min over alpha of max over t of f_t(alpha). Its convex dual is multiple-kernel learning:
+a maximum over mixtures lambda of the cuts, of the minimum over u of sum_j u_j^2 / (2 d_j) + sum_i
+C_i loss(y_i z_i . u). Here d_j is the sum of lambda_t over the cuts that contain column j.
 """
 
 from dataclasses import dataclass
@@ -24,18 +23,18 @@ LOSS = LogisticLoss()
 _START, _GROWTH = (
     0.01,
     5.0 / 3.0,
-)  # q_0 and beta of Algorithm 2, from the paper's experiments (section IV)
+)  # q_0 and beta of Algorithm 2, from section IV of the paper
 _MAX_SWEEPS = 2000  # maximum number of sweeps of Algorithm 2
-_NEWTON_STEPS = 100  # steps of Algorithm 3; bisection alone reaches the tolerance in fewer
-_TOLERANCE = 1e-10  # tolerance of Algorithm 3, on the derivative
-# ratio of a step's predicted decrease to the previous one above which the curvature is rebuilt: a
-# choice
+_NEWTON_STEPS = 100  # maximum steps of Algorithm 3; bisection alone needs fewer
+_TOLERANCE = 1e-10  # tolerance of Algorithm 3 for the derivative
+# The curvature is recomputed if the ratio of consecutive predicted decreases exceeds this value;
+# set by hand
 _LAG = 0.3
 
 
 @jit
 def softmax(exponents: np.ndarray, out: np.ndarray) -> None:
-    """Write the softmax of ``exponents`` to ``out``, without overflow."""
+    """Write the softmax of ``exponents`` to ``out`` without overflow."""
     top = exponents[0]
     for t in range(1, len(exponents)):
         top = max(top, exponents[t])
@@ -57,12 +56,12 @@ def minimise_coordinate(
     c2: float,
     mixture: np.ndarray,
 ) -> float:
-    """Minimise over one alpha_i by Algorithm 3: Newton's method on (14), safeguarded by bisection.
-    Returns the change z in (-c1, c2).
+    """Minimise over one alpha_i by Algorithm 3, and return the change z in (-c1, c2).
 
-    The derivative is ln((c1 + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), which increases
-    from -inf to inf; lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown
-    is the distance to the nearer bound, which avoids cancellation in the logarithm.
+    The algorithm is Newton's method on eq. (14), safeguarded by bisection. The derivative is ln((c1
+    + z) / (c2 - z)) + sum_t lambda_t(z) (a_t z + b_t), which increases from -inf to inf. Here
+    lambda is the softmax of q (half_norms_t + a_t z^2 / 2 + b_t z). The unknown is the distance to
+    the nearer bound, which avoids cancellation in the logarithm.
     """
     n_cuts = len(a)
     width = c1 + c2
@@ -75,7 +74,7 @@ def minimise_coordinate(
     slope = 0.0
     for t in range(n_cuts):
         slope += mixture[t] * (a[t] * middle + b[t])
-    near_zero = slope >= 0.0  # then the root lies in the half next to alpha = 0
+    near_zero = slope >= 0.0  # the root is in the half next to alpha = 0
 
     low, high = 0.0, 0.5 * width
     distance = min(max(c1 if near_zero else c2, 1e-12 * width), 0.5 * width)
@@ -105,8 +104,8 @@ def minimise_coordinate(
         spread = max(mean_square - mean_slope * mean_slope, 0.0)
         curvature = width / (distance * (width - distance)) + mean_curvature + q * spread
         new = distance - slope / curvature
-        # Bisect if Newton's step leaves the bracket or does not halve the step before the last: at
-        # large q it would jump from one side of a kink to the other.
+        # Bisect if the Newton step leaves the bracket, or is more than half of the step before the
+        # last. Otherwise, it would jump back and forth across a kink at large q.
         if not low < new < high or 2.0 * abs(new - distance) > step_before_last:
             new = 0.5 * (low + high)
         step = abs(new - distance)
@@ -127,11 +126,11 @@ def coordinate_sweep(
     alpha: np.ndarray,
     w: np.ndarray,
 ) -> None:
-    """Do one pass of coordinate descent over the smoothed maximum (11), step 1 of Algorithm 2,
-    which updates ``alpha`` and ``w``.
+    """Update ``alpha`` and ``w`` by a pass of coordinate descent, step 1 of Algorithm 2.
 
-    ``A`` (n, p) holds y_i x_i, with the columns of cut t from ``starts[t]`` to ``starts[t + 1]``.
-    ``square`` (n, T) holds their squared norms, and ``w`` (p,) is alpha' A.
+    The objective is the smoothed maximum (11). ``A`` (n, p) contains y_i x_i, where the columns of
+    cut t range from ``starts[t]`` to ``starts[t + 1]``. ``square`` (n, T) contains their squared
+    norms, and ``w`` (p,) is alpha' A.
     """
     n_cuts = len(starts) - 1
     half_norms = np.zeros(n_cuts)
@@ -148,7 +147,7 @@ def coordinate_sweep(
                 product += row[j] * w[j]
             b[t] = product
         z = minimise_coordinate(square[i], b, half_norms, q, alpha[i], upper[i] - alpha[i], mixture)
-        # Rounding must not reach a bound, where the logarithm of the next visit is infinite.
+        # Rounding must not reach a bound, where the logarithm of the next pass is infinite.
         new = min(max(alpha[i] + z, 1e-15 * upper[i]), (1.0 - 1e-15) * upper[i])
         z = new - alpha[i]
         alpha[i] = new
@@ -170,7 +169,7 @@ class Reduced(NamedTuple):
     coef : ndarray of shape (p,)
         Coefficients u of the columns.
     primal, gap : float
-        Objective, and relative distance between its upper and lower bounds.
+        Objective, and relative gap between its upper and lower bounds.
     """
 
     alpha: np.ndarray
@@ -187,13 +186,13 @@ class ReducedProblem:
     Attributes
     ----------
     Z : ndarray of shape (n_samples, p)
-        Distinct columns of all cuts; products are computed in the precision of Z.
+        Distinct columns of all cuts. Products are computed in the precision of Z.
     y : ndarray of shape (n_samples,)
         Labels -1 and +1.
     members : ndarray of shape (n_cuts, p)
-        Membership of columns in cuts: 1 if a column belongs to a cut, else 0.
+        1 if a column belongs to a cut, else 0.
     upper : ndarray of shape (n_samples,)
-        Constants C_i > 0: upper bounds on alpha, and weights of the losses.
+        Positive constants C_i: upper bounds on alpha, and weights of the losses.
     """
 
     Z: np.ndarray
@@ -206,11 +205,11 @@ class ReducedProblem:
         return self.Z @ coef.astype(self.Z.dtype)
 
     def loss(self, scores: np.ndarray) -> float:
-        """Compute the sum of C_i loss(y_i score_i)."""
+        """Compute the sum over i of C_i loss(y_i score_i)."""
         return float(self.upper @ LOSS.margin_value(self.y * scores))
 
     def alpha(self, scores: np.ndarray) -> np.ndarray:
-        """Compute the dual variables for given scores: alpha_i = -C_i loss'(y_i score_i)."""
+        """Compute the dual variables alpha_i = -C_i loss'(y_i score_i) of given scores."""
         return -self.upper * LOSS.margin_slope(self.y * scores)
 
     def hessian(self, scores: np.ndarray) -> np.ndarray:
@@ -218,26 +217,25 @@ class ReducedProblem:
         return self.upper * LOSS.margin_curvature(self.y * scores)
 
     def weights(self, alpha: np.ndarray) -> np.ndarray:
-        """Compute the weights sum_i alpha_i y_i z_i."""
+        """Compute the weights w = sum_i alpha_i y_i z_i."""
         return (alpha * self.y).astype(self.Z.dtype) @ self.Z
 
     def bounds(
         self, alpha: np.ndarray, mixture: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Compute bounds on the optimum: a lower bound from ``alpha``, and an upper bound from the
-        u of ``mixture``.
+        """Compute a lower bound on the optimum from ``alpha``, and an upper bound from ``mixture``.
 
         Returns
         -------
         half_norms : ndarray of shape (n_cuts,)
-            ||w_t||^2 / 2.
+            Values ||w_t||^2 / 2.
         coef, primal, gap
             As in :class:`Reduced`.
         """
         w, upper = self.weights(alpha), self.upper
         half_norms = 0.5 * self.members @ w**2
         coef = (mixture @ self.members) * w
-        # -G(alpha), row by row
+        # -G(alpha) by row
         entropy = xlogy(upper, upper) - xlogy(alpha, alpha) - xlogy(upper - alpha, upper - alpha)
         lower = entropy.sum() - half_norms.max()
         primal = mixture @ half_norms + self.loss(self.scores(coef))
@@ -245,10 +243,10 @@ class ReducedProblem:
 
 
 class WeightedGram:
-    """Matrix Z' W Z for the Hessian W at some earlier scores.
+    """Matrix Z' W Z, where the Hessian W is taken at earlier scores.
 
-    Forming it costs n p^2, and the remainder of a Newton step costs n p. New columns are added with
-    the old W; the matrix is rebuilt when steps no longer improve the objective. Single precision
+    The matrix takes O(n p^2) time, and the remainder of a Newton step takes O(n p). New columns are
+    added with the old W. The matrix is recomputed when steps become inaccurate. Single precision
     suffices, since the matrix only provides directions.
 
     Parameters
@@ -261,13 +259,12 @@ class WeightedGram:
         self.renew(hessian)
 
     def renew(self, hessian: np.ndarray) -> None:
-        """Rebuild the matrix with a new Hessian."""
+        """Reset the matrix to a new Hessian."""
         self._root = np.sqrt(hessian).astype(np.float32)[:, None]
         self._product = np.empty((0, 0), np.float32)
 
     def product(self, Z: np.ndarray) -> np.ndarray:
-        """Return the matrix Z' W Z (p, p); columns may have been appended to ``Z`` since the last
-        call."""
+        """Return the matrix Z' W Z (p, p); ``Z`` may have gained columns since the last call."""
         old, p = len(self._product), Z.shape[1]
         if old < p:
             weighted = Z * self._root
@@ -288,15 +285,14 @@ def newton_step(
     coef: np.ndarray,
     alpha: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Take one damped Newton step at a fixed mixture, for theta = u / root with root = sqrt(d).
+    """Take a damped Newton step at a fixed mixture, in theta = u / root with root = sqrt(d).
 
     Returns
     -------
     coef, scores : ndarray
-        New u, and Z u.
+        Updated u, and Z u.
     decrease, length : float
-        Twice the decrease predicted by the quadratic model, and the fraction of the step that was
-        taken.
+        Twice the decrease that the quadratic model predicts, and the fraction of the step taken.
     """
     theta = coef / root
     gradient = theta - root * problem.weights(alpha)
@@ -324,21 +320,22 @@ def solve_newton(
     tol: float = 1e-3,
     max_iter: int = 100,
 ) -> Reduced:
-    """Solve the reduced problem by alternating ridge logistic regression at the current mixture
-    with lambda_t ~ lambda_t ||w_t||.
+    """Solve the reduced problem by alternating updates of the coefficients and of the mixture.
 
-    The first step is Newton's method. The second step minimises sum_t ||u_t||^2 / (2 lambda_t), u_t
-    = lambda_t w_t, over mixtures. Neither step increases the objective.
+    The coefficients are updated by Newton's method for ridge logistic regression at the current
+    mixture. The mixture is then updated to lambda_t ~ lambda_t ||w_t||, which minimises sum_t
+    ||u_t||^2 / (2 lambda_t) with u_t = lambda_t w_t. Neither update increases the objective.
 
     Parameters
     ----------
     problem : ReducedProblem
+        Reduced problem.
     mixture : ndarray of shape (n_cuts,)
-        Initial mixture, with all weights above zero.
+        Initial mixture, with positive weights.
     coef : ndarray of shape (p,) or None
         Initial coefficients.
     gram : WeightedGram or None
-        Matrix of earlier cuts, which is rebuilt here when it is too inaccurate.
+        Matrix of the earlier cuts. It is recomputed when it is too inaccurate.
     tol : float, default 1e-3
         Relative duality gap to reach.
     max_iter : int, default 100
@@ -371,41 +368,41 @@ def solve_newton(
         if gap <= tol:
             break
         mixture = mixture * np.sqrt(half_norms)
-        mixture = np.maximum(mixture / mixture.sum(), 1e-10)  # a weight of zero would stay zero
+        mixture = np.maximum(mixture / mixture.sum(), 1e-10)  # a zero weight would remain zero
         mixture /= mixture.sum()
     assert best is not None
     return best
 
 
 def solve_smoothing(problem: ReducedProblem, *, tol: float = 1e-3) -> Reduced:
-    """Solve the reduced problem by smoothing coordinate descent: Algorithm 2, which calls
-    Algorithm 3.
+    """Solve the reduced problem by smoothing coordinate descent (Algorithms 2 and 3).
 
-    In the paper's algorithm, q grows after every sweep, whether or not it has converged, so
-    coordinate descent reaches the kinks of the maximum too early. Here, q grows when the duality
-    gap reaches the bound ln(T) / q on the smoothing error (Proposition 2).
+    In the paper, q increases after every sweep, even without convergence, so coordinate descent
+    gets stuck at the kinks of the maximum. Here, q increases when the duality gap reaches the bound
+    ln(T) / q on the smoothing error (Proposition 2).
 
     Parameters
     ----------
     problem : ReducedProblem
+        Reduced problem.
     tol : float, default 1e-3
         Relative duality gap to reach.
 
     Returns
     -------
     Reduced
-        Solution from the sweep with the smallest duality gap.
+        Solution after the sweep with the smallest duality gap.
     """
     Z, y, members, upper = problem.Z, problem.y, problem.members, problem.upper
     columns = [np.flatnonzero(cut) for cut in members]
     starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
     A = y[:, None] * Z[:, np.concatenate(columns)]
     square = np.stack([(A[:, s:e] ** 2).sum(axis=1) for s, e in pairwise(starts)], axis=1)
-    alpha = 1e-3 * upper  # small, so that w is small and far from the kinks
+    alpha = 1e-3 * upper  # small, so that w is far from the kinks
     mixture = np.empty(len(members))
     q, best = _START, None
     for _ in range(_MAX_SWEEPS):
-        w = alpha @ A  # recomputed for each sweep, so that rounding errors do not accumulate
+        w = alpha @ A  # recomputed in each sweep to limit rounding errors
         coordinate_sweep(A, starts, square, upper, q, alpha, w)
         softmax(q * (0.5 * members @ ((alpha * y) @ Z) ** 2), mixture)
         _, coef, primal, gap = problem.bounds(alpha, mixture)

@@ -1,5 +1,4 @@
-"""RankBoost with threshold rankers, the baseline of the ranking experiments of Barbu et al. (2014),
-section 7.3.1."""
+"""RankBoost with threshold rankers, a baseline in section 7.3.1 of Barbu et al. (2014)."""
 
 from typing import Self
 
@@ -15,8 +14,7 @@ from ..types import ArrayLike, Matrix
 
 
 def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
-    """Return the indicator matrix (n_features * n_codes, n_items) of the items with each code of a
-    feature."""
+    """Return the indicator matrix (n_features * n_codes, n_items) of the codes of each item."""
     m, n = codes.shape
     counts = np.bincount((codes + n_codes * np.arange(m)[:, None]).ravel(), minlength=m * n_codes)
     items = (
@@ -32,12 +30,14 @@ def _indicator(codes: np.ndarray, n_codes: int) -> sp.csr_array:
 def _best_threshold(
     indicator: sp.csr_array, potential: np.ndarray, n_thresholds: int
 ) -> tuple[float, int, int]:
-    """Return the feature and threshold with the largest |r|, where r is the sum of the potentials
-    of the items above the threshold."""
+    """Return the feature and threshold with the largest |r|.
+
+    r is the sum of the potentials of the items above the threshold.
+    """
     histogram = (indicator @ potential).reshape(-1, n_thresholds + 1)
     above = np.cumsum(
         histogram[:, :0:-1], axis=1
-    ).ravel()  # sums above the thresholds, the highest first
+    ).ravel()  # sums above the thresholds, in descending order of the thresholds
     best, place, start = 0.0, -1, 0
     while len(better := np.flatnonzero(np.abs(above[start:]) > abs(best) + 1e-12)):
         place = start + better[0]
@@ -48,33 +48,34 @@ def _best_threshold(
 
 
 class RankBoost(BaseEstimator):
-    """RankBoost on thresholds of features (Freund et al. (2003) [1]_), the baseline in [2]_.
+    """RankBoost ranker on feature thresholds (Freund et al. (2003) [1]_), a baseline in [2]_.
 
-    It minimises greedily, one weak ranker h_t at a time, over pairs in which item i should score
+    Boosting adds one weak ranker h_t per round to minimise, over pairs in which item i should score
     above item j::
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    Each round adds the weak ranker with the largest |r|, r = sum_ij D_ij (h(x_i) - h(x_j)) for the
-    current weights D, eq. (23) of [2]_, with alpha = 1/2 ln((1 + r) / (1 - r)), the third method of
-    [1]_. Pairs without a preference are ignored. The rounds end early if the ranking is perfect.
+    Each round adds the weak ranker with the largest ``|r|``, where r = sum_ij D_ij (h(x_i) -
+    h(x_j)) for the current weights D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 -
+    r)), the third method of [1]_. Pairs without a preference are ignored. Boosting ends early if
+    the ranking is perfect.
 
     Parameters
     ----------
     n_rounds : int, default 100
-        Maximum number T of weak rankers, at least 1; a feature may occur several times.
+        Maximum number T of weak rankers, at least 1. A feature may occur several times.
     n_thresholds : int, default 64
-        Number B of equally spaced thresholds inside the range of each feature, at least 1.
+        Number B of equidistant thresholds within the range of each feature, at least 1.
 
     Attributes
     ----------
     features_, thresholds_, alphas_ : ndarray of shape (<= n_rounds,)
-        Column, theta and alpha of each weak ranker, in order; a negative alpha prefers small
-        values.
+        Column, threshold theta and weight alpha of each weak ranker, in order. A negative alpha
+        prefers small values.
     feature_importances_ : ndarray of shape (n_features,)
-        Sum of the absolute weights of each feature, divided by the total.
+        Sum of the absolute weights of each feature, normalised to a total of one.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -105,25 +106,26 @@ class RankBoost(BaseEstimator):
         pairs: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn weak rankers, one per round.
+        """Fit the weak rankers.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Training data.
         y : array of shape (n_samples,) or None
-            Relevance grades; higher is better. They are not needed with ``pairs``.
+            Relevance grades, where higher is better; not needed with ``pairs``.
         qid : array of shape (n_samples,) or None
-            Query of each item; without ``qid`` and ``pairs``, all items belong to one query.
+            Query of each item. Without ``qid`` and ``pairs``, all items belong to one query.
         pairs : array of shape (n_pairs, 3) or None
-            Rows (i, j, r): i should score above j if r > 0.5, below j if r < 0.5; the weight of the
-            preference is |2 r - 1|.
+            Preferences (i, j, r): item i should score above item j if r > 0.5, and below it if r <
+            0.5. The weight of the preference is ``|2 r - 1|``.
         sample_weight : array of shape (n_samples,) or None
-            Weights of the items; the weight of a pair is the product of the weights of its items.
+            Item weights. The weight of a pair is the product of its two item weights.
 
         Returns
         -------
         self
-            The fitted estimator.
+            The estimator itself.
 
         Raises
         ------
@@ -157,7 +159,7 @@ class RankBoost(BaseEstimator):
     def _boost(
         self, X: np.ndarray, above: np.ndarray, below: np.ndarray, distribution: np.ndarray
     ) -> None:
-        """Run the rounds on pairs of rows with weights that sum to one."""
+        """Boost on pairs of rows with weights that sum to one."""
         low, high, b = X.min(axis=0), X.max(axis=0), self.n_thresholds
         grid = low + (high - low) * (np.arange(1, b + 1)[:, None] / (b + 1))
         codes = np.array(
@@ -187,7 +189,7 @@ class RankBoost(BaseEstimator):
         self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Score items.
+        """Compute the scores of items.
 
         Parameters
         ----------

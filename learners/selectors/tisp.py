@@ -1,6 +1,4 @@
-"""Quantile TISP: iterative thresholding that keeps exactly k features (called QTP in the FSA
-papers), with hard-ridge shrinkage.
-"""
+"""Quantile TISP (QTP in the FSA papers): iterative thresholding that keeps exactly k features."""
 
 from dataclasses import dataclass, field
 
@@ -24,7 +22,7 @@ from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TISP(ScaledSelector):
-    """Fit method of both estimators."""
+    """Base class with the fit method of both estimators."""
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
     loss: str | Loss = "auto"
@@ -51,8 +49,11 @@ class _TISP(ScaledSelector):
         intercept = loss.best_constant(y, weight) if self.fit_intercept else zero
 
         def step_of(columns: Design) -> float:
-            """Return the inverse curvature along the current features: first all of them, then the
-            k features kept by the last thresholding."""
+            """Return the inverse curvature on the current features.
+
+            These are all features at first, and then the k features that the last thresholding
+            kept.
+            """
             if not isinstance(self.learning_rate, str):
                 return float(self.learning_rate)
             direction = start_direction(columns, y, loss, weight, zero)
@@ -73,7 +74,7 @@ class _TISP(ScaledSelector):
             small = design.keep(kept)
             rate = step_of(small)
             start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
-            state = anneal(  # with no features to drop, the annealing loop is gradient descent
+            state = anneal(  # the annealing loop without drops is gradient descent
                 small,
                 y,
                 loss,
@@ -95,62 +96,62 @@ class _TISP(ScaledSelector):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TISPClassifier(_TISP, SelectingClassifier):
-    """Classifier on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+    """Classifier on k features by quantile thresholding ([1]_; QTP in Barbu et al. (2017) [2]_).
 
-    It minimises over coefficients of at most k features::
+    The objective, over the coefficients of at most k features, is::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    where the weights w_i of the rows sum to one. Each step on all features is followed by
-    thresholding, so that dropped features may return; with a ridge it is the hard-ridge
-    thresholding of [1]_.
+    The row weights w_i sum to one. Each gradient step on all features is followed by thresholding,
+    so that dropped features may return. With a ridge, this is the hard-ridge thresholding of [1]_.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
         Number k of features to select, or a fraction of them. A number above the number of features
-        selects all, with a warning.
+        selects all of them with a warning.
     loss : str or Loss, default "auto"
-        Loss of single samples with bounded curvature.
+        Pointwise loss with bounded curvature.
 
-        * "auto", "logistic": the logistic loss, or the multinomial loss for several classes;
-        * "flipped_logistic", "huberised_hinge", "lorenz": for labels some of which are wrong;
+        * "auto" or "logistic": logistic loss, or multinomial loss for more than two classes;
+        * "flipped_logistic", "huberised_hinge" or "lorenz": losses for noisy labels;
         * "squared": squared error on labels -1 and +1;
-        * a :class:`Loss`.
+        * a :class:`Loss` object.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which columns compete and penalties act; see :class:`FSAClassifier`.
+        Units in which columns are compared and penalised; see :class:`FSAClassifier`.
     n_thresholdings : int, default 10
-        Number of gradient steps on all features, at least 1.
+        Number of gradient steps on all features, each followed by thresholding, at least 1.
     n_steps : int, default 500
-        Number of further gradient steps on the selected features, at least 0.
+        Non-negative number of further gradient steps on the selected features.
     interleave : bool, default True
-        Whether to divide the further steps evenly among the thresholdings; False takes all of them
-        after the last, as in [2]_.
+        Whether to divide the further steps evenly among the thresholding steps. False takes all of
+        them after the last one, as in [2]_.
     learning_rate : float or "auto", default "auto"
-        Step size > 0. "auto" is the inverse of the curvature along the current features.
+        Positive step size. "auto" means the inverse curvature on the current features.
     ridge : float, default 0.0
-        Factor >= 0 of the penalty.
+        Non-negative factor of the ridge penalty.
     fit_intercept : bool, default True
-        Whether to fit an intercept; it is neither shrunk nor dropped.
+        Whether to fit an intercept, which is neither shrunk nor dropped.
     class_weight : dict, "balanced" or None, default None
-        Factors for the weights of each class; "balanced" gives all classes the same total weight.
+        Factor for the row weights of each class. "balanced" gives all classes the same total
+        weight.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients in units of the raw columns; 0 for columns that are not selected.
+        Coefficients of the raw columns; 0 for columns that are not selected.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts.
+        Intercept of each output.
     loss_curve_ : ndarray of shape (n_thresholdings + n_steps,)
         Loss before each step.
     n_iter_ : int
         Number of steps, ``n_thresholdings + n_steps``.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     References
     ----------
@@ -173,37 +174,37 @@ class TISPClassifier(_TISP, SelectingClassifier):
 
 
 class TISPRegressor(_TISP, SelectingRegressor):
-    """Regressor on k features by quantile thresholding ([1]_; QTP of Barbu et al. (2017) [2]_).
+    """Regressor on k features by quantile thresholding ([1]_; QTP in Barbu et al. (2017) [2]_).
 
-    It minimises over coefficients of at most k features::
+    The objective, over the coefficients of at most k features, is::
 
         sum_i w_i loss(y_i, coef . x_i + intercept) + ridge / 2 ||coef||^2
 
-    where the weights w_i of the rows sum to one. Each step on all features is followed by
-    thresholding, so that dropped features may return; with a ridge it is the hard-ridge
-    thresholding of [1]_. Several outputs share one support.
+    The row weights w_i sum to one. Each gradient step on all features is followed by thresholding,
+    so that dropped features may return. With a ridge, this is the hard-ridge thresholding of [1]_.
+    Several outputs share one support.
 
     Parameters
     ----------
     n_features_to_select : int or float, default 10
         As in :class:`TISPClassifier`.
     loss : str or Loss, default "auto"
-        Loss of single samples with bounded curvature.
+        Pointwise loss with bounded curvature.
 
-        * "auto", "squared": half the squared error, on targets of mean 0 and variance 1;
-        * "huber", "quantile": as in :class:`FSARegressor`, on the same targets;
-        * a :class:`Loss`.
+        * "auto" or "squared": half the squared error, on targets scaled to mean 0 and variance 1;
+        * "huber" or "quantile": as in :class:`FSARegressor`, on the same targets;
+        * a :class:`Loss` object.
     scaling, n_thresholdings, n_steps, interleave, learning_rate, ridge, fit_intercept : object
         As in :class:`TISPClassifier`.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients in units of the raw columns; 0 for columns that are not selected.
+        Coefficients of the raw columns; 0 for columns that are not selected.
     intercept_ : float or ndarray of shape (n_outputs,)
-        Intercepts.
+        Intercept of each output.
     loss_curve_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`TISPClassifier`.
 

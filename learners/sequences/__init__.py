@@ -1,1 +1,1 @@
-"""Sequences of labels: the linear-chain conditional random field, and feature selection for it."""
+"""Sequence labelling with linear-chain conditional random fields, and their feature selection."""

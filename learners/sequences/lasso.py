@@ -1,8 +1,7 @@
-"""Paths of sparse penalties, by proximal gradient steps: the l1 penalty on single coefficients, and
-the group penalty on groups of columns.
+"""Paths of l1 and group penalties for conditional random fields, by proximal gradient steps.
 
-These are the baselines of Liu et al. (2014) (L1-CRF): a sensor is selected if any of its
-coefficients is not zero.
+These are the baselines of Liu et al. (2014) (L1-CRF). A sensor is selected if any of its
+coefficients is non-zero.
 """
 
 from collections.abc import Iterator
@@ -12,24 +11,27 @@ import numpy as np
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
 _TOLERANCE = 1e-5  # relative decrease in the objective below which a fit ends
-_MAX_STEPS = 150  # maximum number of steps of each fit
+_MAX_STEPS = 150  # maximum number of steps per fit
 
 
 def lasso_path(
     problem: ChainProblem, codes: np.ndarray, *, decrease: float = 0.75, max_penalties: int = 30
 ) -> Iterator[ChainFit]:
-    """Fit with decreasing penalties on the norms of blocks of coefficients (standardised, times the
-    root of the block's size), starting at the penalty that selects nothing.
+    """Fit with decreasing penalties, starting at the penalty that selects nothing.
+
+    The penalties apply to the norms of blocks of standardised coefficients, times the square root
+    of the block size.
 
     Parameters
     ----------
     problem : ChainProblem
-        Problem, whose ridge penalty still applies.
+        Problem to fit; its ridge penalty also applies.
     codes : ndarray of shape (n_features, n_classes), int
-        Block of each coefficient; blocks of one coefficient give the l1 penalty.
+        Block of each coefficient. Blocks of a single coefficient give the l1 penalty.
     decrease : float, default 0.75
-        Ratio of each penalty to the previous one; a choice.
+        Ratio of consecutive penalties.
     max_penalties : int, default 30
+        Maximum number of penalties.
 
     Yields
     ------
@@ -37,7 +39,7 @@ def lasso_path(
         Fit on all columns at the next penalty.
     """
     deviations = column_deviations(problem.X)
-    scale = np.where(deviations > 0, deviations, np.inf)[:, None]  # a constant column stays at zero
+    scale = np.where(deviations > 0, deviations, np.inf)[:, None]  # constant columns stay at zero
     fit = minimise(problem.keep(np.zeros(codes.shape, bool))[1], tol=1e-7).with_coef(
         np.zeros(codes.shape)
     )
@@ -51,7 +53,7 @@ def lasso_path(
 
 
 class _Shrinkage:
-    """Soft thresholds of the norms of blocks of coefficients."""
+    """Soft thresholding of the norms of coefficient blocks."""
 
     def __init__(self, codes: np.ndarray) -> None:
         self.codes, self.root = codes, np.sqrt(np.bincount(codes.ravel()))
@@ -60,7 +62,7 @@ class _Shrinkage:
         return np.sqrt(np.bincount(self.codes.ravel(), np.square(coef).ravel(), len(self.root)))
 
     def largest(self, gradient: np.ndarray) -> float:
-        """Return the smallest penalty at which zero is the minimum."""
+        """Return the smallest penalty at which all coefficients are zero."""
         return float((self._norms(gradient) / self.root).max(initial=0.0))
 
     def value(self, coef: np.ndarray) -> float:
@@ -80,10 +82,10 @@ def _fit(
     penalty: float,
     step: float,
 ) -> tuple[ChainFit, float]:
-    """Fit by accelerated proximal gradient steps with backtracking; the momentum is restarted when
-    the objective increases.
+    """Fit by accelerated proximal gradient steps with backtracking.
 
-    Coefficients are standardised: ``coef * deviation``.
+    The momentum is restarted when the objective increases. Coefficients are standardised as ``coef
+    * deviation``.
     """
 
     def evaluate(theta: tuple[np.ndarray, ...]) -> tuple[float, tuple[np.ndarray, ...]]:

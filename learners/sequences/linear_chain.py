@@ -1,4 +1,4 @@
-"""Linear-chain conditional random field, and the base class of estimators that select features."""
+"""Linear-chain conditional random field, and the base class of the sequence estimators."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -27,25 +27,25 @@ from .problem import ChainFit, ChainProblem, minimise
 
 
 class Sequences(NamedTuple):
-    """Positions of the rows of sequences.
+    """Sequences to which rows belong.
 
     Attributes
     ----------
     offsets : ndarray of shape (n_sequences + 1,), int
-        First row of each sequence in the ordered rows, followed by the number of rows.
+        Index of the first row of each sequence in the ordered rows, followed by the number of rows.
     order : ndarray of shape (n_rows,), int, or None
-        Rows ordered by sequence; None if they are already in this order.
+        Row indices in the order of the sequences; None if the rows are already in this order.
     """
 
     offsets: np.ndarray
     order: np.ndarray | None
 
     def ordered(self, rows: Any) -> Any:
-        """Return the rows of an array (or sparse matrix), ordered by sequence."""
+        """Return the rows of an array or sparse matrix, ordered by sequence."""
         return rows if self.order is None else rows[self.order]
 
     def restored(self, rows: np.ndarray) -> np.ndarray:
-        """Undo :meth:`ordered`."""
+        """Return the rows in their original order, the inverse of :meth:`ordered`."""
         if self.order is None:
             return rows
         out = np.empty_like(rows)
@@ -56,14 +56,15 @@ class Sequences(NamedTuple):
 def find_sequences(
     n_rows: int, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
 ) -> Sequences:
-    """Determine the sequences from their lengths or from one id per row; otherwise, all rows form
-    one sequence.
+    """Determine the sequences from their lengths or from one ID per row.
+
+    Without either, all rows form one sequence.
 
     Raises
     ------
     ValueError
         If both are given, the lengths are not positive integers with the right sum, or the number
-        of ids is not the number of rows.
+        of IDs differs from the number of rows.
 
     Examples
     --------
@@ -107,12 +108,12 @@ def _from_ids(n_rows: int, ids: np.ndarray) -> Sequences:
 
 
 def sequence_weights(weight: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Compute the weight of each sequence from the weights of its rows.
+    """Return the weight of each sequence, given the weights of its rows.
 
     Raises
     ------
     ValueError
-        If weights differ within a sequence, since its likelihood has a single weight.
+        If the weights differ within a sequence, since its likelihood has a single weight.
     """
     least, most = (
         np.minimum.reduceat(weight, offsets[:-1]),
@@ -134,10 +135,9 @@ def _short(values: np.ndarray) -> str:
 
 
 class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
-    """Base class of the sequence labellers; a subclass minimises in ``_fit_problem``."""
+    """Base class of the sequence estimators; a subclass implements ``_fit_problem``."""
 
-    # Cross-validation passes on the ids of the sequences if scikit-learn's metadata routing is
-    # enabled.
+    # With scikit-learn's metadata routing, cross-validation passes the sequence IDs on.
     __metadata_request__fit = {"sequence": True}  # noqa: RUF012
     __metadata_request__predict = {"sequence": True}  # noqa: RUF012
     __metadata_request__predict_proba = {"sequence": True}  # noqa: RUF012
@@ -167,31 +167,32 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         sequence: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit to labelled sequences.
+        """Fit the model to labelled sequences.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
-            Rows of all sequences, one sequence after another.
+            Rows of all sequences, in order.
         y : array of shape (n_rows,)
-            Labels of any type, with two or more classes.
+            Labels of any type with at least two classes.
         lengths : array of shape (n_sequences,), int, or None, default None
-            Number of rows of each sequence; None means one sequence, unless ``sequence`` is given.
+            Number of rows of each sequence. None means a single sequence, unless ``sequence`` is
+            given.
         sequence : array of shape (n_rows,) or None, default None
-            Id of each row's sequence, as an alternative to ``lengths``. The rows of a sequence must
-            be in order.
+            Sequence ID of each row, as an alternative to ``lengths``. The rows of a sequence must
+            be in order, but may alternate with other sequences.
         sample_weight : array of shape (n_rows,) or None, default None
-            Weight of each row's sequence, which must be the same for all rows of a sequence.
+            Row weights, which must be equal within a sequence.
 
         Returns
         -------
         BaseCRF
-            The fitted estimator itself.
+            The estimator itself.
 
         Raises
         ------
         ValueError
-            If y contains a single class, X contains NaN, the lengths do not add up to the number of
+            If y contains a single class, X contains NaN, the lengths do not sum to the number of
             rows, weights differ within a sequence, or a parameter is out of range.
         """
         self._check_parameters()
@@ -215,7 +216,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _store(self, fit: ChainFit) -> None:
-        """Store a fit of all columns."""
+        """Set the fitted attributes from a fit on all columns."""
         if not fit.converged:
             warnings.warn(
                 f"L-BFGS did not converge in max_iter={self.max_iter} iterations",
@@ -229,7 +230,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     def _scores(
         self, X: Matrix, lengths: ArrayLike | None, sequence: ArrayLike | None
     ) -> tuple[np.ndarray, Sequences, ChainLoss]:
-        """Compute scores of the rows, ordered by sequence, and the loss of the sequences."""
+        """Compute the scores of the rows, ordered by sequence, and the loss of the sequences."""
         check_is_fitted(self)
         X = validated(
             self, X, accept_sparse="csr", dtype=np.float64, reset=False, ensure_all_finite=False
@@ -255,12 +256,13 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
         method : {"marginal", "viterbi"}, default "marginal"
-            Whether to predict the most probable label of each row, or the most probable labels of
-            each sequence as a whole.
+            Whether to predict the most probable label of each row, or the most probable label
+            sequence.
 
         Returns
         -------
         ndarray of shape (n_rows,)
+            Predicted labels.
         """
         check_choice("method", method, ("marginal", "viterbi"))
         scores, sequences, loss = self._scores(X, lengths, sequence)
@@ -272,7 +274,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(
         self, X: Matrix, lengths: ArrayLike | None = None, sequence: ArrayLike | None = None
     ) -> np.ndarray:
-        """Predict the probability of each label in each row, given all rows of its sequence.
+        """Predict the label probabilities of each row, given all rows of its sequence.
 
         Parameters
         ----------
@@ -296,25 +298,26 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         lengths: ArrayLike | None = None,
         sequence: ArrayLike | None = None,
     ) -> float:
-        """Compute the log probability of the labels, summed over the sequences.
+        """Compute the log probability of the labels, summed over sequences.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
             Rows of all sequences.
         y : array of shape (n_rows,)
-            Labels in ``classes_``.
+            True labels, all of which are in ``classes_``.
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
 
         Returns
         -------
         float
+            Log probability.
 
         Raises
         ------
         ValueError
-            If a label was not seen in :meth:`fit`, or the number of labels is not the number of
+            If a label did not occur in training, or the number of labels differs from the number of
             rows.
         """
         scores, sequences, _ = self._scores(X, lengths, sequence)
@@ -336,7 +339,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
             scores, sequences.ordered(codes), self.transitions_, sequences.offsets, ones
         )[0]
 
-    def score(  # type: ignore[override]  # lengths has the same position as in fit
+    def score(  # type: ignore[override]  # lengths has the position that it has in fit
         self,
         X: Matrix,
         y: ArrayLike,
@@ -344,18 +347,18 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         sequence: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Compute the accuracy over the rows.
+        """Compute the accuracy over rows.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
             Rows of all sequences.
         y : array of shape (n_rows,)
-            True labels; a label that was not seen in :meth:`fit` counts as an error.
+            True labels. A label that did not occur in training counts as an error.
         lengths, sequence : array or None, default None
             As in :meth:`fit`.
         sample_weight : array of shape (n_rows,) or None, default None
-            Weights of the rows.
+            Row weights.
 
         Returns
         -------
@@ -369,56 +372,56 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearChainCRF(BaseCRF):
-    """Linear-chain conditional random field: labels of rows, given all rows of their sequence.
+    """Linear-chain conditional random field, which labels rows given all rows of their sequence.
 
-    This is the model of Lafferty et al. (2001) [1]_. It minimises, by L-BFGS, the convex objective
-    of crfsuite with all states and transitions::
+    The model is that of Lafferty et al. (2001) [1]_. L-BFGS minimises the convex objective of
+    crfsuite with all states and transitions::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    where w is the weight of a sequence; the intercept is not penalised.
+    Here w is the weight of a sequence. The intercept is not penalised.
 
     Parameters
     ----------
     ridge : float, default 2.0
-        Factor >= 0 of the penalty: twice the ``c2`` of crfsuite.
+        Non-negative factor of the penalty. It corresponds to twice ``c2`` in crfsuite.
     fit_transitions : bool, default True
-        Whether to fit transitions; without transitions, the model is a logistic regression of
+        Whether to fit transitions. Without transitions, the model is a logistic regression on
         single rows.
     fit_intercept : bool, default True
-        Whether to fit an intercept for each class; it is not shrunk.
+        Whether to fit an intercept for each class. Intercepts are not shrunk.
     max_iter : int, default 1000
         Maximum number of L-BFGS iterations, at least 1.
     tol : float, default 1e-9
-        Relative decrease > 0 in the objective below which the iterations end.
+        Positive relative decrease in the objective below which the iterations end.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels in ascending order.
+        Class labels in ascending order.
     coef_ : ndarray of shape (n_classes, n_features)
-        Coefficients of the columns for each class.
+        Coefficients of each class.
     transitions_ : ndarray of shape (n_classes, n_classes)
-        Score of each transition from a class (row) to the next (column).
+        Score of each transition from one class (row) to the next (column).
     intercept_ : ndarray of shape (n_classes,)
-        Intercepts.
+        Intercept of each class.
     objective_ : float
-        Value of the objective.
+        Objective at the minimum.
     n_iter_ : int
         Number of L-BFGS iterations.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     See Also
     --------
-    ForwardBackwardCRF : Selects few columns or groups of columns by forward-backward search.
-    FSACRF : Selects few columns or groups of columns by annealing.
+    ForwardBackwardCRF : Selects columns or groups of columns by forward-backward search.
+    FSACRF : Selects columns or groups of columns by annealing.
 
     Notes
     -----
-    With scikit-learn's metadata routing enabled, ``sequence`` is passed to fit and score in a
-    cross-validation over days: ``cross_validate(model, X, y, params={"sequence": days, "groups":
-    days}, cv=LeaveOneGroupOut())``.
+    With scikit-learn's metadata routing enabled, cross-validation passes ``sequence`` to ``fit``
+    and ``score``. An example with one fold per day is ``cross_validate(model, X, y,
+    params={"sequence": days, "groups": days}, cv=LeaveOneGroupOut())``.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Objective of a conditional random field, and its minimisation by L-BFGS.
+"""Objective of a conditional random field and its minimisation by L-BFGS.
 
-The curvature of a chain couples all rows of a sequence. Newton's method would have to form it,
-whereas a quasi-Newton method needs only values and gradients. Scores are computed for a block of
+The Hessian of a chain couples all rows of a sequence. Newton's method would have to form it,
+whereas a quasi-Newton method requires only values and gradients. Scores are computed for a block of
 whole sequences at a time, so that memory does not grow with the number of rows.
 """
 
@@ -16,27 +16,30 @@ from scipy.optimize import minimize
 from ..objective.chain import chain_terms
 from ..types import Matrix
 
-_BLOCK_ROWS = 1 << 14  # a choice: scores and gradient of a block stay in the cache
-# pairs kept by L-BFGS: on the homes of experiments/pages/sensors_results.md they need half the
-# iterations of scipy's default of 10
+_BLOCK_ROWS = 1 << 14  # set by hand, so that the scores and gradient of a block stay in the cache
+# Pairs stored by L-BFGS. On the homes in experiments/pages/sensors_results.md, this number halves
+# the iterations compared with SciPy's default of 10.
 _MEMORY = 40
 
 
 @dataclass(frozen=True)
 class ChainFit:
-    """Parameters of a conditional random field and the objective at these parameters.
+    """Parameters of a conditional random field, and the objective at these parameters.
 
     Attributes
     ----------
     coef : ndarray of shape (n_features, n_classes)
+        Coefficients of each class.
     transitions : ndarray of shape (n_classes, n_classes)
-        Scores of the transitions, indexed [from, to].
+        Transition scores, indexed [from, to].
     intercept : ndarray of shape (n_classes,)
+        Intercept of each class.
     value : float
         Value of the objective.
     n_iter : int
         Number of L-BFGS iterations.
     converged : bool
+        Whether the iterations converged.
     """
 
     coef: np.ndarray
@@ -47,30 +50,36 @@ class ChainFit:
     converged: bool = False
 
     def with_coef(self, coef: np.ndarray) -> "ChainFit":
-        """Return a copy with different coefficients, whose objective is unknown."""
+        """Return a copy with other coefficients and an unknown objective."""
         return replace(self, coef=coef, value=np.inf)
 
 
 @dataclass(frozen=True)
 class ChainProblem:
-    """Negative log likelihood of labelled sequences + ridge / 2 (||coef||^2 + ||transitions||^2);
-    the intercept is not penalised.
+    """Penalised negative log likelihood of labelled sequences.
+
+    The penalty is ridge / 2 (||coef||^2 + ||transitions||^2), without the intercept.
 
     Attributes
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
         Rows, ordered by sequence.
     codes : ndarray of shape (n_rows,), int
-        Codes of the classes.
+        Class codes.
     n_classes : int
+        Number of classes.
     offsets : ndarray of shape (n_sequences + 1,), int
+        First row of each sequence, followed by the number of rows.
     weights : ndarray of shape (n_sequences,)
+        Weight of each sequence.
     ridge : float
+        Factor of the ridge penalty.
     fit_intercept, fit_transitions : bool
+        Whether to fit an intercept, and whether to fit transitions.
     offset : ndarray of shape (n_rows, n_classes) or None
-        Fixed scores that are added to those of the columns.
+        Fixed scores, which are added to those of the columns.
     free : ndarray of shape (n_features, n_classes), bool, or None
-        Mask of the coefficients that may differ from zero; None means all.
+        Mask of the coefficients that may be non-zero; None means all.
     """
 
     X: Any
@@ -85,13 +94,12 @@ class ChainProblem:
     free: np.ndarray | None = None
 
     def keep(self, chosen: np.ndarray) -> "tuple[np.ndarray, ChainProblem]":
-        """Return the columns with a selected coefficient, for a mask ``chosen``, and the problem on
-        these columns."""
+        """Return the columns that have a chosen coefficient, and the problem on these columns."""
         columns = np.flatnonzero(chosen.any(axis=1))
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 
     def scores(self, fit: ChainFit) -> np.ndarray:
-        """Compute the scores (n_rows, n_classes), without the offset."""
+        """Compute the scores (n_rows, n_classes), excluding the offset."""
         return self.X @ fit.coef + fit.intercept
 
     def start(self) -> ChainFit:
@@ -100,7 +108,7 @@ class ChainProblem:
         return ChainFit(np.zeros((self.X.shape[1], k)), np.zeros((k, k)), np.zeros(k))
 
     def value_and_gradient(self, fit: ChainFit) -> tuple[float, ChainFit]:
-        """Compute the objective and its gradient, which has the shape of the parameters."""
+        """Compute the objective and its gradient, in the form of parameters."""
         coef, transitions = self.ridge * fit.coef, self.ridge * fit.transitions
         intercept = np.zeros(self.n_classes)
         value = (
@@ -131,20 +139,23 @@ class ChainProblem:
 def minimise(
     problem: ChainProblem, start: ChainFit | None = None, *, tol: float = 1e-9, max_iter: int = 1000
 ) -> ChainFit:
-    """Fit by L-BFGS.
+    """Minimise the objective by L-BFGS.
 
     Parameters
     ----------
     problem : ChainProblem
+        Problem to solve.
     start : ChainFit or None
-        Initial parameters; None starts at zero.
+        Initial parameters; None means zeros.
     tol : float, default 1e-9
         Relative decrease in the objective below which the iterations end.
     max_iter : int, default 1000
+        Maximum number of iterations.
 
     Returns
     -------
     ChainFit
+        Fit at the minimum.
     """
     start = problem.start() if start is None else start
     k = problem.n_classes

@@ -1,5 +1,4 @@
-"""Conditional random fields on few columns or groups of columns, selected by forward-backward
-search or annealing."""
+"""Conditional random fields with feature selection by forward-backward search or annealing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,11 +23,11 @@ from .linear_chain import BaseCRF
 from .problem import ChainProblem
 from .units import UnitModel, exchange
 
-_MAX_CUTS = 60  # cuts beyond which several units are dropped at a time: a choice
+_MAX_CUTS = 60  # number of cuts above which several units are dropped at a time, set by hand
 
 
 class SelectingCRF(SupportMixin, BaseCRF):
-    """Conditional random field on few units; a subclass selects them in ``_search``."""
+    """Base class of conditional random fields that select units in ``_search``."""
 
     n_features_to_select: int | float | None
     feature_groups: Any
@@ -72,41 +71,44 @@ class SelectingCRF(SupportMixin, BaseCRF):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ForwardBackwardCRF(SelectingCRF):
-    """Sparse CRF on k columns or groups, by forward-backward search (Liu et al. (2014) [2]_).
+    """Sparse CRF on k columns or groups, selected by FoBa search (Liu et al. (2014) [2]_).
 
-    It minimises greedily over coefficients of at most k columns or groups (units)::
+    A greedy search over the coefficients of at most k columns or groups (units) minimises::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    where w is the weight of a sequence [1]_; transitions and intercept are always included.
+    Here w is the weight of a sequence, and the model is that of [1]_. Transitions and intercept are
+    always included.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default 10
-        Number k of units to select, or a fraction of them; None stops according to ``delta`` or
+        Number k of units to select, or a fraction of them. None stops according to ``delta`` or
         ``epsilon``.
     feature_groups : array of shape (n_features,) or None, default None
-        Label of each column's group, such as its sensor. A group is added and removed as a whole.
+        Group label of each column, such as its sensor. A group is added or removed as a whole.
     backward : bool, default True
         Whether to take backward steps.
     criterion : {"gradient", "objective"}, default "gradient"
         Criterion for the unit to add.
 
-        * "gradient": the unit with the largest gradient on standardised columns (FoBa-gdt);
-        * "objective": the unit that alone lowers the objective most (FoBa-obj). It requires a small
-          minimisation for every unit in every step and is suitable for small problems only.
+        * "gradient": largest gradient on standardised columns (FoBa-gdt);
+        * "objective": largest decrease in the objective when the coefficients of the unit alone
+          change (FoBa-obj). Every step requires a small minimisation for every unit, so this suits
+          small problems only.
     delta : float or None, default None
-        Threshold > 0: stop when no unit lowers the objective by this amount (criterion
-        "objective").
+        Positive stopping threshold for the criterion "objective". The search stops when no unit
+        lowers the objective by this amount.
     epsilon : float or None, default None
-        Threshold > 0: stop when no unit has a gradient of this size (criterion "gradient").
+        Positive stopping threshold for the criterion "gradient". The search stops when no unit has
+        a gradient of this size.
     polish : {"swap"} or None, default None
-        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
-        objective.
+        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
+        objective decreases.
     per_class : bool, default False
-        Whether a unit is a single coefficient, of a column (or group) and a class, as in [2]_,
-        section 5. Units are then numbered as ``column * n_classes + class``, and a column is
-        selected if any of its coefficients is.
+        Whether a unit belongs to a single class, as in section 5 of [2]_. The number of a unit is
+        then ``column * n_classes + class``, and a column is selected if any of its coefficients is
+        selected.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 
@@ -115,15 +117,16 @@ class ForwardBackwardCRF(SelectingCRF):
     classes_, coef_, transitions_, intercept_, objective_, n_iter_
         As in :class:`LinearChainCRF`.
     support_ : ndarray of shape (n_features,), bool
-        Selected columns.
+        Mask of the selected columns.
     selected_groups_ : ndarray of shape (k,)
-        Labels of the selected groups (column indices without groups), in the order of their first
-        columns.
+        Labels of the selected groups in the order of their first columns. Without groups, the
+        selected column indices.
     path_ : list of (action, feature, objective, size)
-        Steps: the action, the unit (column, or group numbered by its first column), the objective
-        after refitting (NaN if it was not needed), and the number of selected units.
+        Sequence of steps: the action, the unit (a column, or a group identified by its first
+        column), the objective after refitting (NaN if not computed), and the number of selected
+        units.
     n_features_in_, feature_names_in_
-        Number and names of the columns of X, as in every scikit-learn estimator.
+        Number and names of the training columns.
 
     See Also
     --------
@@ -186,14 +189,14 @@ class ForwardBackwardCRF(SelectingCRF):
 class FSACRF(SelectingCRF):
     """Sparse CRF on k columns or groups, selected by annealing (Barbu et al. (2017) [2]_).
 
-    It minimises over coefficients of at most k columns or groups (units)::
+    The objective, over the coefficients of at most k columns or groups (units), is::
 
         - sum over sequences of w log p(y | X) + ridge / 2 (||coef||^2 + ||transitions||^2)
 
-    where w is the weight of a sequence [1]_; transitions and intercept are always included. It
-    starts with all units and drops the weakest ones on a schedule until k remain. The steps are
-    quasi-Newton steps, since the curvature of a chain has no bound that is useful for gradient
-    steps.
+    Here w is the weight of a sequence, and the model is that of [1]_. Transitions and intercept are
+    always included. Annealing starts with all units, and drops the weakest units on a schedule
+    until k remain. The steps are quasi-Newton steps, since the curvature of a chain has no bound
+    that is useful for gradient steps.
 
     Parameters
     ----------
@@ -204,20 +207,20 @@ class FSACRF(SelectingCRF):
     criterion : {"norm", "objective"}, default "objective"
         Criterion for the units to drop.
 
-        * "norm": the units with the smallest standardised coefficients;
-        * "objective": the units whose removal increases the objective by the smallest amount; this
-          takes one pass over the data for every unit and cut.
+        * "norm": smallest standardised coefficients;
+        * "objective": smallest increase in the objective without the unit, which takes one pass
+          over the data per unit and cut.
     schedule : str, Schedule or function, default "linear"
-        Number of units after each cut, see :class:`Schedule`; "linear" drops the same number each
-        time.
+        Number of units that remain after each cut; see :class:`Schedule`. "linear" drops the same
+        number of units in each cut.
     n_steps : int or None, default None
-        Number of steps of the schedule. None means twice the number of units to drop, at most 120;
-        "linear" then drops one unit at a time.
+        Number of steps in the schedule. None means twice the number of units to drop, but at most
+        120, so that "linear" drops one unit at a time.
     steps_per_cut : int, default 1000
-        Maximum number of L-BFGS iterations before each cut; the default lets them converge.
+        Maximum number of L-BFGS iterations before each cut. The default allows convergence.
     polish : {"swap"} or None, default "swap"
-        Whether to finally exchange units one by one ("swap") as long as this lowers the refitted
-        objective.
+        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
+        objective decreases.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 

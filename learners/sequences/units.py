@@ -1,5 +1,7 @@
-"""Conditional random field on some units (coefficients, columns, or groups of columns), with
-addition, removal and exchange of units."""
+"""Conditional random field on selected units, with addition, removal and exchange of units.
+
+A unit is a coefficient, a column, or a group of columns.
+"""
 
 from dataclasses import replace
 
@@ -9,19 +11,18 @@ from ..objective.base import charges_of, effective_rows
 from ..solvers.greedy import Step
 from .problem import ChainFit, ChainProblem, column_deviations, minimise
 
-SEARCH_TOLERANCE = 1e-7  # relative, of refits in a search: far below the gains that it compares
-_MIN_GAIN = 1e-6  # minimum relative gain of an exchange: less is rounding
-_TRIAL_TOLERANCE = 1e-5  # relative, of refits of trial exchanges
-# relative amount by which a trial may miss its goal and still be refitted
+SEARCH_TOLERANCE = 1e-7  # relative tolerance of refits in a search, far below the compared gains
+_MIN_GAIN = 1e-6  # minimum relative gain of an exchange; smaller gains are rounding errors
+_TRIAL_TOLERANCE = 1e-5  # relative tolerance of refits for trial exchanges
+# Relative amount by which a trial exchange may miss its goal and still be refitted
 _PROMISING = 2e-3
-# Number of cheapest units to exchange in a round, and of steepest replacements tried for each:
-# chosen on the homes of experiments/pages/sensors_results.md.
+# Number of units of lowest cost to replace in a round, and number of steepest replacements to try
+# for each, chosen on the homes in experiments/pages/sensors_results.md
 N_LEAVING, N_ENTERING = 10, 2
 
 
 class UnitModel:
-    """Refitted model of the selected units, for
-    :func:`~annealed.learners.solvers.greedy.greedy_search` and exchanges.
+    """Model refitted on the selected units, for greedy searches and exchanges.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ class UnitModel:
     units : list of int, default []
         Initial units.
     fit : ChainFit or None
-        Fit on the columns of ``units`` in ascending order; None computes it.
+        Fit on the columns of ``units`` in ascending order. None computes the fit.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class UnitModel:
         self.problem, self.codes = problem, codes
         self.n_units = int(codes.max()) + 1
         self.deviations = column_deviations(problem.X)
-        # For the sum of the sequences' losses, which are log likelihoods; one class is redundant
+        # For the sum of the sequence losses, which are log likelihoods; one class is redundant
         weights = np.repeat(problem.weights, np.diff(problem.offsets))
         dispersion = weights.sum() * (1.0 - 1.0 / problem.n_classes)
         self._charges = charges_of(np.bincount(codes.ravel()), effective_rows(weights), dispersion)
@@ -54,7 +55,7 @@ class UnitModel:
 
     @property
     def value(self) -> float:
-        """Value of the objective."""
+        """Objective of the current fit."""
         return self.fit.value
 
     def charges(self) -> np.ndarray:
@@ -62,10 +63,10 @@ class UnitModel:
         return self._charges
 
     def strengths(self) -> np.ndarray:
-        """Compute the gradient of each unit divided by the standard deviations of its columns,
-        since raw gradients favour columns that are often non-zero.
+        """Compute the gradient of each unit on standardised columns.
 
-        The ridge penalty of columns that are not selected has zero gradient.
+        Raw gradients would favour columns that are often non-zero. The ridge penalty has zero
+        gradient for columns that are not selected.
         """
         gradient = self.problem.value_and_gradient(self.fit.with_coef(self.coef()))[1].coef
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -75,8 +76,7 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the objective due to each candidate, with all other parameters
-        fixed."""
+        """Compute the decrease in the objective if each candidate alone changes."""
         out = np.zeros(len(candidates))
         offset = self.part.scores(self.fit)
         held = replace(self.problem, offset=offset, fit_intercept=False, fit_transitions=False)
@@ -99,14 +99,13 @@ class UnitModel:
         self.keep([other for other in self.units if other != unit], tol)
 
     def value_without(self, unit: int) -> float:
-        """Compute the objective with the coefficients of a unit set to zero and all others
-        fixed."""
+        """Compute the objective if a unit is set to zero and all other units are fixed."""
         coef = self.fit.coef.copy()
         coef[self.codes[self.columns] == unit] = 0.0
         return self.part.value_and_gradient(self.fit.with_coef(coef))[0]
 
     def costs(self) -> np.ndarray:
-        """Compute the increase in the objective without each of ``units``, minus its penalty."""
+        """Compute the increase in the objective without each selected unit, minus its penalty."""
         return (
             np.array([self.value_without(unit) for unit in self.units])
             - self.value
@@ -114,25 +113,24 @@ class UnitModel:
         )
 
     def sizes(self) -> np.ndarray:
-        """Compute the norm of the coefficients of each of ``units``, scaled by the standard
-        deviations of the columns and divided by the root of their number."""
+        """Compute the root mean square of the standardised coefficients of each selected unit."""
         return self._norms(self.coef() * self.deviations[:, None])[self.units]
 
     def coef(self) -> np.ndarray:
-        """Coefficients of all columns (n_features, n_classes)."""
+        """Coefficients of all columns, (n_features, n_classes)."""
         coef = np.zeros(self.codes.shape)
         coef[self.columns] = self.fit.coef
         return coef
 
     def _norms(self, values: np.ndarray) -> np.ndarray:
-        """Compute the root mean square over the coefficients of each unit (n_units,)."""
+        """Compute the root mean square (n_units,) over the coefficients of each unit."""
         codes = self.codes.ravel()
         return np.sqrt(
             np.bincount(codes, np.square(values).ravel()) / np.maximum(np.bincount(codes), 1)
         )
 
     def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
-        """Refit on different units, starting from the coefficients of the units that stay."""
+        """Refit on other units, starting from the coefficients of the remaining units."""
         coef = self.coef()
         self._use(units)
         self.fit = minimise(
@@ -150,10 +148,10 @@ class UnitModel:
 
 
 def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
-    """Exchange one unit for another as long as this lowers the refitted objective.
+    """Exchange units one at a time as long as the refitted objective decreases.
 
-    Each round tries to replace the units with the lowest cost, one after another, by the units with
-    the steepest gradients in the model without them. The steps are returned as entries of a path.
+    Each round tries to replace the units of lowest cost, in turn, by the units with the steepest
+    gradients in the model without them. The steps are returned as entries of a path.
     """
     path: list[Step] = []
     for _ in range(max_exchanges):
@@ -177,8 +175,7 @@ def exchange(model: UnitModel, max_exchanges: int = 100) -> list[Step]:
 def _replacement(
     model: UnitModel, start: tuple[list[int], ChainFit], leaving: int, goal: float
 ) -> int | None:
-    """Add the unit to the model that, in place of ``leaving``, brings objective plus penalty below
-    ``goal``, if any."""
+    """Replace ``leaving`` by a unit that brings objective plus penalty below ``goal``, if any."""
     model.restore(*start)
     model.remove(leaving, _TRIAL_TOLERANCE)
     without = list(model.units), model.fit

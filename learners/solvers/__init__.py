@@ -1,2 +1,1 @@
-"""The annealing loop, its schedules, and refinements of its result: Newton steps, feature exchanges
-and size criteria."""
+"""Annealing loop, its schedules, and refinements such as Newton fits and feature exchanges."""

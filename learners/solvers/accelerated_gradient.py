@@ -1,5 +1,4 @@
-"""Accelerated gradient steps, which refit supports that are too large for Newton's method, and
-losses without curvature."""
+"""Accelerated gradient method, for large supports and for losses without curvature."""
 
 import numpy as np
 
@@ -23,13 +22,12 @@ def accelerated_gradient(
     n_steps: int = 100,
     fit_intercept: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Refit a support of any size by accelerated gradient steps; the momentum is restarted whenever
-    it points uphill.
+    """Refit a support of any size by accelerated gradient steps with adaptive restarts.
 
     Parameters
     ----------
     design : Design
-        Design of the columns to fit, none of which is dropped.
+        Design of the columns to fit.
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss
@@ -41,18 +39,22 @@ def accelerated_gradient(
     intercept : ndarray of shape (n_outputs,)
         Initial intercept.
     prior : Prior
+        Prior on the coefficients.
     n_steps : int, default 100
+        Number of steps.
     fit_intercept : bool, default True
+        Whether to fit an intercept.
 
     Returns
     -------
     coef, intercept : ndarray
+        Coefficients and intercept after the last step.
 
     References
     ----------
     Y. Nesterov, "A method of solving a convex programming problem with convergence rate O(1/k^2)",
     Soviet Math. Dokl. 27 (1983). B. O'Donoghue, E. Candes, "Adaptive restart for accelerated
-    gradient schemes", Found. Comput. Math. 15 (2015): the restart.
+    gradient schemes", Found. Comput. Math. 15 (2015).
     """
     penalty = float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
     direction = start_direction(design, y, loss, sample_weight, intercept)
@@ -65,7 +67,7 @@ def accelerated_gradient(
         )
         gradient += prior.gradient(ahead, design.n_knots)
         value += prior.value(ahead, design.n_knots)
-        # A plain step increased the objective: the bound, estimated from below, was too small
+        # A plain step increased the objective, so the bound, estimated from below, was too small
         if value > last and t == 1.0:
             rate *= 0.5
         last = value

@@ -1,5 +1,7 @@
-"""Annealing loop: gradient steps alternate with dropping the weakest features on a schedule (Barbu
-et al., 2014 and 2017, Algorithm 1)."""
+"""Annealing loop, Algorithm 1 of Barbu et al. (2014) and (2017).
+
+Gradient steps alternate with dropping the weakest features on a schedule.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,25 +12,26 @@ from ..designs.base import Design
 from ..objective.losses import Loss
 from ..objective.priors import Prior
 
-_ROUNDING = 1e-12  # relative difference up to which strengths are equal
+_ROUNDING = 1e-12  # relative difference up to which strengths count as equal
 
 
 @dataclass
 class Annealed:
-    """State and result of the annealing loop.
+    """State of the annealing loop, which is also its result.
 
     Attributes
     ----------
     design : Design
         Design of the remaining features.
     kept : ndarray of shape (k,), int
-        Positions of the remaining features among all features, in ascending order.
+        Indices of the remaining features in ascending order.
     coef : ndarray of shape (k, width, n_outputs)
         Standardised coefficients.
     intercept : ndarray of shape (n_outputs,)
+        Intercept of each output.
     dropped_at : ndarray of shape (n_features,), int
         Step at which each feature was dropped or, for remaining features, the number of steps.
-        Features dropped late were nearly selected.
+        Features that were dropped late were nearly selected.
     loss_curve : list of float
         Loss before each step.
     """
@@ -42,8 +45,10 @@ class Annealed:
 
 
 def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-    """Compute the norm of each feature's (or group's) block divided by the root of its size;
-    constant columns have coefficient and strength 0."""
+    """Compute the root mean square coefficient of each feature or group.
+
+    Constant columns have coefficient and strength 0.
+    """
     square = np.einsum("mwq,mwq->m", coef, coef)
     if groups is None:
         return np.sqrt(square / (coef.shape[1] * coef.shape[2]))
@@ -52,11 +57,10 @@ def strengths(coef: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
 
 
 def strongest(strength: np.ndarray, count: int) -> np.ndarray:
-    """Return the positions of exactly ``count`` largest values, in ascending order; ties favour the
-    first.
+    """Return the ascending indices of exactly ``count`` largest values; ties favour the first.
 
-    Values that differ by a few roundings count as ties, since two copies of a column may be summed
-    in different orders.
+    Values that differ by rounding errors count as ties, since copies of a column may be summed in
+    different orders.
 
     Examples
     --------
@@ -74,15 +78,17 @@ def strongest(strength: np.ndarray, count: int) -> np.ndarray:
 
 
 def nearest_rising(curves: np.ndarray) -> np.ndarray:
-    """Compute the nearest non-decreasing curves, by the max-min formula of isotonic regression.
+    """Compute the nearest non-decreasing curves by the max-min formula of isotonic regression.
 
     Parameters
     ----------
     curves : ndarray of shape (m, n_knots, n_outputs)
+        Values of the curves at the knots.
 
     Returns
     -------
     ndarray of shape (m, n_knots, n_outputs)
+        Values of the nearest non-decreasing curves.
 
     References
     ----------
@@ -99,21 +105,21 @@ def nearest_rising(curves: np.ndarray) -> np.ndarray:
         means = np.cumsum(curves[:, i:], axis=1) / np.arange(1, curves.shape[1] - i + 1)[:, None]
         least = np.minimum.accumulate(means[:, ::-1], axis=1)[
             :, ::-1
-        ]  # over the ends of intervals that begin at i
+        ]  # over the ends of intervals that start at i
         np.maximum(result[:, i:], least, out=result[:, i:])
     return result
 
 
 @dataclass
 class _Remaining:
-    """State of the remaining features, except for their coefficients; any field may be None."""
+    """Additional state of the remaining features; any field may be None."""
 
     groups: np.ndarray | None
     fixed: np.ndarray | None
     velocity: np.ndarray | None
 
     def change(self, eta: float, gradient: np.ndarray, momentum: float) -> np.ndarray:
-        """Compute the change of the coefficients in one step."""
+        """Compute the change in the coefficients due to one step."""
         if self.velocity is None:
             return -eta * gradient
         self.velocity = momentum * self.velocity - eta * gradient
@@ -124,7 +130,7 @@ class _Remaining:
         self.velocity = None if self.velocity is None else factor * self.velocity
 
     def strengths(self, coef: np.ndarray) -> np.ndarray:
-        """Compute the strength of each feature or group; infinite for fixed features."""
+        """Compute the strength of each feature or group, which is infinite for fixed features."""
         strength = strengths(coef, self.groups)
         if self.fixed is not None:
             strength[self.fixed if self.groups is None else self.groups[self.fixed]] = np.inf
@@ -132,7 +138,7 @@ class _Remaining:
 
     def keep(self, stay: np.ndarray) -> None:
         if self.groups is not None:
-            # Indices of the groups that are kept
+            # Indices of the remaining groups
             self.groups = np.unique(self.groups[stay], return_inverse=True)[1]
         self.fixed = None if self.fixed is None else self.fixed[stay]
         self.velocity = None if self.velocity is None else self.velocity[stay]
@@ -156,10 +162,10 @@ def _keep_strongest(state: Annealed, rest: _Remaining, count: int, step: int) ->
 
 
 class _StepSize:
-    """Learning rate eta: a number or a function of the remaining columns.
+    """Learning rate eta, given as a number or as a function of the remaining columns.
 
     The first step from zero selects columns by its direction alone, so its length can be computed
-    after columns have been dropped.
+    after columns are dropped.
     """
 
     def __init__(
@@ -176,8 +182,10 @@ class _StepSize:
         self.n_features, self.from_zero = len(state.kept), from_zero
 
     def before_step(self, state: Annealed, rest: _Remaining) -> None:
-        """Recompute the step size, and reset the velocity, if the function missed a large curvature
-        that now dominates the steps."""
+        """Recompute the step size if steps diverge along a curvature that the function missed.
+
+        The velocity is then reset.
+        """
         if (
             self.rule is not None
             and self.from_zero
@@ -187,8 +195,10 @@ class _StepSize:
             rest.scale(0.0)
 
     def after_cut(self, state: Annealed, rest: _Remaining, step: int) -> None:
-        """Recompute the step size after half of the features are dropped, and set the length of the
-        first step from zero."""
+        """Recompute the step size when half of the features have been dropped.
+
+        This also sets the length of the first step from zero.
+        """
         first = step == 0 and self.from_zero
         if self.rule is None or not (first or 2 * len(state.kept) < self.n_features):
             return
@@ -216,7 +226,7 @@ def anneal(
     intercept: np.ndarray | None = None,
     callback: Callable[[int, Annealed], None] | None = None,
 ) -> Annealed:
-    """Run the annealing loop: one gradient step and one selection for each entry of ``counts``.
+    """Run the annealing loop, with one gradient step and one selection per entry of ``counts``.
 
     Parameters
     ----------
@@ -225,28 +235,30 @@ def anneal(
     y : ndarray of shape (n_samples, n_outputs)
         Targets encoded for the loss.
     loss : Loss
+        Loss function.
     counts : ndarray of int, or function
-        Number of features (or groups, if given) that remain after each step; non-increasing. A
-        function of the design is called after the first gradient.
+        Non-increasing number of features (or groups, if given) that remain after each step. A
+        function is called with the design after the first gradient.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one, so that gradients are weighted means.
     learning_rate : float or function
-        Step size, or a function ``(design, coef) -> float`` that is called after the first cut and
-        whenever half of the features have been dropped, since a step that is safe for some columns
-        is safe for a subset of them.
+        Step size, or a function ``(design, coef) -> float``. The function is called after the first
+        cut and whenever half of the features have been dropped. It need not be called more often,
+        since a step size that is safe for some columns is safe for a subset of them.
     prior : Prior or None
+        Prior on the coefficients; None for no penalty.
     momentum : float
-        Momentum, in [0, 1); the velocity is pruned with the features.
+        Momentum, in [0, 1).
     fit_intercept : bool
         Whether to fit an intercept, which is neither dropped nor shrunk. Its step size is the
         inverse of the maximum curvature of the loss.
     groups : ndarray of shape (n_features,), int, or None
-        Group of each feature; a group is kept or dropped as a whole.
+        Group of each feature. A group is kept or dropped as a whole.
     fixed : ndarray of shape (n_features,), bool, or None
         Features that are never dropped.
     project : function or None
-        Function that is called on the state after each gradient step and projects the coefficients
-        in place onto the constraints.
+        Function that is called with the state after each gradient step. It projects the
+        coefficients onto the constraints in place.
     coef, intercept : ndarray or None
         Initial values; zero and the best constant by default.
     callback : function or None
@@ -265,7 +277,8 @@ def anneal(
     m, from_zero = design.n_features, coef is None
     if coef is None:
         coef = np.zeros((m, design.width, y.shape[1]))
-    # The intercept's column is constant, so the loss's curvature bounds the curvature along it.
+    # The column of the intercept is constant, so the curvature of the loss bounds that of the
+    # intercept.
     bound = loss.curvature_bound(y)
     intercept_curvature = loss.max_curvature if bound is None else sample_weight @ bound
     if intercept is None:

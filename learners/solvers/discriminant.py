@@ -1,25 +1,25 @@
-"""Linear discriminant analysis with a shrunken covariance, in closed form."""
+"""Linear discriminant analysis with shrunken covariance, in closed form."""
 
 import numpy as np
 
-_RIDGE = 1e-6  # of the covariance, where columns do not vary within classes
+_RIDGE = 1e-6  # ridge of the covariance, for columns that do not vary within classes
 
 
 def shrunken_discriminant(
     A: np.ndarray, members: np.ndarray, sample_weight: np.ndarray, n_rows: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the scores of linear discriminant analysis, which are the log probabilities of the
-    classes up to a constant.
+    """Compute the coefficients and intercept of linear discriminant analysis.
 
-    The within-class covariance is shrunk towards a multiple of the identity, by an amount that
-    depends on its noise ([1]_, eq. (14)).
+    The scores are the log class probabilities, up to a constant. The within-class covariance is
+    shrunk towards a multiple of the identity, by an amount that depends on its estimation error
+    (eq. (14) of [1]_).
 
     Parameters
     ----------
     A : ndarray of shape (n_samples, p)
         Columns with similar scales.
     members : ndarray of shape (n_samples, n_classes)
-        Class membership: 1 for the class of each row, else 0.
+        One-hot encoded classes.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     n_rows : float
@@ -28,7 +28,9 @@ def shrunken_discriminant(
     Returns
     -------
     coef : ndarray of shape (p, n_classes)
+        Coefficients of the scores.
     intercept : ndarray of shape (n_classes,)
+        Intercepts of the scores.
 
     References
     ----------

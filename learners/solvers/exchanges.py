@@ -1,9 +1,9 @@
-"""Exchanges of features after annealing: the quadratic model, swaps, regrowth, and passes over all
-columns.
+"""Feature exchanges after annealing: quadratic model, swaps, regrowth, passes over all columns.
 
-If annealing misses a true feature, the true support usually has the lower objective, that is, the
-optimisation has failed; most missed features have a wrongly selected neighbour. Exchanges correct
-this. A unit of exchange is a feature with its block of columns, or a group of features.
+If annealing misses a true feature, the true support usually has the lower objective, so the
+optimisation has failed. Most missed features are correlated with a wrongly selected feature.
+Exchanges correct such errors. The unit of an exchange is a feature with its block of columns, or a
+group of features.
 """
 
 from collections.abc import Iterator
@@ -18,35 +18,37 @@ from ..objective.base import DiagonalProduct, HessianProduct
 from .annealing import Annealed
 from .newton import Fit, SupportProblem, fit_at, hessian, predicted, refit, solve_positive
 
-# Choices on the synthetic data of Barbu et al. (2017).
-# Number of recently dropped units in the first pool, as a multiple of k: with 5 true features are
-# often missing, 20 brings no further gain
+# The constants below were chosen on the synthetic data of Barbu et al. (2017).
+
+# Number of recently dropped units in the first pool, as a multiple of k. With 5, true features are
+# often missing; 20 has no further benefit.
 POOL_FACTOR = 15
-# Relative gain that regrowth needs: with noisy labels it would not end with smaller gains
+# Relative gain required of regrowth, which would otherwise not end for noisy labels
 REGROWTH = 0.01
-# Number of units with the steepest gradients added to the pool in each round, as a multiple of k
+# Number of units with the steepest gradients that each round adds to the pool, as a multiple of k
 N_GRADIENT_CANDIDATES = 5
-# of all rows, that are held at a time where some rows, or one after another, are enough. A choice
+# Maximum number of values (over all rows) in memory at a time, where a subset of the rows or one
+# part after another suffices; set by hand
 _MAX_VALUES = 1 << 25
-_MIN_GAIN = 1e-6  # relative gain that an exchange needs: less is rounding
-# Minimum fraction of a unit's own curvature, so that a unit nearly spanned by the support has no
-# infinite predicted gain
+_MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rounding errors
+# Minimum fraction of a unit's curvature that remains given the support, so that the predicted gain
+# of a nearly redundant unit is finite
 _MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # maximum number of consecutive swaps
-# Rows on which exchanges are proposed, at least and for each column of the support, and from how
-# many times as many on: choices
+# Exchanges are proposed on a subset of the rows: its minimum size, its size per column of the
+# support, and the ratio of all rows to its size from which it is used. Set by hand.
 _ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
-_MAX_ALTERNATIVES = 100  # maximum number of alternative features: a choice
-# Alternatives per feature, and their maximum relative cost: choices
+_MAX_ALTERNATIVES = 100  # maximum number of alternative features, set by hand
+# Alternatives per feature, and their maximum relative cost, set by hand
 _MAX_NAMED, _MAX_COST = 5, 0.05
 
 
-Coefficients = tuple[np.ndarray, np.ndarray]  # coefficients of a support's columns, intercept
+Coefficients = tuple[np.ndarray, np.ndarray]  # coefficients of the support's columns, intercept
 
 
 @dataclass(frozen=True)
 class Units:
-    """Units that are exchanged as a whole.
+    """Features or groups of features that are exchanged as a whole.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class Units:
     members : list of ndarray or None
         Features of each unit; None if each feature is a unit.
     fixed : ndarray of shape (n_units,), bool, or None
-        Units that must stay in the support.
+        Mask of the units that must remain in the support.
     """
 
     of_feature: np.ndarray
@@ -66,8 +68,10 @@ class Units:
     def of_groups(
         cls, groups: np.ndarray | None, n_features: int, fixed: np.ndarray | None = None
     ) -> "Units":
-        """Return units for groups of features, or for single features if ``groups`` is None;
-        ``fixed`` (n_features,) is the mask of features that must stay."""
+        """Create units for groups of features, or for single features if ``groups`` is None.
+
+        ``fixed`` (n_features,) is the mask of the features that must remain.
+        """
         if groups is None:
             return cls(np.arange(n_features), None, fixed)
         codes = np.unique(groups, return_inverse=True)[1]
@@ -79,7 +83,7 @@ class Units:
         return int(self.of_feature.max()) + 1
 
     def features(self, units: np.ndarray) -> np.ndarray:
-        """Return the features of some units, ordered by unit."""
+        """Return the features of the given units, ordered by unit."""
         return units if self.members is None else np.concatenate([self.members[u] for u in units])
 
 
@@ -90,13 +94,13 @@ class Pool:
     Attributes
     ----------
     units : ndarray of shape (n_units,), int
-        Indices of the units.
+        Unit indices.
     Z : ndarray of shape (n_samples, n_columns)
         Standardised columns, ordered by unit.
     offsets : ndarray of shape (n_units + 1,), int
         First column of each unit, followed by the number of columns.
     fixed : ndarray of shape (n_units,), bool, or None
-        Units that must stay in the support.
+        Mask of the units that must remain in the support.
     """
 
     units: np.ndarray
@@ -108,7 +112,7 @@ class Pool:
     def read(
         cls, design: Design, units: Units, numbers: np.ndarray, rows: np.ndarray | None = None
     ) -> "Pool":
-        """Read the columns of the units ``numbers`` (ascending), for all rows or some."""
+        """Read the columns of the ascending units ``numbers``, for all or some rows."""
         fixed = None if units.fixed is None else units.fixed[numbers]
         features = units.features(numbers)
         if units.members is None:
@@ -124,12 +128,11 @@ class Pool:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """Columns (n_columns, n_samples), each contiguous in memory, so that reading a few of them
-        is several times as fast."""
+        """Columns (n_columns, n_samples), each of which is contiguous, for fast access."""
         return np.ascontiguousarray(self.Z.T)
 
     def square_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Compute weighted sums (n_columns,) of the squares of each column."""
+        """Compute the weighted sum of squares (n_columns,) of each column."""
         if self.Z.size <= _MAX_VALUES:
             return weights @ self._squares
         return np.concatenate(
@@ -144,11 +147,11 @@ class Pool:
         return self.Z * self.Z
 
     def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
-        """Compute the penalty (n_units,) of each unit for having more coefficients than the
-        smallest unit; see :func:`~annealed.learners.objective.base.charges_of`.
+        """Compute the penalty (n_units,) of each unit for its number of coefficients.
 
-        Constant columns do not count as coefficients, and one column of each piecewise-linear
-        feature is determined by its remaining columns.
+        See :func:`~annealed.learners.objective.base.charges_of`. Constant columns do not count, and
+        neither does one column of each piecewise-linear feature, since its other columns determine
+        it.
         """
         if self.single:
             return np.zeros(len(self.units))
@@ -161,11 +164,11 @@ class Pool:
 
     @property
     def single(self) -> bool:
-        """Whether every unit is one column."""
+        """Whether every unit is a single column."""
         return len(self.offsets) - 1 == self.Z.shape[1]
 
     def columns_of(self, units: np.ndarray) -> np.ndarray:
-        """Return the indices of the columns of some units, ordered by unit.
+        """Return the column indices of the given units, ordered by unit.
 
         Examples
         --------
@@ -180,11 +183,11 @@ class Pool:
         )
 
     def matrix_of(self, units: np.ndarray) -> np.ndarray:
-        """Return the columns of some units."""
+        """Return the columns of the given units."""
         return self.columns[self.columns_of(units)].T
 
     def part(self, units: np.ndarray) -> "Pool":
-        """Return the pool restricted to some of its units."""
+        """Return the pool restricted to the given units."""
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[units])])
         Z = np.take(self.Z, self.columns_of(units), axis=1)
         return Pool(
@@ -192,7 +195,7 @@ class Pool:
         )
 
     def joined(self, other: "Pool") -> "Pool":
-        """Return the pool with the units of another pool appended."""
+        """Return the pool extended by the units of another pool."""
         fixed = (
             None
             if self.fixed is None or other.fixed is None
@@ -204,8 +207,7 @@ class Pool:
         return Pool(np.concatenate([self.units, other.units]), Z, offsets, fixed)
 
     def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Return coefficients for a new support: unchanged for units that stay, zero for new
-        units."""
+        """Return coefficients for a new support, which are zero for new units."""
         every = np.zeros((self.Z.shape[1], theta.shape[1]))
         every[self.columns_of(old)] = theta
         return every[self.columns_of(new)]
@@ -221,31 +223,35 @@ def swap(
     tol: float = 1e-5,
     hopeful: bool = True,
 ) -> tuple[np.ndarray, Fit, np.ndarray]:
-    """Exchange units of the support for units of the pool as long as this lowers the refitted
-    objective plus the penalties of the units.
+    """Exchange units of the support for units of the pool while this lowers the objective.
 
-    Several disjoint exchanges with a predicted improvement are tried at once. If this fails, fewer
-    are tried; finally, the ``n_tries`` best exchanges are tried individually.
+    The objective is that of a refit, plus the penalties of the units. Several disjoint exchanges
+    with a predicted improvement are tried at once. If they fail, fewer are tried, and finally the
+    ``n_tries`` best exchanges are tried individually.
 
     Parameters
     ----------
     problem : SupportProblem
+        Problem on the support.
     pool : Pool
+        Units to exchange, including those of the support.
     support : ndarray of shape (k,), int
-        Positions of the support's units in the pool.
+        Positions in the pool of the units of the support.
     fit : Fit
         Fit of the support.
     n_tries : int, default 10
-        Number of exchanges to try individually.
+        Maximum number of exchanges to try individually.
     tol : float, default 1e-5
-        Tolerance of the fits, see :func:`refit`.
+        Tolerance of the fits; see :func:`refit`.
     hopeful : bool, default True
-        Whether to complete every fit; False abandons a fit that is unlikely to lower the objective.
+        Whether to complete every fit. False abandons fits that are unlikely to lower the objective.
 
     Returns
     -------
     support : ndarray of shape (k,), int
+        Positions in the pool of the units of the new support.
     fit : Fit
+        Fit of the new support.
     change : ndarray of shape (k, n_units)
         Result of :func:`exchange_changes` for this support and fit.
     """
@@ -274,16 +280,18 @@ def swap(
 def regrow(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit]:
-    """Double the size of the support by adding the units of the pool with the steepest gradients, a
-    few at a time, and reduce it again at the same rate.
+    """Double the support by adding the steepest units of the pool, and reduce it again.
 
+    Units are added a few at a time in the order of their gradients, and removed at the same rate.
     This escapes local optima that no single exchange can leave: if many units are wrong, each
-    correct unit seems useless.
+    correct unit alone seems useless.
 
     Returns
     -------
     support : ndarray of shape (k,), int
+        Positions in the pool of the units of the new support.
     fit : Fit
+        Fit of the new support.
     """
     k, sizes = len(support), np.diff(pool.offsets)
     some = max(1, k // 8)
@@ -313,8 +321,7 @@ def regrow(
 def regrown(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> tuple[np.ndarray, Fit, bool]:
-    """Return support and fit after :func:`regrow` and swaps if these reduce the objective, and
-    whether they do."""
+    """Run :func:`regrow` and swaps; return the better support, its fit, and whether it is new."""
     new_support, found_fit, _ = swap(problem, pool, *regrow(problem, pool, support, fit))
     charges = pool.charges(problem, fit)
     charge = charges[new_support].sum() - charges[support].sum()
@@ -323,8 +330,7 @@ def regrown(
 
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-    """Read standardised columns for all or some rows; large data are read a few columns at a
-    time."""
+    """Read standardised columns for all or some rows, a few at a time if they are large."""
     pieces = _pieces(design, features)
     first = design.keep(pieces[0]).matrix()
     if len(pieces) == 1:
@@ -343,26 +349,28 @@ def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> n
 
 
 def _empty(n: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    """Allocate an empty array; a large array is column-major, so that :attr:`Pool.columns` needs no
-    copy."""
+    """Allocate an array, column-major if large so that :attr:`Pool.columns` needs no copy."""
     return np.empty((n, n_columns), dtype, order="F" if n * n_columns > _MAX_VALUES else "C")
 
 
 def _pieces(design: Design, numbers: np.ndarray) -> list[np.ndarray]:
-    """Split features or units into parts whose columns fit in memory at a time."""
+    """Split features or units into parts whose columns fit into memory."""
     n_parts = -(-design.n_samples * design.width * len(numbers) // _MAX_VALUES)
     return np.array_split(numbers, max(1, n_parts))
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates for exchanges: all units, on all or some rows.
+    """All units, on all or some rows, as candidates for exchanges.
 
     Attributes
     ----------
     design : Design
+        Design of all features.
     units : Units
+        Units of the exchanges.
     rows : ndarray of int, or None
+        Row indices; None means all rows.
     """
 
     design: Design
@@ -374,8 +382,7 @@ class Candidates:
         return Pool.read(self.design, self.units, numbers, self.rows)
 
     def steepest(self, pool: Pool, k: int, fit: Fit) -> Pool:
-        """Return the units outside the pool with the largest gradients, from one pass over all
-        columns."""
+        """Return the units outside the pool with the largest gradients, in one pass."""
         residual, of_feature = fit.residual, self.units.of_feature
         if self.rows is not None:
             residual = np.zeros((self.design.n_samples, residual.shape[1]))
@@ -396,11 +403,10 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange units within the pool, then with the columns that have the largest gradients; if
-    annealing has failed, regrow the support.
+    """Exchange units within the pool, then with the units of the largest gradients.
 
-    Annealing has failed if more than a quarter of the units were exchanged, or if one of the new
-    units was dropped early.
+    If annealing has failed, the support is regrown. Annealing has failed if more than a quarter of
+    the units were exchanged, or if a new unit had been dropped early.
     """
     annealed, k = support, len(support)
     support, fit, _ = swap(problem, pool, support, fit)
@@ -409,7 +415,7 @@ def swap_until_stable(
         improved = False
         if len(pool.units) < len(candidates.units):
             new = candidates.steepest(pool, k, fit)
-            # Exchanges among the old units no longer help; exchanges with the new units determine
+            # Exchanges among the old units no longer help. Exchanges with the new units determine
             # whether to continue.
             positions, fit, _ = swap(problem, pool.part(support).joined(new), np.arange(k), fit)
             improved = not np.array_equal(positions, np.arange(k))
@@ -436,8 +442,11 @@ def proposed(
     start: Coefficients,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Coefficients]:
-    """Run the exchanges on the rows of the candidates. The pool for the final exchanges on all rows
-    is the resulting support and the units that could best replace one of its units."""
+    """Run exchanges on the candidates' rows, and return the pool for exchanges on all rows.
+
+    The pool contains the resulting support and the units that could best replace one of its
+    units.
+    """
     weight = problem.sample_weight[candidates.rows]
     n_rows = None if problem.n_rows is None else problem.n_rows * weight.sum()
     part = replace(
@@ -450,13 +459,13 @@ def proposed(
     ]
     units = np.sort(
         pool.units[np.union1d(selected, near)]
-    )  # columns are read in ascending order; the order of a pool that grew differs
+    )  # columns are read in ascending order, which differs from the order of an extended pool
     decided = replace(candidates, rows=None).read(units)
     return decided, np.searchsorted(units, pool.units[selected]), (fit.theta, fit.intercept)
 
 
 def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Return the rows used to propose exchanges if there are many more rows, else None."""
+    """Return a subset of the rows to propose exchanges if there are many rows, else None."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -473,29 +482,32 @@ def exchange(
     fixed: np.ndarray | None = None,
     rounds: int = 10,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Exchange units with those dropped recently, then also with those of the largest gradients,
-    until nothing changes.
+    """Exchange selected units for units that were dropped late or have the largest gradients.
 
     Parameters
     ----------
     problem : SupportProblem
-        Problem whose loss has a curvature.
+        Problem whose loss has second derivatives.
     design : Design
         Design of all features.
     state : Annealed
         Final state of annealing.
     groups : ndarray of shape (n_features,), int, or None
-        Group of each feature; groups are exchanged as a whole.
+        Group of each feature. Groups are exchanged as a whole.
     fixed : ndarray of shape (n_features,), bool, or None, default None
         Features that are never exchanged.
     rounds : int, default 10
-        Maximum number of passes over all columns; 0 restricts exchanges to the first pool.
+        Maximum number of passes over all columns. 0 restricts exchanges to units that were dropped
+        late.
 
     Returns
     -------
     kept : ndarray of shape (k,), ascending
+        Selected features.
     coef : ndarray of shape (k, width, n_outputs)
+        Coefficients of the selected features.
     intercept : ndarray of shape (n_outputs,)
+        Intercept of each output.
     """
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
@@ -517,8 +529,10 @@ def exchange(
 def _around(
     units: Units, state: Annealed, chosen: np.ndarray, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the units that were dropped last and the selected units, in ascending order, with the
-    coefficients of the latter."""
+    """Return the selected and the latest dropped units in ascending order, with coefficients.
+
+    The coefficients are those of the selected units.
+    """
     dropped_at = np.zeros(len(units), int)
     dropped_at[units.of_feature] = state.dropped_at
     theta = state.coef[np.searchsorted(state.kept, units.features(chosen))].reshape(
@@ -530,15 +544,14 @@ def _around(
 def alternatives(
     problem: SupportProblem, design: Design, state: Annealed, groups: np.ndarray | None
 ) -> dict[int, list[tuple[int, float]]]:
-    """Return features that could replace a selected feature at a small cost, according to the
-    quadratic model of exchanges.
+    """Return the features that could replace a selected feature at a small cost.
 
-    A group is represented by its first feature.
+    The costs are predictions of the quadratic model. A group is represented by its first feature.
 
     Returns
     -------
     dict of int to list of (int, float)
-        Alternatives of each feature and their relative costs, in ascending order.
+        Alternatives to each feature, with their relative costs in ascending order.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
@@ -570,28 +583,29 @@ def alternatives(
 def exchange_changes(
     problem: SupportProblem, pool: Pool, support: np.ndarray, fit: Fit
 ) -> np.ndarray:
-    """Predict the change in the objective for every exchange of a unit of the support for a unit of
-    the pool.
+    """Predict the change in the objective for every exchange between support and pool.
 
-    Adding unit j to the support S moves its coefficients by -C_j d_j with C_j = H_SS^-1 H_Sj, d_j =
-    -S_j^-1 g_j and the Schur complement S_j; removing i afterwards costs beta_i' ([H^-1]'_ii)^-1
-    beta_i' / 2. One product of support and pool suffices for all pairs. S includes the intercept,
-    which is never exchanged.
+    Adding unit j to the support S changes the coefficients of S by -C_j d_j, where C_j = H_SS^-1
+    H_Sj, d_j = -S_j^-1 g_j, and S_j is the Schur complement. Removing unit i afterwards costs
+    beta_i' ([H^-1]'_ii)^-1 beta_i' / 2. One product of support and pool suffices for all pairs. S
+    includes the intercept, which is never exchanged.
 
     Parameters
     ----------
     problem : SupportProblem
+        Problem on the support.
     pool : Pool
+        Candidate units, including those of the support.
     support : ndarray of shape (k,), int
-        Units of the support.
+        Positions in the pool of the units of the support.
     fit : Fit
         Fit of the support.
 
     Returns
     -------
     ndarray of shape (k, n_units)
-        Predicted changes: negative if an exchange lowers the objective by more than the penalty of
-        its additional coefficients; +inf for units of the support.
+        Predicted changes. They are negative if an exchange lowers the objective by more than the
+        penalty of its additional coefficients, and infinite for units of the support.
     """
     Z, offsets, p = pool.Z, pool.offsets, len(fit.theta)
     A1, penalty = fit.A1, problem.penalty_hessian(p)
@@ -602,7 +616,7 @@ def exchange_changes(
         products = (np.column_stack([WA, fit.residual[:, q]]).astype(Z.dtype).T @ Z).astype(
             np.float64
         )
-        # Outside the support a coefficient is 0, and so is the penalty's gradient.
+        # Outside the support, coefficients are 0, and so is the gradient of the penalty.
         cross, gradient = products[:-1], products[-1]
         C = inverse @ cross
         curvature = curvatures(pool, hessian_product)
@@ -630,9 +644,9 @@ def exchange_changes(
 
 
 def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
-    """Compute the products Z' W Z (n_columns, widest) within each unit of the pool.
+    """Compute the product Z' W Z within each unit of the pool, as an array (n_columns, widest).
 
-    Units with several columns are processed one at a time, so that each product stays in the cache.
+    Units of several columns are processed one at a time, so that each product stays in the cache.
     """
     Z, offsets = pool.Z, pool.offsets
     if pool.single and isinstance(hessian_product, DiagonalProduct):
@@ -649,22 +663,26 @@ def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
 
 
 def ascending(values: np.ndarray) -> np.ndarray:
-    """Return the ascending order of the values; values that differ by a few roundings, such as
-    those of duplicate columns, are ties and keep their order."""
+    """Return the stable ascending order of the values, up to rounding errors.
+
+    Values that differ by rounding errors, as for duplicate columns, count as ties.
+    """
     scale = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
 
 def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
-    """List exchanges (out, in) to try: first half of the compatible exchanges with a predicted
-    improvement, then fewer and fewer.
+    """Iterate over sets of exchanges (out, in) to try.
+
+    The first set is half of the compatible exchanges with a predicted improvement. The following
+    sets are smaller and smaller.
 
     Parameters
     ----------
     change : ndarray of shape (k, n_units)
         Predicted change of each exchange.
     n_tries : int
-        Number of the best exchanges that are finally tried individually.
+        Maximum number of exchanges to try individually at the end.
 
     Yields
     ------
@@ -674,7 +692,7 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
     flat = change.ravel()
     improving = np.flatnonzero(flat < 0)
     most = max(n_tries, 4 * len(change))
-    if len(improving) > 2 * most:  # with space for ties
+    if len(improving) > 2 * most:  # allows for ties
         improving = improving[np.sort(np.argpartition(flat[improving], 2 * most)[: 2 * most])]
     order = improving[ascending(flat[improving])[:most]]
     ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))
@@ -701,11 +719,10 @@ def single_changes(
     gradient: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add the predicted change in the objective for every pair of a feature i of the support and a
-    single column j of the pool.
+    """Add the predicted change for every pair of support feature i and pool column j.
 
-    Adding j moves the support by C_ij g_j / s_j; removing i then costs theta_i'^2 / (2
-    [H^-1]'_ii).
+    Adding j changes the coefficients of the support by C_ij g_j / s_j. Removing i then costs
+    theta_i'^2 / (2 [H^-1]'_ii).
     """
     step = gradient / schur
     moved = C * step + theta[:, None]
@@ -723,13 +740,14 @@ def block_changes(
     pool_offsets: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add the predicted changes for units of several columns: ``offsets`` and ``pool_offsets`` hold
-    the first column of each unit, followed by the number of columns.
+    """Add the predicted changes for units of several columns.
 
-    ``schur`` (n_columns, widest) holds the rows of the pool units' Schur complements.
+    ``offsets`` and ``pool_offsets`` contain the first column of each unit, followed by the number
+    of columns. ``schur`` (n_columns, widest) contains the rows of the Schur complements of the pool
+    units.
     """
     starts = np.asarray(offsets)
-    for width in np.unique(np.diff(starts)):  # units of the same width are solved together
+    for width in np.unique(np.diff(starts)):  # solve units of the same width together
         units = np.flatnonzero(np.diff(starts) == width)
         columns = starts[units, None] + np.arange(width)
         coef, blocks = theta[columns], inverse[columns[:, :, None], columns[:, None, :]]

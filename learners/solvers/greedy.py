@@ -1,18 +1,16 @@
-"""Forward-backward greedy search (Liu et al., 2014, Algorithm 1) for any model that supports adding
-and removing units."""
+"""Forward-backward greedy search for any model, Liu et al. (2014), Algorithm 1."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-# Relative gains below this are rounding; no backward step follows them
+# Smaller relative gains are rounding errors, and are not followed by backward steps
 _NEGLIGIBLE = 1e-10
 
 
 class Step(NamedTuple):
-    """Step of a path: the feature (or group) that was added or removed, and the resulting
-    objective."""
+    """Step of a search: the feature or group added or removed, and the resulting objective."""
 
     action: str
     feature: int
@@ -21,23 +19,26 @@ class Step(NamedTuple):
 
 
 class GreedyModel(Protocol):
-    """Interface of models to the search. A model is refitted whenever a unit (feature or group) is
-    added or removed."""
+    """Interface between models and the search.
+
+    A model is refitted whenever a unit (a feature or group) is added or removed.
+    """
 
     @property
     def value(self) -> float:
         """Objective after refitting."""
 
     def charges(self) -> np.ndarray:
-        """Compute the penalty (n_units,) of each unit for having more coefficients than the
-        smallest unit."""
+        """Compute the penalty (n_units,) of each unit for its number of coefficients."""
 
     def strengths(self) -> np.ndarray:
-        """Compute the strength of the gradient of each unit (n_units,)."""
+        """Compute the gradient strength (n_units,) of each unit."""
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the objective due to each candidate (mask over the units) alone,
-        with all other units fixed; 0 elsewhere."""
+        """Compute the decrease in the objective if each candidate alone is fitted.
+
+        ``candidates`` is a mask of units; the result is 0 for other units.
+        """
 
     def add(self, unit: int) -> None:
         """Add a unit."""
@@ -46,8 +47,7 @@ class GreedyModel(Protocol):
         """Remove a unit."""
 
     def value_without(self, unit: int) -> float:
-        """Compute the objective with the coefficients of a unit set to zero and all others
-        fixed."""
+        """Compute the objective if a unit is set to zero and all other units are fixed."""
 
 
 def greedy_search(
@@ -60,33 +60,34 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """Repeatedly add the best unit, refit, and remove units worth less than half of the last one.
-    The worth of a unit is its decrease in the objective minus its penalty.
+    """Add the best unit, refit, and remove units worth less than half of it, repeatedly.
 
-    The objective at each size decreases from one visit to the next, so the search ends.
+    The worth of a unit is the decrease in the objective that it causes, minus its penalty. Whenever
+    the search returns to a size, the objective is lower than before, so the search ends.
 
     Parameters
     ----------
     model : GreedyModel
-        Model without units, to which the selected units are added.
+        Model without units. The selected units are added to it.
     size : int
         Number of units to select.
     criterion : {"gradient", "objective"}
-        Criterion for the best unit: the largest gradient (FoBa-gdt), or the largest decrease when
-        it alone is fitted (FoBa-obj).
+        Criterion for the best unit: the largest gradient (FoBa-gdt), or the largest decrease in the
+        objective when the unit alone is fitted (FoBa-obj).
     delta, epsilon : float or None
-        Thresholds: stop when no unit lowers the objective by ``delta`` ("objective"), or has a
-        gradient of ``epsilon`` ("gradient").
+        Stopping thresholds. The search stops when no unit lowers the objective by ``delta``
+        (criterion "objective"), or has a gradient of ``epsilon`` (criterion "gradient").
     backward : bool
-        Whether to take backward steps; False gives orthogonal matching pursuit.
+        Whether to take backward steps. False gives orthogonal matching pursuit.
     fixed : sequence of int, default ()
         Units that are always selected, at most ``size``.
 
     Returns
     -------
     chosen : list of int
-        Selected units, in the order in which they were added.
+        Selected units in the order of their addition.
     path : list of Step
+        Steps of the search.
     """
     chosen: list[int] = []
     path: list[Step] = []
@@ -113,7 +114,7 @@ def greedy_search(
             entering = int(decrease.argmax())
             if delta is not None and decrease[entering] < delta:
                 break
-        if strength[entering] == 0.0:  # only constant columns, or none, remain
+        if strength[entering] == 0.0:  # no columns remain, except for constants
             break
         enter(entering)
         charges = np.minimum(charges, model.charges())  # non-increasing, so that the search ends

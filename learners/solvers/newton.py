@@ -1,7 +1,7 @@
-"""Fits on few columns, by Newton's method on a support.
+"""Newton's method on the columns of a support.
 
-Below the estimators, ridge penalties are written as in :class:`Prior`: ``shrinkage * ||theta||^2``,
-without a factor of one half.
+The solvers define ridge penalties as in :class:`Prior`, as ``shrinkage * ||theta||^2`` without a
+factor of one half.
 """
 
 from dataclasses import dataclass
@@ -14,39 +14,44 @@ from scipy.optimize import minimize
 from ..objective.base import HessianProduct, Loss, effective_rows
 from ..objective.priors import Prior
 
-_MIN_CURVATURE = 1e-12  # curvature below which an intercept cannot be fitted
-# A fit is abandoned if this multiple of the predicted gain of a Newton step does not bring it below
-# the limit: a choice
+_MIN_CURVATURE = 1e-12  # minimum curvature for fitting an intercept
+# A fit is abandoned if even this multiple of a Newton step's predicted gain would not reach the
+# limit; set by hand
 _MAX_PREDICTED_GAIN_RATIO = 2.0
-# Ratio of the predicted gains of two steps up to which the Hessian of sparse columns, which takes
-# ten times as long as the rest of a step, is reused: a choice
+# The Hessian of sparse columns, which takes ten times as long as the rest of a step, is reused up
+# to this ratio of consecutive predicted gains; set by hand
 _REUSE_GAIN = 0.1
 _ROUNDING = 1e-15  # rounding error of the gradient, relative to the sum of its terms
-SHRINKAGE = 5e-5  # keeps fits to separable data finite; used to compare supports: a choice
+SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data; set by hand
 
 
 @dataclass(frozen=True)
 class SupportProblem:
-    """Objective over the coefficients of a support: loss + shrinkage ||theta||^2 + prior.
+    """Objective of the coefficients of a support, loss + shrinkage ||theta||^2 + prior.
 
-    Coefficients have shape (p, n_outputs) for p columns, with ``width`` neighbouring columns per
-    feature.
+    Coefficients have shape (p, n_outputs) for p columns. Each feature consists of ``width``
+    adjacent columns.
 
     Attributes
     ----------
     y : ndarray of shape (n_samples, n_outputs)
+        Targets encoded for the loss.
     loss : Loss
+        Loss function.
     sample_weight : ndarray of shape (n_samples,)
+        Weights that sum to one.
     fit_intercept : bool
+        Whether to fit an intercept.
     prior : Prior or None
+        Prior on the coefficients; None for no penalty.
     width, n_knots : int
         Number of columns per feature, and number of knots of the design.
     shrinkage : float
-        Ridge penalty that is added to that of the prior.
+        Ridge penalty in addition to that of the prior.
     offset : ndarray of shape (n_samples, n_outputs) or None
-        Fixed scores that are added to those of the columns.
+        Fixed scores, which are added to those of the columns.
     n_rows : float or None
-        Number of rows including copies; None means the effective number according to the weights.
+        Number of rows, counting copies. None means the effective number that the weights imply.
     """
 
     y: np.ndarray
@@ -62,14 +67,14 @@ class SupportProblem:
 
     @property
     def quadratic(self) -> bool:
-        """Whether the quadratic model is the objective itself."""
+        """Whether the objective is quadratic."""
         return self.loss.is_quadratic and (self.prior is None or not self.prior.total_variation)
 
     def _blocks(self, theta: np.ndarray) -> np.ndarray:
         return theta.reshape(-1, self.width, theta.shape[1])
 
     def penalty(self, theta: np.ndarray) -> float:
-        """Compute the value of the ridge penalty and the prior."""
+        """Compute the ridge penalty plus the prior."""
         value = self.shrinkage * float(np.vdot(theta, theta))
         return (
             value
@@ -85,11 +90,11 @@ class SupportProblem:
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound the Hessian of :meth:`penalty` over the columns and the intercept, if fitted."""
+        """Bound the Hessian of :meth:`penalty` in the columns and, if fitted, the intercept."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
-            # A view, which takes a third of the time of ``flat``
+            # A view takes a third of the time of ``flat``
             H.ravel()[: n_columns * (size + 1) : size + 1] = 2.0 * self.shrinkage
         else:
             curvature = 2.0 * self.shrinkage * np.eye(self.width) + self.prior.curvature(
@@ -99,8 +104,10 @@ class SupportProblem:
         return H
 
     def with_intercept(self, A: np.ndarray) -> np.ndarray:
-        """Return columns in double precision, followed by a column of ones if an intercept is
-        fitted; sparse if ``A`` is sparse."""
+        """Return the columns in double precision, with a column of ones if an intercept is fitted.
+
+        The result is sparse if ``A`` is sparse.
+        """
         if sp.issparse(A):
             return sp.hstack(
                 [A, np.ones((A.shape[0], int(self.fit_intercept)))], format="csr", dtype=np.float64
@@ -110,7 +117,7 @@ class SupportProblem:
         return A1.T
 
     def charges(self, sizes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Compute the penalties of units with ``sizes`` coefficients, see :meth:`.Loss.charges`."""
+        """Compute the penalties of units with ``sizes`` coefficients; see :meth:`.Loss.charges`."""
         scores = scores if self.offset is None else scores + self.offset
         n_rows = effective_rows(self.sample_weight) if self.n_rows is None else self.n_rows
         return self.loss.charges(sizes, self.y, scores, self.sample_weight, n_rows)
@@ -118,8 +125,7 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the value of the objective, its gradient with respect to the scores (of the loss
-        only), and the Hessian product of each output."""
+        """Compute the objective, and the loss's gradient and Hessian products in the scores."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),
@@ -132,22 +138,24 @@ class SupportProblem:
 
 @dataclass
 class Fit:
-    """Result of fitting a support.
+    """Result of a fit on a support.
 
     Attributes
     ----------
     theta : ndarray of shape (p, n_outputs)
+        Coefficients.
     intercept : ndarray of shape (n_outputs,)
+        Intercept of each output.
     value : float
-        Value of the objective.
+        Objective at the coefficients.
     residual : ndarray of shape (n_samples, n_outputs)
-        Gradient of the loss with respect to the scores.
+        Gradient of the loss in the scores.
     hessian_products : list of functions
-        Product A -> W A of each output with the Hessian of the loss with respect to the scores.
+        Function A -> W A of each output, where W is the Hessian of the loss in the scores.
     A1 : ndarray of shape (n_samples, p or p + 1)
         Columns of the support; see :meth:`SupportProblem.with_intercept`.
     scores : ndarray of shape (n_samples, n_outputs)
-        Scores without the problem's offset.
+        Scores, excluding the offset of the problem.
     """
 
     theta: np.ndarray
@@ -176,29 +184,30 @@ def refit(
     Parameters
     ----------
     problem : SupportProblem
-        Problem whose loss has a curvature.
+        Problem whose loss has second derivatives.
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     theta : ndarray of shape (p, n_outputs)
         Initial coefficients.
     intercept : ndarray of shape (n_outputs,)
-        Initial intercept, which is unchanged if the problem fits no intercept.
+        Initial intercept. It does not change if the problem has no intercept to fit.
     n_iter : int, default 30
         Maximum number of steps.
     tol : float, default 1e-5
-        Relative gain of a step below which the iteration ends.
+        Relative gain of a step below which the iterations end.
     joint : bool, default False
-        Whether to use the joint Hessian of all outputs, which needs fewer steps, but the cost of
-        each grows with the square of the number of outputs.
+        Whether to use the joint Hessian of all outputs. This requires fewer steps, but the cost of
+        a step grows with the square of the number of outputs.
     until_stationary : bool, default False
         Whether to continue until the gradient is zero up to rounding, so that the result does not
-        depend on the start.
+        depend on the initial values.
     limit : float, default infinity
-        Value of the objective: the fit stops early if it is unlikely to fall below this value.
+        Objective that the fit must reach. The fit stops early if this is unlikely.
 
     Returns
     -------
     Fit
+        Fit at the minimum.
     """
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     scores, slope = A1[:, :p] @ theta + intercept, problem.penalty_gradient(theta)
@@ -220,9 +229,9 @@ def refit(
                 if not reuse or 0.5 * np.vdot(gradient, direction) <= _REUSE_GAIN * expected:
                     break
                 reuse = False
-            tolerance = _REUSE_GAIN * tol if reuse else tol  # then convergence is linear
+            tolerance = _REUSE_GAIN * tol if reuse else tol  # convergence is then linear
         expected = 0.5 * float(np.vdot(gradient, direction))
-        # The last steps gain less than the rounding of the scores, but still make theta exact.
+        # The last steps gain less than the rounding error of the scores, but make theta exact.
         rounding = (
             1e-14 * (abs(value) + np.abs(scores).max(initial=0.0)) if until_stationary else 0.0
         )
@@ -263,19 +272,20 @@ def refit(
 def hessian(
     problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray
 ) -> np.ndarray:
-    """Compute the Hessian of one output over columns and intercept, from ``A1`` of
-    :meth:`SupportProblem.with_intercept` and W A1."""
+    """Compute the Hessian of one output in the columns and intercept, from ``A1`` and W A1.
+
+    ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
+    """
     H = A1.T @ WA
     H = H.toarray() if sp.issparse(H) else H
     H += penalty
     if problem.fit_intercept and H[-1, -1] <= _MIN_CURVATURE:
-        H[-1, -1] = 1.0  # the intercept does not change
+        H[-1, -1] = 1.0  # keeps the intercept fixed
     return H
 
 
 def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients and intercept at the minimum of the quadratic model around the fit of a
-    different support."""
+    """Return the minimum of the quadratic model around the fit of another support."""
     p, A1, penalty = A.shape[1], problem.with_intercept(A), problem.penalty_hessian(A.shape[1])
     x = np.empty((A1.shape[1], len(fit.intercept)))
     for q, product in enumerate(fit.hessian_products):
@@ -287,22 +297,21 @@ def predicted(problem: SupportProblem, A: np.ndarray, fit: Fit) -> tuple[np.ndar
 def _joint_direction(
     problem: SupportProblem, A1: np.ndarray, scores: np.ndarray, gradient: np.ndarray
 ) -> np.ndarray:
-    """Compute the Newton direction of columns and intercept with the joint Hessian of all
-    outputs."""
+    """Compute the Newton direction with the joint Hessian of all outputs."""
     offset = 0.0 if problem.offset is None else problem.offset
     curvature = problem.loss.row_hessians(problem.y, scores + offset, problem.sample_weight)
     direction = (inverse_hessian(problem, A1, curvature) @ gradient.ravel()).reshape(gradient.shape)
     if problem.fit_intercept and problem.loss.redundant_outputs:
-        # A constant added to all intercepts changes nothing, so it is kept
+        # A constant added to all intercepts has no effect, so it is kept fixed
         direction[-1] -= direction[-1].mean()
     return direction
 
 
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Invert the Hessian over (columns and intercept) x outputs, ordered by column, given the
-    Hessians (n, q, q) of the rows.
+    """Invert the joint Hessian of columns, intercept and outputs, given row Hessians (n, q, q).
 
-    ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
+    The result is ordered by column, then by output. ``A1`` is the result of
+    :meth:`SupportProblem.with_intercept`.
     """
     q, p = curvature.shape[1], A1.shape[1]
     penalty = problem.penalty_hessian(p - problem.fit_intercept)
@@ -313,14 +322,16 @@ def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarr
             H[:, b, :, a] = H[:, a, :, b]
         H[:, a, :, a] += penalty
     flat = H.reshape(p * q, p * q)
-    # A constant added to all classes' scores changes nothing
+    # A constant added to all class scores has no effect
     flat.flat[:: len(flat) + 1] += 1e-10 * np.trace(flat) / len(flat)
     return np.linalg.inv(flat)
 
 
 def solve_positive(H: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Compute H^-1 b for a positive definite H and b (p,) or (p, m), ten times as fast as numpy's
-    solver for small systems."""
+    """Compute H^-1 b for a positive definite H and b of shape (p,) or (p, m).
+
+    For small systems, this is ten times as fast as NumPy's solver.
+    """
     if len(b):
         _, solution, failed = dposv(H, b)
         if not failed:
@@ -336,11 +347,12 @@ def bounded_fit(
     bounds: tuple[np.ndarray, ...],
     basis: np.ndarray | None = None,
 ) -> Fit:
-    """Fit one output whose coefficients, or the factors of the basis, have bounds, by L-BFGS-B.
+    """Fit one output with bounds on the coefficients, or on factors of a basis, by L-BFGS-B.
 
     Parameters
     ----------
     problem : SupportProblem
+        Problem on the support.
     A : ndarray of shape (n_samples, p)
         Columns of the support.
     theta : ndarray of shape (p, 1)
@@ -348,14 +360,15 @@ def bounded_fit(
     intercept : ndarray of shape (1,)
         Initial intercept.
     bounds : (ndarray, ndarray)
-        Lower and upper bounds, with p values each.
+        Lower and upper bounds, each of shape (p,).
     basis : ndarray of shape (p, p) or None, default None
-        Matrix that maps the bounded factors to the coefficients; None if the coefficients
+        Matrix that maps the bounded factors to the coefficients. None if the coefficients
         themselves are bounded.
 
     Returns
     -------
     Fit
+        Fit at the minimum within the bounds.
     """
     lower, upper = (
         np.append(ends.ravel(), end) for ends, end in zip(bounds, (-np.inf, np.inf), strict=True)
@@ -381,7 +394,7 @@ def bounded_fit(
 
 
 def fit_at(problem: SupportProblem, A: np.ndarray, theta: np.ndarray, intercept: np.ndarray) -> Fit:
-    """Evaluate a fit at given coefficients."""
+    """Return the fit at given coefficients."""
     A1 = problem.with_intercept(A)
     scores = A1[:, : len(theta)] @ theta + intercept
     return Fit(theta, intercept, *problem.second_order(scores, theta), A1, scores)

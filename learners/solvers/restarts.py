@@ -1,10 +1,10 @@
-"""Longer search for the best support with noisy labels.
+"""Longer search for the best support if labels are noisy.
 
-With wrong labels, the objective has many local minima that no single exchange can leave. In each
-round, this search removes several weak features and adds nearest neighbours of the selected ones.
-It assumes that labels are flipped with probability 0.1 (less if a class is rare), which is more
-than in most data: with a smaller rate, a few rows dominate, and the lowest objective more often
-belongs to a wrong support.
+With wrong labels, the objective has many local minima that no single exchange can leave. Each round
+of the search removes several weak features, and adds features that are highly correlated with the
+selected features. The assumed probability of flipped labels is 0.1 (less if a class is rare), which
+is more than in most data. At a smaller probability, a few rows dominate, and the lowest objective
+more often belongs to a wrong support.
 """
 
 import numpy as np
@@ -15,20 +15,21 @@ from .exchanges import Pool, curvatures, swap
 from .newton import Fit, SupportProblem, fit_at, predicted, refit
 
 # Chosen by the detection rate on the simulated data of Barbu et al. (2017) with one label in ten
-# drawn at random; the draws differ from those of the tables.
-_MORE_FLIPS, _MAX_FLIPS = 5.0, 0.1  # times the share that the fit assumes, and at most
+# drawn at random. The samples differ from those in the tables.
+_MORE_FLIPS, _MAX_FLIPS = 5.0, 0.1  # factor for the fraction that the fit assumes, and maximum
 _RIDGE = 1e-4
 _SEED = 0
-_FEW_FEATURES = 15  # features up to which the rounds of few features are made
-_TOLERANCE = 2e-3  # of the fits
-_TRIES = 3  # exchanges that are tried each alone
-# Rounds in a row that grow back what they took out, after which the search ends: the support is
-# alone in its valley
+_FEW_FEATURES = 15  # maximum number of features for the first type of rounds
+_TOLERANCE = 2e-3  # tolerance of the fits
+_TRIES = 3  # exchanges that are tried individually
+# The search ends after this many consecutive rounds that restore the removed features, since the
+# support is then an isolated minimum
 _PATIENCE = 3
 
 
-# Rounds, features of the pool and maximum loss of a round, in nats (differences of the objective
-# times the rows), for few features (weak ones are removed) and for many (random ones are)
+# Number of rounds, features in the pool, and maximum loss of a round in nats (difference of the
+# objective times rows), for few features (weak features are removed) and for many (random features
+# are removed)
 _PLAN_FEW, _PLAN_MANY = (20, 400, 0.5), (12, 1000, 1.0)
 
 
@@ -42,14 +43,14 @@ def search(
     flip: float,
     fixed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Search for a support with a lower objective, assuming flipped labels.
+    """Search for a support with a lower objective under the assumption of flipped labels.
 
     Parameters
     ----------
     design : Design
         Design of all features, with linear responses.
     y : ndarray of shape (n_samples, 1)
-        Labels -1 and +1.
+        Labels, encoded as -1 and +1.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     kept : ndarray of int, ascending
@@ -60,7 +61,7 @@ def search(
         Fraction of flipped labels that the fit assumes. The search assumes five times this
         fraction, which is 0.1 for classes of equal size.
     fixed : ndarray of shape (n_features,), bool, or None, default None
-        Features that must stay in the support.
+        Mask of the features that must remain in the support.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def search(
         problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False
     )
     unmoved, rng = 0, np.random.default_rng(_SEED)
-    # A small pool offers few other supports.
+    # A small pool allows few other supports.
     for _ in range(min(n_rounds, len(pool.units) // len(kept))):
         grown = _regrown(problem, pool, *current, n_rows, rng, few)
         unmoved = unmoved + 1 if set(grown[0].tolist()) == set(current[0].tolist()) else 0
@@ -105,10 +106,10 @@ def _neighbours(
     n_pool: int,
     fixed: np.ndarray | None,
 ) -> Pool:
-    """Build a pool of ``kept`` and the features most correlated with each of them, sorted by
-    strength.
+    """Return a pool of ``kept`` and the features most correlated with them, by strength.
 
-    The randomness of the rounds then depends on the content of the columns, not on their positions.
+    With this order, the random rounds depend on the contents of the columns and not on their
+    positions.
     """
     A = design.keep(kept).matrix().astype(np.float64)
     correlation = np.abs(design.gradient(A * sample_weight[:, None])[:, 0])
@@ -135,7 +136,7 @@ def _regrown(
     rng: np.random.Generator,
     remove_weak: bool,
 ) -> tuple[np.ndarray, Fit]:
-    """Remove features, then add the same number one at a time."""
+    """Remove features, and then add the same number one at a time."""
     k = len(support)
     free = np.arange(k) if pool.fixed is None else np.flatnonzero(~pool.fixed[support])
     if remove_weak:
@@ -156,6 +157,6 @@ def _regrown(
         gain[support] = -np.inf
         support = np.append(support, np.argmax(gain))
         A = pool.matrix_of(support)
-        # One Newton step is enough, since the next column will change all coefficients
+        # One Newton step suffices, since the next column changes all coefficients
         fit = fit_at(problem, A, *predicted(problem, A, fit))
     return support, fit

@@ -1,4 +1,4 @@
-"""Schedules: the number of features after each step."""
+"""Annealing schedules, which determine the number of features after each step."""
 
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -8,12 +8,13 @@ import numpy as np
 from ..sklearn_bases import BaseEstimator
 
 Counts = Callable[[int, int, int], np.ndarray]
-N_STEPS = 100  # default
+N_STEPS = 100  # default number of steps
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Schedule M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)), e = 1..E: eq. (3) of Barbu et al.
-    (2017); k is reached at e = E / 2.
+    """Return the schedule of eq. (3) of Barbu et al. (2017), which reaches k at e = E / 2.
+
+    It is M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)) for e = 1, ..., E.
 
     Examples
     --------
@@ -26,15 +27,19 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014): which is a
-    different curve with a different scale of mu."""
+    """Return the schedule M_e = max(k, M / (1 + e mu) - 1 / E), eq. (3) of Barbu et al. (2014).
+
+    The curve and the scale of mu differ from those of :func:`inverse`.
+    """
     e = np.arange(1, n_steps + 1)
     return _whole(np.maximum(k, n_features / (1.0 + e * mu) - 1.0 / n_steps), n_features, k)
 
 
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E), which reaches k at e = E / 2 for
-    mu = 1, and sooner for larger mu."""
+    """Return the schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E).
+
+    It reaches k at e = E / 2 for mu = 1, and earlier for larger mu.
+    """
     e = np.arange(1, n_steps + 1)
     return _whole(
         np.maximum(k, n_features * (max(k, 1) / n_features) ** (2.0 * mu * e / n_steps)),
@@ -44,7 +49,7 @@ def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 
 def linear(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Schedule that decreases linearly from M to k at e = E / (2 max(mu, 1))."""
+    """Return the schedule that decreases linearly from M to k at e = E / (2 max(mu, 1))."""
     e = np.arange(1, n_steps + 1)
     return _whole(
         k + (n_features - k) * np.maximum(0.0, 1.0 - 2.0 * e * max(mu, 1.0) / n_steps),
@@ -55,7 +60,7 @@ def linear(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
 
 def _whole(left: np.ndarray, n_features: int, k: int) -> np.ndarray:
     counts = np.clip(np.floor(left + 1e-9).astype(np.int64), k, n_features)
-    counts[-1] = k  # for any parameters, exactly k features remain after the last step
+    counts[-1] = k  # exactly k features remain after the last step, whatever the parameters
     return np.minimum.accumulate(counts)
 
 
@@ -68,25 +73,26 @@ SCHEDULES: dict[str, Callable[[int, int, int, float], np.ndarray]] = {
 
 
 class Schedule(BaseEstimator):
-    """Annealing schedule: the number of features after each step.
+    """Annealing schedule, which determines the number of features after each step.
 
-    Its speed can be searched as a nested parameter (``schedule__mu``).
+    The speed can be tuned as the nested parameter ``schedule__mu``.
 
     Parameters
     ----------
     kind : {"inverse", "inverse_arxiv", "exponential", "linear"}, default "inverse"
-        Form of the schedule: "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k after
-        half of the steps; "inverse_arxiv" is eq. (3) of Barbu et al. (2014) [2]_, a different
-        curve; "exponential" drops the same fraction in each step; "linear" drops the same number.
+        Type of schedule. "inverse" is eq. (3) of Barbu et al. (2017) [1]_ and reaches k after half
+        of the steps. "inverse_arxiv" is eq. (3) of Barbu et al. (2014) [2]_, which is a different
+        curve. "exponential" drops the same fraction of the features in each step, and "linear"
+        drops the same number.
     mu : float or "auto", default "auto"
-        Speed, at least 0. A larger value drops more features in the first steps: the fit is faster,
-        but features are dropped before their coefficients have settled. With 0, "inverse" decreases
-        linearly. "auto" is the default of the estimator: 100 for classification and ranking, 30 for
-        regression, 0.3 for :class:`StabilizedTruncatedSGDClassifier`; 100 if the object is called
-        directly.
+        Non-negative speed. A larger value drops more features in the first steps, so the fit is
+        faster, but features are dropped before their coefficients have converged. With 0, "inverse"
+        decreases linearly. "auto" means the default of the estimator: 100 for classification and
+        ranking, 30 for regression, and 0.3 for :class:`StabilizedTruncatedSGDClassifier`. If the
+        object is called directly, "auto" means 100.
     n_steps : int, default 100
         Number E of steps of the FSA estimators, at least 1. With more steps, fewer features are
-        dropped at a time and the fit takes longer.
+        dropped at a time, and the fit takes longer.
 
     References
     ----------
@@ -123,7 +129,7 @@ class Schedule(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_steps,), int
-            Non-increasing numbers of features.
+            Non-increasing number of features.
 
         Raises
         ------
@@ -153,17 +159,19 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     Parameters
     ----------
     schedule : str, Schedule or function
+        Name of a schedule, schedule object, or custom function.
     mu : float, default 100.0
-        Speed of a schedule that is given by name, or whose own speed is "auto".
+        Speed of a schedule that is given by name, or whose speed is "auto".
 
     Returns
     -------
     function
+        Function that returns the number of features after each step.
 
     Raises
     ------
     ValueError
-        If the schedule is of another type, or a parameter is out of range.
+        If the schedule has another type, or a parameter is out of range.
     """
     if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule
@@ -173,18 +181,17 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
         mu if isinstance(given.mu, str) and given.mu == "auto" else given.mu,
         given.n_steps,
     )
-    resolved(1, 1, 1)  # checks
+    resolved(1, 1, 1)  # validates the parameters
     return resolved
 
 
 def step_counts(schedule: Counts, n_features: int, k: int, n_steps: int) -> np.ndarray:
-    """Return the number of features that remain after each step, validated because a function may
-    be custom.
+    """Return the number of features that remain after each step, validated for custom functions.
 
     Raises
     ------
     ValueError
-        If the counts increase, leave the range k..n_features or do not end at k.
+        If the counts increase, are outside the range from k to n_features, or do not end at k.
     """
     counts = np.asarray(schedule(n_features, k, n_steps))
     whole = counts.ndim == 1 and len(counts) > 0 and counts.dtype.kind in "iu"

@@ -1,9 +1,8 @@
-"""Step sizes for the columns, the inverse of a bound on the curvature of the mean loss along them,
-and for the intercept.
+"""Step sizes from bounds on the curvature of the mean loss.
 
-The gradient of the mean loss has the Lipschitz constant L <= max_curvature * lambda, with lambda
+The gradient of the mean loss has a Lipschitz constant L <= max_curvature * lambda, where lambda is
 the largest eigenvalue of the weighted covariance of the standardised columns. Power iteration
-estimates lambda from below, so each caller multiplies it by a ``slack``.
+estimates lambda from below, so callers multiply it by a factor ``slack``.
 """
 
 from collections.abc import Callable
@@ -13,31 +12,33 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 
-# Ten power iterations from the gradient come within a few percent of the eigenvalue: a choice
+# Ten power iterations from the gradient come within a few percent of the eigenvalue; set by hand
 SLACK = 1.1
 
 
 def largest_eigenvalue(
     design: Design, sample_weight: np.ndarray, direction: np.ndarray, n_iter: int = 10
 ) -> float:
-    """Estimate, from below, the largest eigenvalue of the weighted covariance of the standardised
-    columns by power iteration.
+    """Estimate the largest eigenvalue of the covariance of the standardised columns.
+
+    Power iteration estimates the eigenvalue from below.
 
     Parameters
     ----------
     design : Design
+        Design of all features.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one.
     direction : ndarray of shape (n_features, width, 1)
-        Initial vector. A gradient is suitable, since it contains the directions in which the fit
-        will move and does not depend on the order of the columns.
+        Initial vector. A gradient is suitable, since it contains the directions of the next steps
+        and does not depend on the order of the columns.
     n_iter : int, default 10
-        Number of products with the covariance; each reads the data once.
+        Number of products with the covariance, each of which reads the data once.
 
     Returns
     -------
     float
-        Eigenvalue; 0 if ``direction`` is 0.
+        Estimated eigenvalue; 0 if ``direction`` is 0.
     """
     value = 0.0
     for _ in range(n_iter):
@@ -57,8 +58,9 @@ def safe_step(
     slack: float = SLACK,
     penalty: float = 0.0,
 ) -> float:
-    """Compute the inverse of a bound on the curvature of mean loss plus penalty, with which plain
-    gradient steps never increase the objective.
+    """Compute a step size for which plain gradient steps never increase the objective.
+
+    It is the inverse of a bound on the curvature of the mean loss plus penalty.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def safe_step(
     loss : Loss
         Loss with a finite ``max_curvature``.
     slack : float
-        Factor applied to the estimated curvature.
+        Factor for the estimated curvature.
     penalty : float
         Largest curvature of the penalty.
     """
@@ -80,8 +82,7 @@ def safe_step(
 def start_direction(
     design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray
 ) -> np.ndarray:
-    """Compute the gradient of the first output at zero coefficients, which is the direction for
-    :func:`safe_step`."""
+    """Compute the gradient of the first output at zero, as direction for :func:`safe_step`."""
     return design.gradient(loss.gradient(y, np.zeros(y.shape) + intercept, sample_weight)[:, :1])
 
 
@@ -91,17 +92,19 @@ def annealing_step(
     step: float | None = None,
     bound: np.ndarray | None = None,
 ) -> float | Callable[[Design, np.ndarray], float]:
-    """Return the learning rate of :func:`anneal` for this loss.
+    """Return the learning rate of :func:`anneal` for a loss.
 
     Parameters
     ----------
     loss : Loss
+        Loss function.
     sample_weight : ndarray of shape (n_samples,)
+        Weights that sum to one.
     step : float or None
-        Step size that replaces the default of the loss, if any. Losses without a default use the
-        Lipschitz step, since they diverge if a step overshoots.
+        Step size that replaces the default of the loss, if it has one. Losses without a default use
+        the Lipschitz step size, since larger steps diverge.
     bound : ndarray of shape (n_samples, n_outputs) or None
-        Value of ``loss.curvature_bound(y)`` if the bounds of rows differ.
+        Value of ``loss.curvature_bound(y)`` if the bounds differ between rows.
 
     Raises
     ------
@@ -119,8 +122,8 @@ def annealing_step(
     )
 
     def rate(design: Design, coef: np.ndarray) -> float:
-        # Three power iterations from the coefficients are enough: steps are stable up to twice the
-        # length, with momentum up to nearly four times.
+        # Three power iterations from the coefficients suffice, since steps are stable up to twice
+        # this size, and nearly four times with momentum.
         direction = np.ascontiguousarray(coef[:, :, :1])
         return 1.0 / max(
             SLACK * curvature * largest_eigenvalue(design, weight, direction, n_iter=3), 1e-12
@@ -132,7 +135,7 @@ def annealing_step(
 def limited_step(
     rate: float | Callable[[Design, np.ndarray], float], limit: float
 ) -> float | Callable[[Design, np.ndarray], float]:
-    """Return a learning rate of :func:`anneal` that is at most ``limit``."""
+    """Return a learning rate for :func:`anneal` that is at most ``limit``."""
     if callable(rate):
         return lambda design, coef: min(rate(design, coef), limit)
     return min(rate, limit)

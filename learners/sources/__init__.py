@@ -1,1 +1,1 @@
-"""Data that do not fit into memory: files and arrays that are read in blocks of rows."""
+"""Data that do not fit into memory, read in blocks from files and arrays."""

@@ -1,4 +1,4 @@
-"""Matrices generated in batches of rows, once per pass."""
+"""Matrices whose rows a function generates in batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from reprlib import repr
@@ -11,25 +11,26 @@ from .matrix import Source, float_dtype
 
 
 class BatchSource(Source):
-    """Matrix made of batches of rows, which each pass reads once, in order.
+    """Matrix of batches of rows, which each pass reads once and in order.
 
     Parameters
     ----------
     batches : function
         Function that returns the same iterable of (X, y) or (X, y, weight) on each call. X is a
-        dense array or numeric data frame (rows, n_features); y and weight have one value for each
-        row.
+        dense array or a numeric data frame (rows, n_features), and y and weight contain one value
+        per row.
 
     Attributes
     ----------
     target, weight : ndarray of shape (n_samples,)
-        Targets and weights of all batches, in memory; ``weight`` is None if no batch has weights.
+        Targets and weights of all batches, in memory. ``weight`` is None if the batches have no
+        weights.
 
     Raises
     ------
     ValueError
-        If a batch is not valid, has different columns or, when read again, differs from the first
-        pass.
+        If a batch is not valid, its columns differ from those of the first batch, or a later pass
+        differs from the first pass.
     """
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
@@ -65,7 +66,7 @@ class BatchSource(Source):
 
 
 class _Passes:
-    """State of the current pass over the batches, which copies of a source share."""
+    """State of the current pass over the batches, shared by copies of a source."""
 
     def __init__(self, batches: Callable[[], Iterable[Any]], sizes: Sequence[int]) -> None:
         self.batches, self.sizes, self._lock = batches, sizes, Lock()
@@ -94,8 +95,7 @@ class _Passes:
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
-        """Fill ``out`` with the requested rows, skipping those between the last request and this
-        one."""
+        """Fill ``out`` with the requested rows; rows since the last request are skipped."""
         with self._lock:
             if rows.start < self._start:
                 self._begin()
@@ -113,7 +113,7 @@ class _Passes:
 def _checked(
     batches: Callable[[], Iterable[Any]],
 ) -> Iterator[tuple[np.ndarray, list[str] | None, list[np.ndarray]]]:
-    """Return numbers, column names, targets and optional weights of each batch."""
+    """Return the values, column names, targets and optional weights of a batch."""
     for i, batch in enumerate(batches()):
         if not isinstance(batch, tuple) or len(batch) not in (2, 3):
             raise ValueError(

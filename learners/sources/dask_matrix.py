@@ -1,5 +1,7 @@
-"""Matrices on Dask: arrays and data frames with any chunks, and files that the workers read. Dask
-is imported only for files."""
+"""Dask arrays, data frames and files as out-of-core matrices.
+
+Dask is imported only for files, which the workers read.
+"""
 
 import pickle
 from collections.abc import Callable
@@ -12,7 +14,7 @@ from ..types import Matrix
 from .matrix import OutOfCoreMatrix, RowSubset, Source, float_dtype
 from .sparse_files import SparseSource
 
-# bytes of a file that a task reads; a worker holds several at a time. A choice
+# bytes of a file per task, several of which a worker holds at a time; set by hand
 BLOCK_BYTES = 64 << 20
 
 
@@ -22,7 +24,7 @@ class DaskMatrix(OutOfCoreMatrix):
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
-        Matrix (n_samples, n_features) of numbers.
+        Numeric matrix (n_samples, n_features).
     memory_limit : int, str or None, default None
         See :func:`on_dask`.
     subsample : float, default 1.0
@@ -59,7 +61,7 @@ class DaskMatrix(OutOfCoreMatrix):
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
 
     def __getitem__(self, where: Any) -> Any:
-        """Return some rows as a lazy matrix, or the numbers in some rows and columns."""
+        """Return some rows as a lazy matrix, or the values of some rows and columns."""
         if isinstance(where, tuple):
             rows, columns = where
             return self.array[rows][:, columns].compute()
@@ -69,36 +71,36 @@ class DaskMatrix(OutOfCoreMatrix):
         return new
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
-        """Return lazy scores, as a Dask array."""
+        """Return the scores as a lazy Dask array."""
         chosen = self.array[:, columns].rechunk({1: -1})
         return chosen.map_blocks(
             function, dtype=np.float64, chunks=(chosen.chunks[0], (n_outputs,))
         )
 
     def chosen(self, columns: np.ndarray) -> Any:
-        """Return the chosen columns lazily, as a Dask array."""
+        """Return the given columns as a lazy Dask array."""
         return self.array[:, columns]
 
 
 def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float = 1.0) -> DaskMatrix:
-    """Wrap a Dask collection for ``fit`` and ``predict``, with limits.
+    """Wrap a Dask collection for ``fit`` and ``predict`` with limits on memory and rows.
 
     Without limits, pass the collection itself.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
-        Matrix (n_samples, n_features) of numbers, with any chunks. A file of :func:`on_disk` is
-        read by the workers, which need access to it under the same path; its limits apply unless
-        others are given.
+        Numeric matrix (n_samples, n_features) with any chunks. A file from :func:`on_disk` is read
+        by the workers, which need access to it at the same path. Its limits apply unless others are
+        given.
     memory_limit : int, str or None, default None
-        Bytes of memory on the client that a fit may use, such as 2000000000 or "2GB"; None means
-        half a GiB. The remaining columns are sent to the client once they fit into half of it. The
-        result does not depend on the limit, up to rounding.
+        Memory on the client that a fit may use, in bytes or as text such as "2GB"; None means half
+        a GiB. The remaining columns are sent to the client once they fit into half of the limit.
+        The result does not depend on the limit, up to rounding.
     subsample : float, default 1.0
         Fraction of the rows, in (0, 1], that a step reads while the remaining columns are on the
-        workers: random rows of chunks, redrawn for each step by the estimator's ``random_state``.
-        The rows must not be sorted by their content.
+        workers. Random row chunks are drawn for each step with the estimator's ``random_state``.
+        The rows must not be sorted by their contents.
 
     Returns
     -------
@@ -108,7 +110,7 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     Raises
     ------
     TypeError
-        If X is of another type, or a sparse file.
+        If X has another type, or is a sparse file.
     ValueError
         If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
         array is not 2-D.
@@ -133,7 +135,7 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
 
 
 def _array_of(source: Source) -> Any:
-    """Return a Dask array on a file, with chunks that follow the layout of the file."""
+    """Return a Dask array of a file, with chunks that follow the layout of the file."""
     import dask.array as da
     from dask.delayed import delayed
 
@@ -143,7 +145,7 @@ def _array_of(source: Source) -> Any:
     rows = source.cuts(max(1, BLOCK_BYTES // (size * (m if source.order == "C" else min(m, 64)))))
     width = max(1, BLOCK_BYTES // (size * max(r.stop - r.start for r in rows)))
     width = min(m, -(-width // source.column_step) * source.column_step)
-    # bytes: the scheduler reads the graph but must not open files
+    # bytes, since the scheduler reads the graph but must not open files
     held = delayed(pickle.loads, pure=False)(pickle.dumps(source))
     block = delayed(_block, pure=False)
     columns = [slice(first, min(m, first + width)) for first in range(0, m, width)]

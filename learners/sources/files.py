@@ -1,4 +1,4 @@
-"""Matrices in files of any supported format, and in Zarr arrays and HDF5 data sets."""
+"""Matrices in files of all supported formats, including Zarr arrays and HDF5 data sets."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from .sparse_files import SparseSource
 
 
 class ChunkedSource(Source):
-    """Zarr array or HDF5 data set, read in whole chunks, or in ranges of rows if it has no chunks.
+    """Zarr array or HDF5 data set, read in whole chunks, or in row ranges if it has no chunks.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class ChunkedSource(Source):
         m = self.shape[1]
         chunks = array.chunks or (max(1, PIECE_BYTES // (m * self.stored.itemsize)), m)
         self.row_step, self.column_step = (min(c, n) for c, n in zip(chunks, self.shape))
-        if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in an ordinary file
+        if hasattr(array, "file") and array.file.driver == "sec2":  # HDF5 in a regular file
             as_requested(array.file.id.get_vfd_handle())
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
@@ -47,7 +47,7 @@ class ChunkedSource(Source):
             target = out[start - rows.start : stop - rows.start]
             most = max(1, PIECE_BYTES // (self.row_step * unit * self.stored.itemsize))
             first = 0
-            while first < len(touched):  # runs of neighbouring chunks
+            while first < len(touched):  # runs of adjacent chunks
                 last = first
                 while (
                     last + 1 < len(touched)
@@ -79,45 +79,46 @@ def on_disk(
     memory_limit: int | str | None = None,
     subsample: float = 1.0,
 ) -> Source:
-    """Open a matrix in a file for ``fit`` and ``predict``; it is read in blocks, never as a whole.
+    """Open a matrix in a file for ``fit`` and ``predict``, which read it in blocks.
 
     Parameters
     ----------
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
-        File or open array. A path ends in ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or ``.parquet``,
-        or is a folder of ``.parquet`` files (possibly nested), which form one table in the order of
-        their names, or a folder written by :func:`write_csr`. Parquet files may also be given by
-        URL, such as ``s3://bucket/big``.
+        File or open array. The extension of a file is ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or
+        ``.parquet``. A folder of ``.parquet`` files, which may be nested, forms one table in the
+        order of the file names. A folder may also have been written by :func:`write_csr`. Parquet
+        files may be given by URL, such as ``s3://bucket/big``.
     batches : function or None, default None
-        Function that replaces ``data``: it returns an iterable of (X, y) or (X, y, weight), arrays
-        or data frames of some rows. It is called for each pass over the data and must always return
-        the same batches.
+        Function that replaces ``data``. It returns an iterable of batches (X, y) or (X, y, weight),
+        which are arrays or data frames. It is called for each pass over the data, and must return
+        the same batches every time.
     name : str or None, default None
-        Name of the array in an HDF5 file or a Zarr group; not needed if there is only one.
+        Name of the array in an HDF5 file or a Zarr group. It may be omitted if there is only one
+        array.
     columns : list of str or None, default None
-        Columns of a Parquet table; by default all stored columns except the target and the weight.
-        Folder names such as ``year=2024`` are columns that can be requested.
+        Columns of a Parquet table. The default is all stored columns except the target and the
+        weight. Folder names such as ``year=2024`` define additional columns that can be requested.
     target, weight : str or None, default None
         Columns of a Parquet table that are read into memory as the attributes ``target`` and
-        ``weight``: ``fit(source, source.target, sample_weight=source.weight)``. Batches always have
-        these attributes.
+        ``weight``, for ``fit(source, source.target, sample_weight=source.weight)``. Batches always
+        have these attributes.
     filters : list or None, default None
-        Filters of pyarrow that select rows of a Parquet table, such as ``[("year", ">=", 2024),
-        ("x", "<", 5)]``. Files and row groups without matching rows are not read.
+        pyarrow filters that select rows of a Parquet table, such as ``[("year", ">=", 2024), ("x",
+        "<", 5)]``. Files and row groups without matching rows are not read.
     memory_limit : int, str or None, default None
-        Bytes of memory that a fit may use, such as 2000000000 or "2GB"; None means 2 GiB. The
-        remaining columns are kept in memory once they fit into half of it. The result does not
-        depend on the limit, up to rounding.
+        Memory that a fit may use, in bytes or as text such as "2GB"; None means 2 GiB. The
+        remaining columns are loaded into memory once they fit into half of the limit. The result
+        does not depend on the limit, up to rounding.
     subsample : float, default 1.0
         Fraction of the rows, in (0, 1], that a step reads while the remaining columns do not fit
-        into memory: random blocks of rows, redrawn for each step by the estimator's
-        ``random_state``. The rows must not be sorted by their content.
+        into memory. Random blocks of rows are drawn for each step with the estimator's
+        ``random_state``. The rows must not be sorted by their contents.
 
     Returns
     -------
     Source
-        Matrix of shape (n_samples, n_features); ``source[rows]`` is a matrix of some of its rows,
-        ``source[rows, columns]`` an array of numbers.
+        Matrix of shape (n_samples, n_features). ``source[rows]`` is a matrix of some rows, and
+        ``source[rows, columns]`` is an array of values.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def on_disk(
         numeric, or a limit is out of range.
     FileNotFoundError
     ModuleNotFoundError
-        If the package that reads such files is not installed.
+        If the package that reads this file format is not installed.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def _of_path(path: Path | str, name: str | None, filters: Any, *columns: Any) ->
         source = _of_array(_open(path, name, filters), filters, *columns)
     except ModuleNotFoundError:
         raise
-    except Exception as error:  # each library has its own exceptions for damaged files
+    except Exception as error:  # libraries raise different exceptions for damaged files
         reason = " ".join(str(error).split())
         raise ValueError(reason if reason.startswith(str(path)) else f"{path}: {reason}") from None
     if isinstance(source, ChunkedSource):
@@ -185,14 +186,14 @@ def _of_path(path: Path | str, name: str | None, filters: Any, *columns: Any) ->
 
 
 def anywhere(path: Path | str) -> Path | str:
-    """Return a path or URL that is valid in another process."""
+    """Return a path or URL that is valid in any process."""
     return path if isinstance(path, str) else path.absolute()
 
 
 def _of_array(
     data: Any, filters: Any, columns: list[str] | None, target: str | None, weight: str | None
 ) -> Source:
-    """Return a source for an open array or table."""
+    """Return the source of an open array or table."""
     module = type(data).__module__.split(".")[0]
     if module == "pyarrow":
         data = (ParquetPart(data),)
@@ -268,7 +269,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
 
 
 def _only(group: Any, name: str | None) -> Any:
-    """Return the named array, or the only one at the top level."""
+    """Return the array of the given name, or the only array at the top level."""
     if hasattr(group, "chunks"):
         return group
     names = [key for key in group if hasattr(group[key], "chunks")]

@@ -1,4 +1,4 @@
-"""Out-of-core matrices: their interface, files read in rectangles, and torch tensors."""
+"""Interface of out-of-core matrices, with base classes for files and torch tensors."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -8,9 +8,9 @@ import numpy as np
 
 from ..types import Matrix
 
-# Rows summed at once, in the precision of the data; blocks are cut only between these
+# Number of rows summed at once in the precision of the data; blocks consist of such chunks
 CHUNK = 512
-PIECE_BYTES = 8 << 20  # bytes read at once if more has to be read than requested
+PIECE_BYTES = 8 << 20  # bytes read at once if unrequested data must be read, too
 _UNITS = {
     "KB": 1e3,
     "MB": 1e6,
@@ -30,7 +30,7 @@ def parse_bytes(limit: int | str) -> int:
     Parameters
     ----------
     limit : int or str
-        Number of bytes, or text with one of the units B, KB, MB, GB, TB, KiB, MiB, GiB, TiB.
+        Number of bytes, or text with a unit: B, KB, MB, GB, TB, KiB, MiB, GiB or TiB.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def parse_bytes(limit: int | str) -> int:
 
 
 def float_dtype(dtype: Any) -> np.dtype:
-    """Return the type as which numbers are read: float32 or float64 unchanged, otherwise float64.
+    """Return the type to which values are converted on reading.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def float_dtype(dtype: Any) -> np.dtype:
     Returns
     -------
     dtype
-        float32 or float64.
+        float32 for floats of at most 32 bits, otherwise float64.
 
     Raises
     ------
@@ -90,18 +90,18 @@ def float_dtype(dtype: Any) -> np.dtype:
 
 
 class OutOfCoreMatrix:
-    """Interface of a matrix that is not an array in memory.
+    """Base class of matrices that are not arrays in memory.
 
     Attributes
     ----------
     shape : tuple of int
-        Rows and columns.
+        Number of rows and number of columns.
     dtype : dtype
-        float32 or float64: the type in which numbers are read.
+        Type of the values on reading: float32 or float64.
     names : list of str or None
-        Column names, if the data have any.
+        Column names; None if the data have no names.
     memory_limit : int or None
-        Number of bytes that a fit may use; None for the default for this kind of data.
+        Number of bytes that a fit may use; None means the default for this type of data.
     subsample : float
         Fraction of the rows that a step reads while the remaining columns do not fit into memory,
         in (0, 1].
@@ -114,18 +114,19 @@ class OutOfCoreMatrix:
     subsample: float = 1.0
 
     def set_limits(self, memory_limit: int | str | None, subsample: float) -> Self:
-        """Set the limits of a fit on memory and rows; return the matrix itself.
+        """Set the limits of a fit on memory and rows, and return the matrix itself.
 
         Parameters
         ----------
         memory_limit : int, str or None
-            Bytes, or text such as "2GB".
+            Number of bytes, or text such as "2GB".
         subsample : float
             Fraction of the rows that a step reads, in (0, 1].
 
         Returns
         -------
         OutOfCoreMatrix
+            The matrix itself.
 
         Raises
         ------
@@ -139,7 +140,7 @@ class OutOfCoreMatrix:
         return self
 
     def __copy__(self) -> Any:
-        """Return the same matrix with independent limits."""
+        """Return a view of the matrix with independent limits."""
         new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
@@ -150,12 +151,11 @@ class OutOfCoreMatrix:
         )
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
-        """Apply ``function`` to all rows of the chosen columns, mapping (n, k) to (n,
-        n_outputs)."""
+        """Apply ``function``, which maps (n, k) to (n, n_outputs), to all rows of given columns."""
         raise NotImplementedError
 
     def chosen(self, columns: np.ndarray) -> Any:
-        """Return all rows of the chosen columns, reading nothing else."""
+        """Return all rows of the given columns without reading other columns."""
         raise NotImplementedError
 
 
@@ -167,11 +167,12 @@ class Source(OutOfCoreMatrix):
     stored : dtype
         Data type in the file.
     order : {"C", "F"}
-        Memory layout of rectangles, equal to that of the file.
+        Memory layout of the file and of the rectangles that are read.
     row_step, column_step : int
         Height and width of the smallest rectangle that can be read.
     target, weight : ndarray of shape (n_samples,) or None
-        Targets and weights of the file, in memory: for ``fit(source, source.target)``.
+        Targets and weights in the file, which are read into memory for ``fit(source,
+        source.target)``.
     """
 
     stored: np.dtype
@@ -181,10 +182,10 @@ class Source(OutOfCoreMatrix):
     ndim = 2
     target: np.ndarray | None = None
     weight: np.ndarray | None = None
-    _reopen: "Callable[[], Source] | None" = None  # opens the file once more, in another process
+    _reopen: "Callable[[], Source] | None" = None  # reopens the file in another process
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Reduce the source to a call that reopens the file, for pickling."""
+        """Reduce the source, for pickling, to a call that reopens the file."""
         if self._reopen is None:
             return super().__reduce_ex__(protocol)
         return self._reopen, (), {"memory_limit": self.memory_limit, "subsample": self.subsample}
@@ -199,8 +200,10 @@ class Source(OutOfCoreMatrix):
         )
 
     def __getitem__(self, where: Any) -> Any:
-        """Return some rows as a matrix in the file, for cross-validation, or the numbers in some
-        rows and columns."""
+        """Return some rows as an out-of-core matrix, or the values of some rows and columns.
+
+        Cross-validation uses the first form.
+        """
         rows, columns = where if isinstance(where, tuple) else (where, Ellipsis)
         whole = isinstance(rows, slice) and rows == slice(None)
         some = self if whole else RowSubset(self, np.arange(self.shape[0])[rows])
@@ -220,18 +223,17 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """Split all rows into ranges of at most ``height`` rows if this causes no repeated
-        reads."""
+        """Split the rows into ranges of at most ``height`` rows, unless this repeats reads."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
-            step -= step % CHUNK  # sums over rows are cut there anyway
+            step -= step % CHUNK  # align with the chunks of sums over rows
         return [
             slice(start, min(start + step, self.shape[0]))
             for start in range(0, self.shape[0], step)
         ]
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Fill ``out`` (rows, columns); ``columns`` must be ascending."""
+        """Read values into ``out`` (rows, columns); ``columns`` must be ascending."""
         raise NotImplementedError
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
@@ -240,22 +242,24 @@ class Source(OutOfCoreMatrix):
             max(CHUNK, PIECE_BYTES // (self.dtype.itemsize * max(1, len(columns))))
         ):
             block = self._empty(rows.stop - rows.start, len(columns))
-            if len(columns):  # a model of size 0 reads nothing
+            if len(columns):  # a model of size 0 has no columns
                 self.read(rows, columns, block)
             out[rows] = function(block)
         return out
 
 
 class RowSubset(Source):
-    """Rows of another matrix in a file, in any order. Rows between them are also read.
+    """Subset of the rows of another matrix in a file, in any order.
+
+    Rows between them are also read.
 
     Parameters
     ----------
     source : Source
-        Complete matrix, whose limits apply.
+        Complete matrix; its limits apply.
     index : ndarray of int
-        Positions of the rows. They are read in ranges of the file, which is cheap if they are
-        ascending, as in folds without shuffling.
+        Row indices. Ranges of the file are read, which is efficient if the indices are ascending,
+        as in folds without shuffling.
     """
 
     def __init__(self, source: Source, index: np.ndarray) -> None:
@@ -286,17 +290,17 @@ class RowSubset(Source):
 
 
 def _as_slice(index: np.ndarray) -> slice | np.ndarray:
-    """Convert consecutive positions to a slice, with which copying is several times as fast."""
+    """Convert consecutive indices to a slice, which makes copying several times faster."""
     return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index
 
 
 class TorchMatrix(OutOfCoreMatrix):
-    """Float32 tensor on its device, as an out-of-core matrix.
+    """Float32 tensor, which stays on its device, as an out-of-core matrix.
 
     Parameters
     ----------
     X : torch.Tensor of shape (n_samples, n_features)
-        Tensor of dense real numbers; copied unless it is float32.
+        Dense tensor of real numbers. It is copied unless it is float32.
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""Moments of the rows: with the squared loss, a fit needs only the means and the centred products
-of all columns and targets [1]_.
+"""Moments of the columns and targets, which suffice for a fit with the squared loss [1]_.
 
 References
 ----------
@@ -17,15 +16,15 @@ from scipy.linalg.lapack import dpstrf
 from ..compilation import n_values, problem_size
 from .matrix import OutOfCoreMatrix
 
-MAX_COLUMNS = 10_000  # columns and targets up to which moments are kept: 800 MB of sums, a choice
-# Standard deviation over the mean below which a column differs from a constant by rounding alone
+MAX_COLUMNS = 10_000  # maximum columns and targets: 800 MB of sums; set by hand
+# Ratio of standard deviation to mean below which a column is constant up to rounding
 _ROUNDING = 8.0 * np.finfo(np.float64).eps
-_BLOCK_BYTES = 32 << 20  # of a batch in double precision at a time
+_BLOCK_BYTES = 32 << 20  # bytes in double precision at a time
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted moments of the columns and targets, concatenated.
+    """Weighted moments of the concatenated columns and targets.
 
     Attributes
     ----------
@@ -34,8 +33,9 @@ class Moments:
     n_rows : float
         Sum of the row weights.
     mean : ndarray of shape (p,)
+        Weighted mean of each column and target.
     scatter : ndarray of shape (p, p)
-        Sum of the weighted products of the deviations from the mean.
+        Weighted sum of the products of deviations from the mean.
     """
 
     n_samples: int
@@ -45,7 +45,7 @@ class Moments:
 
     @classmethod
     def empty(cls, p: int) -> Self:
-        """Return the moments of zero rows."""
+        """Create the moments of zero rows."""
         return cls(0, 0.0, np.zeros(p), np.zeros((p, p)))
 
     @classmethod
@@ -77,8 +77,7 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """Compute the square root of each sum of squared deviations (p,), or 0 if rounding explains
-        it."""
+        """Compute the root of the summed squared deviations (p,), or 0 if due to rounding."""
         scale = np.sqrt(np.diagonal(self.scatter))
         rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
         return np.where(scale > rounding, scale, 0.0)
@@ -93,25 +92,26 @@ class Moments:
         return replace(self, n_rows=factor * self.n_rows, scatter=factor * self.scatter)
 
     def equivalent_rows(self) -> np.ndarray:
-        """Construct rank + 1 equally weighted rows that have these moments.
+        """Return rank + 1 equally weighted rows that have these moments.
 
-        The squared loss of a linear model on these rows equals its loss on the original rows up to
-        a constant factor, so the fitted model is the same.
+        On these rows, the squared loss of a linear model is the same as on the original rows, up to
+        a constant factor. The fitted model is therefore the same.
 
         Returns
         -------
         ndarray of shape (r + 1, p)
+            Rows with the same moments.
         """
         p = len(self.mean)
         scale = self.scale
         unit = np.where(scale > 0, scale, np.inf)
         factor, pivots, rank, _ = dpstrf(self.scatter / np.outer(unit, unit))
-        rank = min(rank, max(0, self.n_samples - 1))  # more is rounding
+        rank = min(rank, max(0, self.n_samples - 1))  # a higher rank is due to rounding
         n = rank + 1
         rows = np.zeros((n, p))
         rows[1:, pivots - 1] = np.triu(factor[:rank])
-        # The reflection of the first axis onto the diagonal: its other columns sum to zero, so that
-        # the rows get the mean without a change of their products
+        # Reflection of the first axis onto the diagonal. Its other columns sum to zero, so the mean
+        # can be added without changing the products.
         normal = np.full(n, -1.0 / np.sqrt(n))
         normal[0] += 1.0
         length = normal @ normal
@@ -121,8 +121,7 @@ class Moments:
 
 
 def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
-    """Compute the moments of the columns of X and of the targets (n, q) in one pass over blocks of
-    rows.
+    """Compute the moments of X and the targets (n, q) in one pass over blocks of rows.
 
     Raises
     ------

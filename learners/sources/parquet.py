@@ -1,4 +1,4 @@
-"""Tables in Parquet files and folders of them."""
+"""Tables in Parquet files, or in folders of Parquet files."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +13,7 @@ from .raw import as_requested
 
 @contextmanager
 def damage_named(name: str) -> Iterator[None]:
-    """Context manager that converts decoder errors of any type to a ValueError naming the file.
+    """Convert decoder errors of any type to a ValueError that names the file.
 
     Examples
     --------
@@ -31,17 +31,18 @@ def damage_named(name: str) -> Iterator[None]:
 
 
 class ParquetPart:
-    """One file of a Parquet table; folder names such as ``year=2024`` become columns.
+    """File of a Parquet table; folder names such as ``year=2024`` become columns.
 
     Parameters
     ----------
     file : pyarrow.parquet.ParquetFile
+        Open file.
     name : str, default "ParquetFile"
-        Name to use in error messages.
+        Name of the file in error messages.
     groups : sequence of int or None, default None
         Indices of the row groups; all by default.
     keys : dict of str to pyarrow.Scalar or None, default None
-        Values of the columns named by folders. Columns of the file take precedence.
+        Values of the columns that folder names define. Columns in the file take precedence.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ParquetPart:
         self.kinds |= {key: value.type for key, value in self.keys.items()}
 
     def kind(self, name: str) -> Any:
-        """Return the type of a column."""
+        """Return the data type of a column."""
         if name not in self.kinds:
             raise ValueError(
                 f"{self.name}: the table has no column {name!r}; "
@@ -85,17 +86,18 @@ class ParquetPart:
 
 
 class ParquetSource(Source):
-    """Columns of a Parquet table: only the requested columns are read, one row group at a time.
-    Missing values are NaN.
+    """Columns of a Parquet table as a matrix, where missing values are NaN.
+
+    Only the requested columns are read, one row group at a time.
 
     Parameters
     ----------
     parts : sequence of ParquetPart
-        Files of the table; the columns that are read must be numeric.
+        Files of the table. Requested columns must be numeric.
     columns : list of str or None, default None
         Column names; all stored columns by default.
     target, weight : str or None, default None
-        Columns that are read into memory as the attributes of these names, not as features.
+        Columns that are read into memory as attributes of these names instead of features.
     """
 
     order = "F"
@@ -136,7 +138,7 @@ class ParquetSource(Source):
         self.row_step = max(rows, default=1)
 
     def matching(self, filters: Any) -> Source:
-        """Return the rows that satisfy filters of pyarrow."""
+        """Return the rows that satisfy pyarrow filters."""
         import pyarrow as pa
         from pyarrow.parquet import filters_to_expression
 
@@ -161,11 +163,11 @@ class ParquetSource(Source):
         return self if len(rows) == self.shape[0] else RowSubset(self, rows)
 
     def _whole(self, name: str) -> np.ndarray:
-        """Read a column of any type."""
+        """Read a whole column of any type."""
         return np.concatenate([part.read(g, [name])[0].to_pandas() for part, g in self._groups])
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
-        """Return the data type in which each column is read."""
+        """Yield the data type of each requested column."""
         for name in self.names:
             kind = part.kind(name)
             try:
@@ -188,7 +190,7 @@ class ParquetSource(Source):
             start, stop = max(rows.start, first_row), min(rows.stop, end)
             if start >= stop:
                 continue
-            # A few at a time: their values are in memory twice
+            # A few at a time, since their values are in memory twice
             for first in range(0, len(columns), 256):
                 for j, cells in enumerate(
                     part.read(g, [self.names[c] for c in columns[first : first + 256]])
@@ -200,7 +202,7 @@ class ParquetSource(Source):
 
 
 def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotFoundError:
-    """Return the error for a missing package, with the command that installs it."""
+    """Return an error for a missing package that states the command to install it."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
         f"{where}: reading this file requires {error.name}: pip install '.[{extra}]' in the "
@@ -210,25 +212,28 @@ def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotF
 
 
 def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, ...]:
-    """Open a Parquet file, or the files of a folder and its subfolders, as one table in the order
-    of their names.
+    """Open a Parquet file, or a folder of files and subfolders, as one table.
+
+    Files are in the order of their names.
 
     Parameters
     ----------
     where : Path, or str of a URL
+        Path of a file or folder, or URL.
     filters : list or None, default None
-        Filters of pyarrow; row groups without matching rows are skipped.
+        pyarrow filters. Row groups without matching rows are skipped.
 
     Returns
     -------
     tuple of ParquetPart
+        Files of the table.
 
     Raises
     ------
     ValueError
         If a file is damaged, a folder has no Parquet files, or a filter uses an unknown column.
     ModuleNotFoundError
-        If pyarrow is not installed, or fsspec is not and a URL needs it.
+        If pyarrow is not installed, or if fsspec is required for a URL but not installed.
     """
     try:
         from pyarrow import OSFile, dataset, fs, scalar, unify_schemas
@@ -253,7 +258,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
                 dataset.ParquetFileFormat(),
                 options,
             )
-            # files may also hold the folders' columns, in wider types
+            # files may also contain the folder columns, in wider types
             table = made.finish(unify_schemas(made.inspect_schemas(), promote_options="permissive"))
     except ModuleNotFoundError as error:
         raise without_package(error, where) from None
@@ -295,7 +300,7 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
             )
             with suppress(
                 AttributeError, OSError
-            ):  # other systems and some releases before 24 have no descriptor
+            ):  # there is no descriptor on other systems, and in some releases before 24
                 as_requested(stream.fileno())
             groups = (
                 None
@@ -309,14 +314,14 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
 
 
 def _file_system(where: str | Path) -> tuple[Any, str]:
-    """Return the file system of a path or URL, and the path in it."""
+    """Return the file system of a path or URL, and the path within it."""
     from pyarrow import fs
 
     if isinstance(where, Path):
         return fs.LocalFileSystem(), where.as_posix()
     try:
         system, root = fs.FileSystem.from_uri(where)
-    except ValueError:  # a URL scheme handled by fsspec
+    except ValueError:  # a URL scheme that fsspec handles
         from fsspec.core import url_to_fs
 
         other, root = url_to_fs(where)

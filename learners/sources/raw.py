@@ -9,12 +9,12 @@ import numpy as np
 
 from .matrix import PIECE_BYTES, Source, float_dtype
 
-# Threads that read columns in parallel: disks serve many small reads at once
+# Threads that read columns in parallel, since disks process many small reads at once
 READERS = 8
 
 
 class RawSource(Source):
-    """Row- or column-major array in a file, read without memory mapping.
+    """Row-major or column-major array in a file, which is read without memory mapping.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class RawSource(Source):
     dtype : dtype
         Data type in the file.
     strides : (int, int)
-        Number of bytes between rows and between columns, one of which is the size of a value.
+        Number of bytes between rows, and between columns. One of the two is the size of a value.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RawSource(Source):
         (self._read_rows if self.order == "C" else self._read_columns)(rows, columns, out)
 
     def _read_rows(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Read ranges of whole rows, from the first to the last requested column."""
+        """Read row ranges, from the first to the last requested column."""
         size, m = self.stored.itemsize, len(columns)
         first, width = int(columns[0]), int(columns[-1] - columns[0]) + 1
         dense = width == m
@@ -102,7 +102,7 @@ class RawSource(Source):
 
         def read_columns(mine: np.ndarray) -> None:
             piece = np.empty(0 if direct else n, self.stored)
-            with open(self.path, "rb", buffering=0) as file:  # one position for each thread
+            with open(self.path, "rb", buffering=0) as file:  # file position of this thread
                 as_requested(file.fileno())
                 for j in mine:
                     _fill(file, turned[j] if direct else piece, int(at[j]))
@@ -119,14 +119,16 @@ class RawSource(Source):
 
 
 def as_requested(file: int) -> None:
-    """Disable the system's read-ahead for a file: blocks are read ahead here, and the remaining
-    columns are scattered."""
+    """Disable the operating system's read-ahead for a file.
+
+    Blocks are read ahead by this package, and the remaining columns are scattered.
+    """
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 
 
 def _fill(file: Any, out: np.ndarray, at: int) -> None:
-    """Read exactly ``out.nbytes`` bytes from position ``at``."""
+    """Read exactly ``out.nbytes`` bytes at position ``at``."""
     file.seek(at)
     view = memoryview(out.reshape(-1).view(np.uint8).data)
     while len(view):
@@ -137,7 +139,7 @@ def _fill(file: Any, out: np.ndarray, at: int) -> None:
 
 
 def mapped(X: np.memmap) -> RawSource:
-    """Determine the position of a mapped array (or a view of one) in its file."""
+    """Return the source of a memory-mapped array, or of a view of one."""
     base: Any = X
     while isinstance(base.base, np.ndarray):
         base = base.base

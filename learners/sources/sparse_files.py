@@ -1,4 +1,4 @@
-"""Sparse matrices in a folder of files: the arrays of the CSR format, read in ranges of rows."""
+"""Sparse matrices in a folder that contains the CSR arrays, which are read in row ranges."""
 
 import shutil
 import zipfile
@@ -13,26 +13,26 @@ import scipy.sparse as sp
 
 from .matrix import PIECE_BYTES, Source, float_dtype
 
-_TEXT = 32 << 20  # bytes of a LIBSVM file read at once
+_TEXT = 32 << 20  # bytes of a LIBSVM file to read at once
 _SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 
 class SparseSource(Source):
-    """Sparse matrix in a folder written by :func:`write_csr`, or some of its rows.
+    """Sparse matrix in a folder written by :func:`write_csr`, or a subset of its rows.
 
     Parameters
     ----------
     folder : path
         Folder with ``index.npz``, ``data.bin`` and ``indices.bin``.
     index : ndarray of int or None, default None
-        Positions of the rows, in any order; None for all.
+        Row indices in any order; None means all rows.
 
     Attributes
     ----------
     nnz : int
         Number of stored values.
     target : ndarray of shape (n_samples,) or None
-        Labels of a LIBSVM file, in memory.
+        Labels of a LIBSVM file, which are in memory.
     """
 
     def __init__(self, folder: str | PathLike[str], index: np.ndarray | None = None) -> None:
@@ -59,13 +59,12 @@ class SparseSource(Source):
         )
 
     def blocks(self, n_values: int) -> Iterator[tuple[np.ndarray, sp.csr_array]]:
-        """Iterate over all rows in file order, as pairs of their positions in this matrix and the
-        rows.
+        """Iterate over all rows in file order, as pairs of row indices and rows.
 
         Parameters
         ----------
         n_values : int
-            Maximum number of stored values in a block, which has at least one row.
+            Maximum number of stored values in a block. A block has at least one row.
         """
         start, n = 0, len(self._indptr) - 1
         while start < n:
@@ -111,12 +110,12 @@ def write_rows(
     n_features: int,
     dtype: np.dtype,
 ) -> SparseSource:
-    """Write blocks of rows, given with their positions, into a folder.
+    """Write blocks of rows, given with their indices, to a folder.
 
     Returns
     -------
     SparseSource
-        Matrix with the rows in the order of their positions.
+        Matrix with the rows in the order of their indices.
     """
     folder, positions, lengths = Path(folder), [np.zeros(0, int)], [np.zeros(1, np.int64)]
     with (folder / "data.bin").open("wb") as data, (folder / "indices.bin").open("wb") as indices:
@@ -137,34 +136,34 @@ def write_csr(
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
 ) -> SparseSource:
-    """Convert a sparse matrix into a folder from which fits read it in blocks of rows.
+    """Convert a sparse matrix to a folder of files that a fit reads in blocks of rows.
 
-    Memory use is limited to a few numbers per row.
+    The conversion needs memory for only a few numbers per row.
 
     Parameters
     ----------
     path : path
-        File of LIBSVM text (``.svm``, ``.svmlight``, ``.libsvm``; single precision), or of a CSR
-        matrix written by ``scipy.sparse.save_npz`` (``.npz``).
+        LIBSVM text file (``.svm``, ``.svmlight`` or ``.libsvm``), or CSR matrix written by
+        ``scipy.sparse.save_npz`` (``.npz``). LIBSVM values are converted to single precision.
     folder : path
         New folder, which :func:`on_disk` can open later.
     n_features : int or None, default None
-        Number of columns of LIBSVM text; None derives it from the largest index.
+        Number of columns of a LIBSVM file. None derives it from the largest index.
     zero_based : bool or "auto", default "auto"
-        Whether the first column of LIBSVM text has index 0; "auto" checks whether an index 0
+        Whether the first column of a LIBSVM file has index 0. "auto" checks whether an index 0
         occurs.
 
     Returns
     -------
     SparseSource
-        Matrix (n_samples, n_features), with the labels of LIBSVM text as its ``target``.
+        Matrix (n_samples, n_features) whose ``target`` contains the labels of a LIBSVM file.
 
     Raises
     ------
     ValueError
         If the file is damaged or of an unknown type, or an index exceeds ``n_features``.
     FileExistsError
-        If the folder exists.
+        If the folder already exists.
 
     Examples
     --------
@@ -198,7 +197,7 @@ def write_csr(
             )
         np.savez(folder / "index.npz", **index)
         return SparseSource(folder)
-    except Exception as error:  # zipfile, zlib, numpy and scikit-learn raise different exceptions
+    except Exception as error:  # zipfile, zlib, NumPy and scikit-learn raise different exceptions
         shutil.rmtree(folder)
         raise ValueError(
             f"{path}: the file is damaged or not a matrix in this format "
@@ -212,7 +211,7 @@ def _of_text(
     from sklearn.datasets import load_svmlight_file
 
     counts, target, low, high = [np.zeros(1, np.int64)], [], np.inf, 0
-    most = np.iinfo(np.int32).max  # scikit-learn needs a number to read parts
+    most = np.iinfo(np.int32).max  # scikit-learn requires a number to read parts
     for offset in range(0, path.stat().st_size, _TEXT):
         X, y = load_svmlight_file(
             str(path),

@@ -1,1 +1,1 @@
-"""Classifiers of whole images."""
+"""Image classifiers."""

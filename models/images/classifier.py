@@ -1,4 +1,4 @@
-"""Classification of photographs by a few of many columns, with an evidence map."""
+"""Classification of photographs by a few selected columns, with an evidence map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class ImageClassifier(ModelFile):
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        Features that compute the columns; in a loaded model
+        Features that compute the columns; a loaded model has
         `annealed.vision.words.pet_features.PetColumns`, which cannot be fitted.
     settings : ClassifierSettings, default ClassifierSettings()
         Settings of the learner.
@@ -38,7 +38,7 @@ class ImageClassifier(ModelFile):
         Names of the classes, in the order of the probabilities. Set by :meth:`fit`.
     scorers : dict of str to list of scorers
         Scorers for photographs without a head box ("whole") and with one ("heads", absent if there
-        were too few in training). Set by :meth:`fit`.
+        were too few head boxes in training). Set by :meth:`fit`.
     info : dict
         JSON values about training, scores and terms of use, which are stored in the model file.
 
@@ -97,7 +97,7 @@ class ImageClassifier(ModelFile):
                     "a loaded model cannot be fitted; create an ImageClassifier with PetFeatures"
                 )
             X = self.features.fit(photographs).transform(photographs)
-        X = X.tocsc()  # the learner's format: neither it nor the folds are copied again
+        X = X.tocsc()  # the learner's format; avoids copies of the matrix and its folds
         self.scorers, self.info = {}, dict(self.info)
         self._learn(WHOLE, X, y)
         if self.features.head_words_ is not None:
@@ -111,8 +111,8 @@ class ImageClassifier(ModelFile):
         """Return the columns from which the classifier of a part may select.
 
         Without a head box, these are all columns except those of the head. With a head box, they
-        are all columns except the words in quarters of the image, since the layout of the rest only
-        adds noise if the head is known (cross-validated on the training photographs).
+        are all columns except the words in quarters of the image, which only add noise if the head
+        is known, according to cross-validation on the training photographs.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class ImageClassifier(ModelFile):
         n_folds = min(N_FOLDS, int(np.bincount(y).min()))
         probabilities = np.zeros((len(y), len(self.classes)))
         scores = np.zeros_like(probabilities)
-        # it would keep a copy of part_X
+        # it would retain a copy of part_X
         for train, held in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(y, y):
             fold = self.settings.learn(part_X[train], y[train])
             probabilities[held] = mean_probabilities(fold, part_X[held])
@@ -191,7 +191,7 @@ class ImageClassifier(ModelFile):
         return [str(name) for name in self.features.get_feature_names_out()[self.selected(part)]]
 
     def probabilities(self, X: sp.csr_matrix, part: str = WHOLE) -> np.ndarray:
-        """Compute class probabilities from columns that are already computed.
+        """Compute class probabilities from precomputed columns.
 
         Parameters
         ----------
@@ -220,8 +220,8 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Photographs; those with a head box are also classified by the head if the model was
-            trained on heads.
+            Photographs; if a photograph has a head box and the model was trained on heads, the head
+            is also classified.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photographs : sequence of Photograph
-            Images, with or without head boxes.
+            Photographs, with or without head boxes.
 
         Returns
         -------
@@ -269,7 +269,7 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photograph : Photograph
-            An image, with or without a head box.
+            Photograph, with or without a head box.
 
         Returns
         -------
@@ -278,7 +278,7 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If the model consists only of a metric, whose votes are not a sum over columns.
+            If the model consists only of a metric, since its votes are not a sum over columns.
         """
         part = self._part(photograph)
         probabilities = self.predict_proba([photograph])[0]
@@ -312,7 +312,7 @@ class ImageClassifier(ModelFile):
         Parameters
         ----------
         photograph : Photograph
-            An image.
+            Photograph, with or without a head box.
 
         Returns
         -------

@@ -23,11 +23,11 @@ class Explanation:
     image : ndarray of shape (H, W, 3), uint8
         Photograph, resized to the size at which its words are counted.
     heat : ndarray of shape (H, W), float64
-        Evidence per pixel for (above 0) and against (below 0) ``label``; its sum is the sum of the
-        contributions.
+        Evidence per pixel for ``label`` (above 0) or against it (below 0); it adds up to the sum of
+        the contributions.
     contributions : list of (str, float)
         Names of the selected columns present in the photograph, with their contributions to the
-        score of ``label`` (minus the mean of the other classes), by decreasing absolute value.
+        score of ``label`` minus the mean score of the other classes, by decreasing absolute value.
     """
 
     label: str
@@ -73,7 +73,7 @@ def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) ->
     x1 = np.clip(np.ceil(x + w / 2).astype(int), x0 + 1, width)
     y1 = np.clip(np.ceil(y + h / 2).astype(int), y0 + 1, height)
     density = value / ((x1 - x0) * (y1 - y0))
-    # differences of the map: a window is added at its four corners
+    # differences of the map, so that each window is added at its four corners only
     corners = np.zeros((height + 1, width + 1))
     for ys, xs, sign in ((y0, x0, 1), (y0, x1, -1), (y1, x0, -1), (y1, x1, 1)):
         np.add.at(corners, (ys, xs), sign * density)

@@ -1,5 +1,4 @@
-"""Learning of class scores from columns: FSA, sDist on the columns that it selects, and the
-temperature of the scores."""
+"""Learning of class scores from columns: FSA, sDist, and the temperature of the scores."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,9 @@ from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
 
-# SDist on all columns: steps and votes were chosen by cross-validation on the shipped model's
-# training photographs with a head box, the rest are choices (experiments/notebook/pets.md).
+# sDist on all columns. Steps and votes were chosen by cross-validation on the shipped model's
+# training photographs with a head box; the other values are heuristic
+# (experiments/notebook/pets.md).
 ALL_COLUMNS: dict[str, Any] = {
     "solver": "sgd",
     "kappa": 20,
@@ -116,7 +116,7 @@ class ClassifierSettings:
 def metric_on(
     X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray, columns: np.ndarray, max_order: int
 ) -> MetricScorer:
-    """Fit sDist with its default solver on some columns of X, and return a scorer of the rows."""
+    """Fit sDist with its default solver on some columns of X, and return a scorer for rows of X."""
     part = X[:, columns].toarray().astype(np.float64)
     return MetricScorer.of(
         learners.SDist(kappa=10, max_order=max_order, random_state=0).fit(part, y), part, y
@@ -124,8 +124,8 @@ def metric_on(
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Return the temperature, from 1/100 to 100, that maximises the likelihood of the softmax of
-    held-out scores (n, n_classes)."""
+    """Return the temperature, from 1/100 to 100, for which the softmax of held-out scores (n,
+    n_classes) has the maximum likelihood."""
 
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax

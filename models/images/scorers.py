@@ -1,4 +1,4 @@
-"""Class scores from the selected columns, the stored part of a fitted learner."""
+"""Scorers that compute class scores from the selected columns; the stored part of a learner."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from ..files import check_array
 
 @dataclass(frozen=True)
 class AdditiveScorer:
-    """Class probabilities from a sum of responses to the selected columns, with one output per
+    """Class probabilities from sums of responses to the selected columns, with one output per
     class.
 
     Scores are divided by the temperature before the softmax.
@@ -25,7 +25,7 @@ class AdditiveScorer:
     Attributes
     ----------
     model : AdditiveModel
-        Model with one output per class; columns by decreasing importance.
+        Model with one output per class and columns in order of decreasing importance.
     temperature : float
         Divisor of the scores before the softmax.
     """
@@ -40,7 +40,7 @@ class AdditiveScorer:
 
     @classmethod
     def of(cls, classifier: "learners.FSAClassifier") -> Self:
-        """Convert a fitted classifier; the scores of two classes are -f / 2 and f / 2."""
+        """Convert a fitted classifier; with two classes, their scores are -f / 2 and f / 2."""
         model = AdditiveModel.from_estimator(classifier, by_importance=True)
         responses, intercept = model.responses, np.atleast_1d(model.intercept)
         if responses.shape[2] == 1:
@@ -62,8 +62,8 @@ class AdditiveScorer:
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
-        """Compute class scores (n, n_classes) as the sum of the contributions, so that the evidence
-        adds up exactly."""
+        """Compute class scores (n, n_classes) as sums of the contributions, so that the evidence
+        adds up exactly to the scores."""
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X: Matrix) -> np.ndarray:
@@ -101,13 +101,9 @@ class AdditiveScorer:
 
 @dataclass(frozen=True)
 class MetricScorer:
-    """Class probabilities from votes of the nearest training rows in a learnt sparse metric, sDist
-    of Ma (thesis), chapter 2.
+    """Class probabilities from votes of the nearest training rows in a learnt sparse metric.
 
-    The metric uses the columns ``selected`` (k,), centred and scaled. ``products`` (q, order) are
-    the columns of its feature map as positions in ``selected``, -1 where there are fewer factors;
-    ``components`` (rank, q) is L with W = L'L; ``points`` (n_train, rank) are the training rows in
-    the subspace, ``codes`` their classes.
+    The metric is sDist of Ma (thesis) [1]_. It uses the columns ``selected``, centred and scaled.
 
     Attributes
     ----------
@@ -116,7 +112,7 @@ class MetricScorer:
     center, scale : ndarray of shape (k,), float64
         Center that is subtracted from each column, and scale by which it is then divided.
     products : ndarray of shape (q, order), int64
-        Columns of the feature map as positions in ``selected``, -1 where there are fewer factors.
+        Columns of the feature map: the positions of their factors in ``selected``, padded with -1.
     product_scale : ndarray of shape (q,), float64
     components : ndarray of shape (rank, q), float64
         Matrix L with W = L'L.
@@ -173,7 +169,8 @@ class MetricScorer:
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
-        """Return pairs of different columns of X whose product the metric uses, strongest first."""
+        """Return the pairs of different columns of X whose products the metric uses, strongest
+        first."""
         strength = (self.components**2).sum(axis=0)
         features = []
         for i in np.argsort(-strength, kind="stable"):
@@ -187,7 +184,7 @@ class MetricScorer:
         part = X[:, self.selected]
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         values = (part - self.center) / self.scale
-        padded = np.hstack([values, np.ones((len(values), 1))])  # position -1 is the factor 1
+        padded = np.hstack([values, np.ones((len(values), 1))])  # position -1 holds the factor 1
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
     def probabilities(self, X: Matrix) -> np.ndarray:

@@ -1,2 +1,1 @@
-"""Keypoint detectors for any kind of object: schema, options, results, the detector and its
-file."""
+"""Keypoint detectors for any kind of object: schema, options, results, detector and file format."""

@@ -17,7 +17,7 @@ from .windows.window_models import Mode
 
 @dataclass(frozen=True)
 class DetectionOptions:
-    """Options of :meth:`KeypointDetector.find`, for the search and the report.
+    """Options of :meth:`KeypointDetector.find`.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class DetectionOptions:
         Minimum score, used instead of ``min_probability``; ``-inf`` returns every candidate.
         Without assembly, the default is the threshold of each keypoint.
     min_size, max_size : float, optional
-        Range of the side of the detection window in image pixels; by default from the window size
-        of the pool (24) to the size of the image. A smaller ``min_size`` enlarges the image (at
-        most fourfold). Levels outside the range are skipped.
+        Range of the side of the detection window in image pixels. The default range extends from
+        the window size of the pool (24) to the size of the image. A smaller ``min_size`` enlarges
+        the image (at most fourfold). Levels outside the range are skipped.
     max_detections : int, default 200
         Maximum number of detections per keypoint, best first.
     mode : {"scan", "regress", "prune+regress"}, optional
@@ -45,13 +45,14 @@ class DetectionOptions:
         Minimum probability of an instance, 0.5 by default; 0 returns every candidate. It requires
         assembly.
     roll : float, default 30.0
-        Angle in degrees, at most 50, of a second search, with equalised lightness and rotated by
-        this angle in both directions. If no instance is detected, it covers the image, shrunk to at
-        most 4 million pixels (10 million when rotated); otherwise, it covers the surroundings of
-        further likely instances. 0 disables it.
+        Angle in degrees, at most 50, of a second search of the image with equalised lightness,
+        rotated by this angle in both directions. If no instance was detected, the second search
+        covers the whole image, shrunk to at most 4 million pixels (10 million when rotated);
+        otherwise, it covers the surroundings of further likely instances. 0 disables the second
+        search.
     boxes : sequence of (x0, y0, x1, y1), optional
-        Boxes around known objects, in image pixels: one instance is located in each box, regardless
-        of its probability, and the rest of the image is not searched. They require assembly.
+        Boxes around known objects, in image pixels. One instance is located in each box, regardless
+        of its probability, and the rest of the image is not searched. Boxes require assembly.
 
     Raises
     ------
@@ -138,7 +139,7 @@ class Detection(NamedTuple):
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        Probability that the detection lies within 10% of the reference length of that keypoint of
+        Probability that the detection lies within 10% of the reference length from that keypoint of
         an object; None if instances are not assembled.
     """
 
@@ -166,7 +167,7 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """Instances, under the name used until version 0.2."""
+        """Instances, under their name until version 0.2."""
         warnings.warn(
             "faces was renamed to instances; the old name will be removed in 0.4",
             FutureWarning,

@@ -1,4 +1,4 @@
-"""Keypoint detectors: a pyramid, a pool of features, and one sparse model per keypoint."""
+"""Keypoint detectors, which combine a pyramid, a feature pool and a sparse model per keypoint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -21,12 +21,13 @@ from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
 from .windows.window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Mode
 from .windows.window_search import WindowSearch
 
-# side of the box around a face in reference lengths, and the tolerance of that side. Choices
+# side of the box around a face in reference lengths, and the tolerance of that side (heuristic)
 _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
-# reference lengths: a candidate this near to the same keypoint of an object belongs to it. A choice
+# reference lengths: a candidate this close to the same keypoint of an object belongs to the object
+# (heuristic)
 _EXPLAINED = 0.15
 
-# part of a photograph, its first pixel x, y, and the range of the window sizes to search
+# part of a photograph, its first pixel x, y, and the range of window sizes to search
 _Part = tuple[np.ndarray, tuple[int, int], tuple[float | None, float | None]]
 
 
@@ -42,7 +43,7 @@ class KeypointDetector(ModelFile):
     models : dict of str to KeypointModel
         One sparse window model per detected keypoint.
     pool : FeaturePool
-        Pool to which the features of the models belong.
+        Feature pool of the models.
     scales_per_octave : int, default 4
         Number of pyramid levels per octave (a factor of two in size).
     suppression : float, default 0.3
@@ -51,14 +52,14 @@ class KeypointDetector(ModelFile):
     info : dict
         JSON values about training, scores and terms of use, which are stored in the file.
     guides : dict of str to Guide
-        Guided search for each keypoint, for the modes "regress" and "prune+regress".
+        Guided search of each keypoint, for the modes "regress" and "prune+regress".
     face_cascade : FaceCascade, optional
         Cascade shared by all keypoints, for the mode "prune+regress".
     reference_length : float, default 28.3
         Reference length of an object (see `Schema`) for which the models were trained, in pixels of
         a pyramid level.
     finder : InstanceFinder, optional
-        Finder that assembles instances from the detections of some keypoints, and locates all their
+        Finder that assembles instances from the detections of some keypoints and locates all their
         keypoints.
     schema : Schema, optional
         Definition of the keypoints; None in older files of face models.
@@ -128,7 +129,7 @@ class KeypointDetector(ModelFile):
         Raises
         ------
         ValueError
-            If the model does not support a keypoint, the mode or the assembly, or the sizes are
+            If the model does not support a keypoint, the mode or the assembly, or if the sizes are
             incompatible with its windows.
         """
         default = Assembly.NONE if self.finder is None else self.finder.assembly
@@ -162,7 +163,7 @@ class KeypointDetector(ModelFile):
         return replace(options, keypoints=names, mode=mode)
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:
-        """Return the search mode of some keypoints, by default the fastest one that the model
+        """Return the search mode of some keypoints; the default is the fastest one that the model
         supports for them."""
         cascade = self.face_cascade
         prunes = cascade is not None and all(
@@ -224,7 +225,7 @@ class KeypointDetector(ModelFile):
         Returns
         -------
         DetectionResult
-            Detections and instances; instances have all keypoints, regardless of which were
+            Detections and instances; an instance has all keypoints, including those that were not
             requested.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
@@ -253,7 +254,7 @@ class KeypointDetector(ModelFile):
         instances, complete, doubtful = self.finder.find(
             maxima, levels, self.reference_length, min_probability, o.assembly
         )
-        # no level: too narrow for a face
+        # no level, since the photograph is too narrow for a face
         if o.roll and levels and upright and not complete:
             parts: list[_Part] = [self._around(pixels, box, 1.0) for box in doubtful]
             further = [
@@ -296,8 +297,8 @@ class KeypointDetector(ModelFile):
         ]
 
     def _distinct(self, instances: list[Instance]) -> list[Instance]:
-        """Return the distinct faces by decreasing probability; of duplicates, the most probable one
-        is retained."""
+        """Return the distinct faces by decreasing probability; the most probable of several
+        duplicates is retained."""
         assert self.finder is not None
         instances = sorted(instances, key=lambda instance: -instance.probability)
         anchors = [instance.places(self.finder.anchors) for instance in instances]
@@ -417,7 +418,7 @@ class KeypointDetector(ModelFile):
         mode: str = Mode.SCAN,
         max_detections: int = 200,
     ) -> dict[str, np.ndarray]:
-        """Compute all local maxima of the scores of some keypoints, to assemble instances from.
+        """Compute all local maxima of keypoint scores, from which instances are assembled.
 
         Parameters
         ----------
@@ -448,7 +449,7 @@ class KeypointDetector(ModelFile):
             **described,
             "scales_per_octave": self.scales_per_octave,
             "suppression": self.suppression,
-            "reference_ied": self.reference_length,  # its name in model files
+            "reference_ied": self.reference_length,  # the name in model files
             "summary": self.info.get("summary", ", ".join(self.keypoints)),
             "info": self.info,
         } | (

@@ -8,7 +8,7 @@ from .instances.instance_finder import Instance
 from .instances.shape_models import SimilarityTransform
 
 #: Template of a crop: the eye centres, as fractions of its side from the top left corner. At 112
-#: pixels they lie within 0.7 pixels of the common template of face recognition. A choice.
+#: pixels, they lie within 0.7 pixels of the usual template for face recognition (heuristic).
 EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 
 
@@ -22,8 +22,8 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
     """Crop a face, rotated and scaled so that its eyes lie at the positions of the template.
 
     The similarity transform maps the two eye centres exactly to the fractions (0.345, 0.465) and
-    (0.655, 0.465) of the side, with the subject's right eye on the left. If pixel centres have
-    integer coordinates, these positions are ``fraction * size - 0.5``. Pixels outside the
+    (0.655, 0.465) of the side, with the subject's right eye on the left. In coordinates with
+    integer pixel centres, these positions are ``fraction * size - 0.5``. Pixels outside the
     photograph are black.
 
     Parameters
@@ -65,8 +65,8 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
         )
     template = np.array([complex(*share) for share in EYES.values()]) * size - (0.5 + 0.5j)
     to_image = SimilarityTransform.least_squares(template, eyes)
-    # Shrunk by a whole factor first, because the transform interpolates only between neighbouring
-    # pixels.
+    # The image is first shrunk by an integer factor, because the transform interpolates only
+    # between neighbouring pixels.
     corners = to_image.to_image(np.array([0, size, size * 1j, size + size * 1j]))
     factor = max(1, int(to_image.reference_length))
     low = np.floor([corners.real.min(), corners.imag.min()]).astype(int).clip(0) // factor * factor

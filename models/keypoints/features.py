@@ -1,4 +1,4 @@
-"""Strongest features of each keypoint's model, and their positions."""
+"""Strongest features of each keypoint's model and their positions."""
 
 from typing import Any
 

@@ -1,5 +1,4 @@
-"""Definition of the points of an object: names, mirror pairs, skeleton, and the unit of all
-distances."""
+"""Definition of an object's points: names, mirror pairs, skeleton, and unit of distance."""
 
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 #: Reference length of objects without two named points, as a fraction of the square root of the
-#: box's area. A choice: about the distance between two points that fit in one window.
+#: box's area. Heuristic: about the distance between two points that fit in one window.
 BOX_SHARE = 0.4
 
 Names = tuple[str, ...]
@@ -42,14 +41,14 @@ class Schema:
     anchors : tuple of str
         Points with a window detector; empty if they have not been chosen yet.
     landmarks : dict of str to tuple of int
-        Landmarks, numbered from 0, whose mean is each keypoint, if landmarks are annotated.
+        Landmarks, numbered from 0, whose mean is the keypoint, if landmarks are annotated.
     landmark_mirror : tuple of int
         Index of each landmark in the mirror image.
 
     Raises
     ------
     ValueError
-        If names are missing, unknown, or occur twice.
+        If a name is missing, unknown or duplicated.
 
     Examples
     --------
@@ -115,7 +114,7 @@ class Schema:
         return (False, True) if self.mirrored else (False,)
 
     def alike(self, names: Names) -> list[list[int]]:
-        """Return the indices, among some names, of each keypoint and its mirror image, in order."""
+        """Return the indices of each keypoint and its mirror image in a list of names, in order."""
         groups: dict[frozenset, list[int]] = {}
         for i, name in enumerate(names):
             groups.setdefault(
@@ -124,7 +123,7 @@ class Schema:
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
-        """Return the name of the keypoint whose trained model is used for this one, the first of a
+        """Return the keypoint whose trained model is used for this keypoint: the first of its
         mirror pair."""
         return (
             min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
@@ -134,7 +133,7 @@ class Schema:
 
     def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
         """Compute the reference lengths (n,) in pixels of objects with points (n, n_keypoints, 2),
-        NaN where unknown, and boxes (n, 4), by default those around the points."""
+        NaN where unknown, and boxes (n, 4). By default, the boxes are those around the points."""
         if self.length:
             a, b = (points[:, self.keypoints.index(name)] for name in self.length)
             return np.hypot(*(a - b).T)
@@ -167,7 +166,7 @@ class Schema:
         return width - 1 - points[order].real + 1j * points[order].imag
 
     def with_anchors(self, anchors: Names) -> "Schema":
-        """Return the schema with different anchors, which are sorted to the front."""
+        """Return the schema with new anchors, which become its first keypoints."""
         rest = tuple(name for name in self.keypoints if name not in anchors)
         return replace(self, keypoints=(*anchors, *rest), anchors=tuple(anchors))
 
@@ -177,8 +176,8 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: Any) -> "Schema":
-        """Return the schema described by :meth:`to_dict` or a file; raise a ValueError if it is
-        invalid."""
+        """Build the schema from the data of :meth:`to_dict` or of a file; raise a ValueError if it
+        is invalid."""
         known, flags = {f.name for f in fields(cls)}, ("mirrored", "upright")
         if (
             not isinstance(data, dict)
@@ -218,7 +217,7 @@ def _frozen(value: Any) -> Any:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Read a schema from a TOML file; a ValueError names the file."""
+    """Read a schema from a TOML file; raise a ValueError that names the file if it is invalid."""
     try:
         return Schema.from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:

@@ -1,5 +1,4 @@
-"""Conversion of the parts of a keypoint detector to arrays and plain data and back, with validation
-of every array."""
+"""Conversion between the parts of a keypoint detector and validated arrays and plain data."""
 
 from functools import partial
 from pathlib import Path
@@ -137,8 +136,7 @@ def read_cascade(
     return FaceCascade(first, expected, coarser, node)
 
 
-# Names of the arrays in a file: the first knot, the distance of the knots and the values of the
-# responses.
+# Names of the arrays in a file: the first knot, the distance between knots and the response values.
 _LOW, _BIN_WIDTH, _VALUES = "lo", "step", "coef"
 
 

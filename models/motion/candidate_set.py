@@ -1,4 +1,4 @@
-"""Candidate segmentations of a sequence, with their features and errors: the rows of a ranking."""
+"""Candidate segmentations of a sequence, with the features and errors used for ranking."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -84,7 +84,7 @@ def candidate_sets(
     sequence: TrackSequence | None = None,
     columns: np.ndarray | None = None,
 ) -> dict[str, CandidateSet]:
-    """Compute candidates and features for several sets of families, sharing common work.
+    """Compute candidates and features for several sets of families, without repeating shared work.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def candidate_sets(
         Sequence that provides the name and, if labelled, the true motions of the points of
         ``tracks``.
     columns : ndarray of int or None, default None
-        Columns to compute; the other columns may be left zero. None means all.
+        Columns to compute; the other columns may be zero. None means all.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def candidate_set(
         Sequence that provides the name and, if labelled, the true motions of the points of
         ``tracks``, from which the errors are computed.
     columns : ndarray of int or None, default None
-        Columns to compute; the other columns may be left zero. None means all.
+        Columns to compute; the other columns may be zero. None means all.
 
     Returns
     -------
@@ -172,7 +172,8 @@ def candidate_set(
 
 
 def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
-    """Concatenate several sets of one sequence; either all or none of them have known errors."""
+    """Concatenate several sets of one sequence; the errors must be known for all sets or for
+    none."""
     return replace(
         sets[0],
         candidates=[candidate for one in sets for candidate in one.candidates],
@@ -186,9 +187,9 @@ def joined(sets: Sequence[CandidateSet]) -> CandidateSet:
 def relative(features: np.ndarray, response: str, standardize: bool = False) -> np.ndarray:
     """Compute features relative to the other candidates of the same sequence.
 
-    For piecewise-linear responses, the values within the sequence are scaled to [0, 1]; for linear
-    responses, the mean is subtracted and, with ``standardize``, the standard deviation is scaled to
-    1.
+    For piecewise-linear responses, values are scaled to [0, 1] within the sequence. For linear
+    responses, the mean of the sequence is subtracted; with ``standardize``, values are also divided
+    by the standard deviation.
     """
     if response == "linear":
         spread = features.std(axis=0) if standardize else np.ones(features.shape[1])
@@ -228,8 +229,7 @@ def ranked_pairs(sets: Sequence[CandidateSet]) -> np.ndarray:
     -------
     ndarray of shape (n_pairs, 3)
         Rows (i, j, r): i and j are row indices in the concatenation of all sets; r is 1 if
-        candidate i has the smaller error, 0 if candidate j has it, and 0.5 if their errors are
-        equal.
+        candidate i has the smaller error, 0 if candidate j does, and 0.5 if their errors are equal.
     """
     pairs, start = [np.empty((0, 3))], 0
     for one in sets:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 import cv2
 import numpy as np
 
-GAP = 3  # number of frames to the earlier and the later frame of comparison. A choice
-_AREA = 30  # average number of pixels in a superpixel. A choice
-_UNKNOWN = 40.0  # grey-value difference for an unknown motion, and the maximum. A choice
+GAP = 3  # number of frames between a frame and those with which it is compared (heuristic)
+_AREA = 30  # average number of pixels in a superpixel (heuristic)
+_UNKNOWN = 40.0  # grey-value difference for an unknown motion, and the maximum (heuristic)
 _NEAR = (
     40.0  # distance in pixels from a motion's tracks that costs as much as _FAR_WEIGHT grey values
 )
@@ -35,10 +35,10 @@ def label_maps(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield each frame of a video with the motion label of each pixel.
 
-    An affine motion to an earlier and a later frame is fitted to the tracks of each label. Each
+    Affine motions to an earlier and a later frame are fitted to the tracks of each label. Each
     pixel is assigned to the motion that explains its grey values best in the better of the two
-    frames, since regions occluded in one are mostly visible in the other. Motions with tracks
-    nearby are preferred. The differences are averaged over superpixels (SLIC [1]_), which follow
+    frames, since regions occluded in one frame are mostly visible in the other. Motions with nearby
+    tracks are preferred. The differences are averaged over superpixels (SLIC [1]_), which follow
     the edges of objects.
 
     Parameters
@@ -104,8 +104,8 @@ def _label_map(
 
 
 def _difference(held: dict[int, np.ndarray], t: int, s: int, tracks: np.ndarray) -> np.ndarray:
-    """Compute the mean grey-value difference (H, W) between frame t and frame s, warped to frame t
-    by the affine motion of some tracks."""
+    """Compute the mean grey-value difference (H, W) between frame t and frame s after frame s is
+    warped to frame t by the affine motion of some tracks."""
     height, width = held[t].shape[:2]
     both = np.isfinite(tracks[[t, s]]).all(axis=(0, 2)) if s in held else np.zeros(0, bool)
     motion = None

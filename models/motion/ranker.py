@@ -39,14 +39,14 @@ from .candidate_set import CandidateSet, candidate_set, joined
 from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
-_MIN_MOTION = 0.01  # pixels: far below the resolution of trackers; a choice
-_ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks; a choice
-_MANY = 3000  # number of tracks above which the memory requirement is reported; a choice
+_MIN_MOTION = 0.01  # pixels, far below the resolution of trackers (heuristic)
+_ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks (heuristic)
+_MANY = 3000  # number of tracks above which the memory requirement is reported (heuristic)
 _GB_PER_PAIR = 2e-7  # gigabytes per pair of tracks, measured with 1000 and 2000 tracks
-OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers; a choice
-OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to the median of its motion; a choice
-# Version of the features in a model file. Version 1 had only subspace features; increment it when
-# the meaning of a feature changes.
+OUTLIER_PIXELS = 1.0  # smaller residuals are never outliers (heuristic)
+OUTLIER_RATIO = 5.0  # minimum ratio of an outlier's residual to its motion's median (heuristic)
+# Version of the features in a model file. Version 1 had only subspace features; the version is
+# incremented when the meaning of a feature changes.
 FEATURE_SET = 2
 # Kind in the model file -> class.
 _FAMILIES: dict[str, Any] = {
@@ -73,7 +73,7 @@ _KIND_OF: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Motion of each track; result of :meth:`SegmentationRanker.segment`.
+    """Result of :meth:`SegmentationRanker.segment`, with the motion of each track.
 
     Attributes
     ----------
@@ -81,13 +81,14 @@ class Segmentation:
         Motion of each track, 0 .. n_motions-1 by decreasing size of the motion; -1 for outliers, if
         requested.
     n_motions : int
-        Number of motions, given or chosen.
+        Given or estimated number of motions.
     candidates : list of Candidate
         All candidates with that number of motions, best first.
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
     probabilities : dict of int to float
-        Probability of each number of motions compared, most probable first; 1 for a given number.
+        Probability of each number of motions that was compared, most probable first; 1 if the
+        number was given.
     unseen : ndarray of shape (n,), int
         Indices of the points that are never visible in both frames of a comparison; they are
         assigned to the largest motion.
@@ -209,7 +210,7 @@ class SegmentationRanker(ModelFile):
         sequence : TrackSequence or None
             Sequence of the tracks; its labels give the true motions.
         columns : ndarray of int or None, default None
-            Columns of the features to compute; others may be left zero. None means all.
+            Columns of the features to compute; the other columns may be zero. None means all.
 
         Returns
         -------
@@ -224,7 +225,7 @@ class SegmentationRanker(ModelFile):
         sequence: TrackSequence | None = None,
         columns: np.ndarray | None = None,
     ) -> dict[int, CandidateSet]:
-        """Compute candidates for each number of motions in ``MOTIONS`` that the points allow.
+        """Compute candidates for each number in ``MOTIONS`` for which there are enough points.
 
         The parameters are those of :meth:`candidate_set`.
 
@@ -255,9 +256,10 @@ class SegmentationRanker(ModelFile):
         tracks : ndarray of shape (F, P, 2)
             Tracks in pixels; missing entries are NaN.
         n_motions : int or None, default None
-            Number of motions; None chooses it from ``MOTIONS``.
+            Number of motions; with None, it is chosen from ``MOTIONS``.
         outliers : bool, default False
-            Whether to label points far from the fundamental matrices of their own motion as -1.
+            Whether to label points that are far from the fundamental matrices of their motion as
+            -1.
 
         Returns
         -------
@@ -302,7 +304,7 @@ class SegmentationRanker(ModelFile):
         )
 
     def _choose(self, tracks: Tracks) -> tuple[dict[int, float], CandidateSet]:
-        """Return the probability of each number of motions, and the candidates with the most
+        """Return the probability of each number of motions and the candidates with the most
         probable number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
@@ -374,13 +376,13 @@ class SegmentationRanker(ModelFile):
 
 
 def _numbers(tracks: Tracks) -> list[int]:
-    """Return the numbers in ``MOTIONS`` that the number of points allows."""
+    """Return the numbers in ``MOTIONS`` for which there are enough points."""
     check_motions(MOTIONS[0], tracks.n_points)
     return [k for k in MOTIONS if MIN_POINTS_PER_MOTION * k <= tracks.n_points]
 
 
 def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
-    """Warn if any segmentation of the tracks is arbitrary."""
+    """Warn if the tracks do not determine a segmentation."""
     n_distinct = np.unique(tracks.coordinates, axis=1).shape[1]
     if np.ptp(tracks.coordinates, axis=0).max() < _MIN_MOTION:
         message = f"no track moves by {_MIN_MOTION} pixels or more, so the labels are meaningless"
@@ -400,7 +402,8 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
-    """Return a mask (P,) of the points far from the fundamental matrices of their own motion."""
+    """Return a mask (P,) of the points that are far from the fundamental matrices of their
+    motion."""
     residuals = np.empty(tracks.n_points)
     residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
     typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])
@@ -414,7 +417,7 @@ def _for_all(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
     return full
 
 
-# -- headers of model files: each part is validated where it is read
+# -- headers of model files, whose parts are validated as they are read
 
 
 def check_version(header: Mapping[str, Any]) -> None:
@@ -428,12 +431,12 @@ def check_version(header: Mapping[str, Any]) -> None:
 
 
 def records(parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return families or features as stored in the header."""
+    """Return families or features as header records."""
     return [{"kind": _KIND_OF[type(part)], **asdict(part)} for part in parts]
 
 
 def read_families(listed: Any) -> tuple[Family, ...]:
-    """Read families of candidates; a ValueError describes an invalid header."""
+    """Read families of candidates; raise a ValueError if the header is invalid."""
     families = tuple(_read_family(record) for record in listed)
     if not families:
         raise ValueError("there are no families of candidates; expected at least one")
@@ -454,8 +457,8 @@ def _read_family(record: Any) -> Family:
 
 
 def read_features(pool: Any) -> Features:
-    """Read the features of a model file; feature set 1 stores subspace features without their kind.
-    A ValueError describes an invalid header."""
+    """Read the features of a model file; raise a ValueError if the header is invalid. Feature set 1
+    stores subspace features without their kind."""
     if isinstance(pool, dict):
         pool = [{"kind": "subspace", **pool}]
     parts = []

@@ -1,5 +1,8 @@
-"""Learnt ranking of candidate segmentations, eq. (18) of Barbu et al. (2014), and choice of the
-number of motions by ranking the best candidate of each number."""
+"""Learnt ranking of candidate segmentations, and choice of the number of motions.
+
+The ranking function is eq. (18) of Barbu et al. (2014). The number of motions is chosen by ranking
+the best candidate of each number.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,9 +15,9 @@ from ...learners.common.additive import AdditiveModel
 from ..files import check_array, check_settings
 from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
 
-# Settings that are absent from older files.
+# Settings that older files do not contain.
 _LATER_SETTINGS = {"schedule": "inverse", "balance": 0.0, "standardize": False}
-# Minimum and maximum of each setting in a model file: choices, wider than any sensible setting.
+# Minimum and maximum of each setting in a model file, wider than any sensible setting (heuristic).
 LIMITS: dict[str, tuple[float, float]] = {
     "alpha": (0, 100),
     "floor": (1e-6, 1000),
@@ -30,8 +33,9 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class RankerSettings:
-    """Settings of a ranking function; with ``schedule="inverse_arxiv"`` the defaults are those of
-    section 7.3.2 of [1]_.
+    """Settings of a ranking function.
+
+    With ``schedule="inverse_arxiv"``, the defaults are those of section 7.3.2 of [1]_.
 
     Parameters
     ----------
@@ -50,9 +54,9 @@ class RankerSettings:
     shrinkage : float, default 0.01
         Parameter lambda of the prior, eq. (19) of [1]_.
     balance : float, default 0.0
-        Balance between sequences: each of the n (n - 1) / 2 pairs of a sequence of n candidates has
-        the weight n to the power of ``-2 * balance``. With 1, all sequences have about the same
-        total weight.
+        Balance between sequences. If a sequence has n candidates, each of its n (n - 1) / 2 pairs
+        has the weight ``n ** (-2 * balance)``. With 1, all sequences have about the same total
+        weight.
     standardize : bool, default False
         Whether features are scaled to standard deviation 1 among the candidates of a sequence for
         linear responses, so that scenes with different noise and depth are comparable.
@@ -76,7 +80,7 @@ class RankerSettings:
 
     @classmethod
     def read(cls, record: Any) -> Self:
-        """Read the settings of a model file; a ValueError describes an invalid header."""
+        """Read the settings of a model file; raise a ValueError if the header is invalid."""
         settings = cls(
             **check_settings(
                 {**_LATER_SETTINGS, **record}, {**_LATER_SETTINGS, **asdict(cls())}, LIMITS
@@ -91,8 +95,9 @@ class RankerSettings:
 
 @dataclass(frozen=True)
 class RankingFunction:
-    """A learnt ranking function, eq. (18) of Barbu et al. (2014), on features relative to the other
-    candidates of the sequence.
+    """Learnt ranking function, eq. (18) of Barbu et al. (2014).
+
+    Its features are relative to the other candidates of the same sequence.
 
     Attributes
     ----------
@@ -178,19 +183,20 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        """Return the scores (n_candidates,) of all candidates of one sequence; higher is better."""
+        """Return the scores (n_candidates,) of all candidates of one sequence; higher scores are
+        better."""
         return self.model.scores_of_selected(
             relative(features[:, self.selected], self.response, self.standardize)
         )[:, 0]
 
     def scores_of_sets(self, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-        """Return the scores for each of several sequences, computed together for speed."""
+        """Return the scores of several sequences, computed together for speed."""
         rows = relative_rows(sets, self.response, self.selected, self.standardize)
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file: ``selected`` (k,), ``responses`` and ``knots`` (k,
-        n_knots); a linear response has a single knot at zero."""
+        """Return the arrays for a model file: ``selected`` (k,), and ``responses`` and ``knots``
+        (k, n_knots). A linear response has a single knot at zero."""
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
         return {"selected": self.selected, "responses": responses, "knots": knots}
@@ -204,8 +210,8 @@ class RankingFunction:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Read the function from the arrays ``name.selected``, ... of a model file; a ValueError
-        describes a mismatch."""
+        """Read the function from the arrays ``name.selected``, ... of a model file; raise a
+        ValueError if they do not match."""
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -219,9 +225,10 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
 
-# Chosen by the likelihood in ten folds over all training sequences: experiments/notebook/motion.md
+# Settings with the best likelihood in ten folds of all training sequences
+# (experiments/notebook/motion.md)
 SETTINGS = RankerSettings("linear", 30, n_steps=100)
-_N_FOLDS = 5  # by video
+_N_FOLDS = 5  # sequences of one video are in the same fold
 _FACTORS = np.geomspace(0.01, 100.0, 161)
 
 
@@ -232,12 +239,11 @@ class MotionChooser:
     Attributes
     ----------
     function : RankingFunction
-        Ranks candidates across numbers of motions.
+        Function that ranks candidates with different numbers of motions.
     settings : RankerSettings
-        Settings of its training.
+        Training settings of the function.
     certainty : float
-        Factor that scales the scores in the probabilities, which are proportional to exp(factor *
-        score).
+        Factor of the scores in the probabilities, which are proportional to exp(factor * score).
     best_only : bool
         Whether only the best candidate of each number is compared; if False, all candidates are
         compared, as in older model files.
@@ -255,8 +261,8 @@ class MotionChooser:
         ranking: RankingFunction,
         columns: np.ndarray | None = None,
     ) -> Self:
-        """Learn from candidates of all numbers of motions, with errors; ``ranking`` compares those
-        with the same number. Only features in ``columns`` may be selected."""
+        """Learn from candidates with known errors and all numbers of motions. Candidates with the
+        same number are compared by ``ranking``. Only features in ``columns`` may be selected."""
         finals = [finalists(one, ranking) for one in mixed]
         return cls(
             RankingFunction.learn(finals, SETTINGS, columns),
@@ -289,8 +295,8 @@ class MotionChooser:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Read the chooser from the arrays ``chooser...`` of a model file; without a record, as in
-        older files, it uses all candidates and the settings of the ranking."""
+        """Read the chooser from the arrays ``chooser...`` of a model file. Older files have no
+        record; their chooser compares all candidates, with the settings of the ranking."""
         if record is None:
             record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
         rest = {name: value for name, value in record.items() if name != "settings"}
@@ -312,15 +318,15 @@ def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
 
 
 def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of motions among the candidates, ascending, and the maximum score of
+    """Return the candidates' numbers of motions in ascending order, and the maximum score of
     each."""
     numbers = np.unique(mixed.n_motions)
     return numbers, np.array([scores[mixed.n_motions == k].max() for k in numbers])
 
 
 def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None = None) -> float:
-    """Return the factor of the scores that maximises the likelihood of the best numbers of motions
-    on held-out videos; 1 if there are too few videos."""
+    """Return the factor of the scores that maximises the likelihood of the best number of motions
+    on held-out videos, or 1 if there are too few videos."""
     names = np.unique([one.video for one in finals])
     if len(names) < _N_FOLDS:
         return 1.0
@@ -330,7 +336,7 @@ def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None =
         ]
         % _N_FOLDS
     )
-    margins: list[np.ndarray] = []  # scores of all numbers relative to that of the best one
+    margins: list[np.ndarray] = []  # scores of all numbers minus that of the best number
     for q in range(_N_FOLDS):
         function = RankingFunction.learn(
             [one for one, f in zip(finals, fold) if f != q], SETTINGS, columns

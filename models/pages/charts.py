@@ -1,4 +1,4 @@
-"""Charts of a report as SVG text that is embedded in the page, drawn without a plotting library."""
+"""Charts of a report as SVG text, drawn without a plotting library and embedded in the page."""
 
 from collections.abc import Sequence
 from html import escape
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 BLUE, GREY, ORANGE = "#2f6db3", "#8a8f98", "#d9822b"
 _OTHERS = (ORANGE, GREY)  # colours of other models
-# keeps labels readable on lines
+# keeps labels readable on top of lines
 _HALO = 'stroke="white" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 _TEXT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 
@@ -100,8 +100,8 @@ def score_chart(
     lines: dict[str, float],
     measure: str,
 ) -> str:
-    """Return a chart of the score against the number of columns: mean and standard error over
-    folds, the chosen size, and other models as lines."""
+    """Return a chart of the score against the number of columns. It shows the mean and standard
+    error over folds, the chosen size, and other models as lines."""
     values = [*(mean - error), *(mean + error), *lines.values()]
     axes = Axes((min(sizes), max(sizes)), (min(values), max(values)))
     axes.frame("number of columns", measure)
@@ -123,7 +123,7 @@ def score_chart(
     axes.add(f"<g {_HALO}>")
     for (name, value), colour in zip(lines.items(), _OTHERS):
         across, down = axes.at(axes.x_range[1], value)
-        hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # the curve runs above the line
+        hidden = 0 <= down - axes.at(sizes[-1], mean[-1])[1] < 24  # the curve overlaps the label
         axes.add(
             _words(float(across) - 4, float(down) + (15 if hidden else -5), name, "end", colour)
         )
@@ -135,7 +135,7 @@ def score_chart(
 def effect_chart(
     names: Sequence[str], effects: Sequence[float], stability: Sequence[float | None]
 ) -> str:
-    """Return a chart with a bar for the effect of each column, and a dot for the proportion of
+    """Return a chart with a bar for the effect of each column and a dot for the share of random
     halves that select it."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
     height = row * len(names) + 60
@@ -205,7 +205,7 @@ def level_chart(
             f'<rect x="{a - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" '
             f'height="{size:.1f}" fill="{BLUE}"/>'
         )
-        if i % -(-len(levels) // 8) == 0:  # further ones would overlap
+        if i % -(-len(levels) // 8) == 0:  # more labels would overlap
             axes.add(
                 _words(a, axes.bottom + 16, short(level, max(60 // len(levels), 5) + 2), "middle")
             )
@@ -213,7 +213,7 @@ def level_chart(
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round numbers in a range, for the ticks of an axis.
+    """Return round numbers in a range for the ticks of an axis.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     step = 10.0 ** np.floor(np.log10(rough))
     step *= next((m for m in (1, 2, 5) if m * step >= rough * 0.99), 10)
     values = np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1) * step
-    return [float(round(v, 12)) + 0.0 for v in values]  # no -0
+    return [float(round(v, 12)) + 0.0 for v in values]  # avoids -0
 
 
 def number(value: float) -> str:

@@ -18,7 +18,7 @@ td,th{padding:.25em .4em}}"""
 
 
 def html_page(title: str, heading: str, body: str) -> str:
-    """Return an HTML page; title and heading are plain text, the body is HTML."""
+    """Return an HTML page; the title and heading are plain text, and the body is HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, '
@@ -28,7 +28,7 @@ def html_page(title: str, heading: str, body: str) -> str:
 
 
 def small(words: str) -> str:
-    """Return a paragraph in small print; its text is given as HTML."""
+    """Return a paragraph of HTML text in small print."""
     return f'<p class="small">{words}</p>'
 
 
@@ -38,8 +38,8 @@ def table(
     bold: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> str:
-    """Return a table of texts; the columns ``numbers``, by default all but the first, are
-    right-aligned, and one row may be bold."""
+    """Return an HTML table of strings. The columns ``numbers``, by default all except the first,
+    are right-aligned, and one row may be bold."""
 
     def cells(kind: str, values: Sequence[str]) -> str:
         right = [i > 0 if numbers is None else i in numbers for i in range(len(values))]

@@ -1,1 +1,1 @@
-"""Activities recognised from binary sensors: features per minute, and the trained model."""
+"""Activity recognition from binary sensors: features per minute and the trained model."""

@@ -1,4 +1,4 @@
-"""Trained model of activities: its sensors, their features, and a conditional random field."""
+"""Trained model of activities, a conditional random field on features of binary sensors."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ class ActivityModel(ModelFile):
     sensors : tuple of str
         Sensors in the order of the columns.
     kinds : tuple of str
-        Features of each sensor.
+        Kinds of features of each sensor.
     activities : tuple of str
         Names of the activities.
     coef : ndarray of shape (n_activities, n_columns)
@@ -28,7 +28,7 @@ class ActivityModel(ModelFile):
         Scores of the transitions, indexed [from, to].
     intercept : ndarray of shape (n_activities,)
     training : dict
-        Facts about the training.
+        Description of the training.
     """
 
     KIND: ClassVar[str] = "activity model"

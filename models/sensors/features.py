@@ -10,7 +10,7 @@ HISTORY = (
     (1, 5),
     (6, 30),
     (31, 120),
-)  # first and last minutes ago of each window: was the sensor on in between?
+)  # limits of the windows in which the sensor was on, in minutes before the current one
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SensorMinutes:
     on : ndarray of shape (n_minutes, n_sensors), bool
         Whether the sensor was on at any time in the minute.
     started : ndarray of shape (n_minutes, n_sensors), float
-        One plus the second of the minute at which the last event of the sensor began; 0 if no event
+        One plus the second within the minute at which the sensor's last event began; 0 if no event
         began.
     activities : ndarray of shape (n_minutes,), str, or None
     """
@@ -94,16 +94,17 @@ def check_kinds(kinds: Sequence[str]) -> None:
 def minute_features(minutes: SensorMinutes, kinds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Compute the feature columns, ordered by sensor, and the sensor of each column.
 
-    ``last`` is the sensor that fired last among THESE sensors. It must be recomputed for a subset
-    (:meth:`SensorMinutes.keep`); otherwise, it would leak information about the remaining sensors.
+    ``last`` refers to the sensor that fired last among the given sensors. It must be recomputed for
+    a subset of sensors (:meth:`SensorMinutes.keep`); otherwise, it would leak information about the
+    other sensors.
 
     Parameters
     ----------
     minutes : SensorMinutes
     kinds : sequence of str
-        Kinds of features, from ``KINDS``: "on" and "start" refer to the minute itself; "history" to
-        the 5, 30 and 120 minutes before it, each without the shorter windows; "last" to the sensor
-        that fired last.
+        Kinds of features, from ``KINDS``. "on" and "start" refer to the minute itself, "history" to
+        the 5, 30 and 120 minutes before it (each without the shorter windows), and "last" to the
+        sensor that fired last.
 
     Returns
     -------

@@ -15,14 +15,14 @@ from ..messages import first_of
 NUMBER, DATE, CATEGORY, RANK = "number", "date", "category", "rank"
 LOGARITHM = "log"
 BLOCK = 1 << 20  # numbers processed together
-# parts of dates used as categories, and the minimum range in days for each to carry more than the
-# order
+# parts of dates used as categories, and the minimum range in days at which each adds to the order
+# of the dates
 PARTS = {"year": 730, "month": 366, "weekday": 14, "hour": 2}
 PART_NAMES = {
     "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
     "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
 }
-# levels for values unseen or rare in training, and for empty cells
+# levels for values that are unseen or rare in training, and for empty cells
 OTHER, MISSING = "(other)", "(missing)"
 # formats of text cells in training
 THOUSANDS, DAY_FIRST, MONTH_FIRST = "thousands", "dayfirst", "monthfirst"
@@ -39,24 +39,25 @@ class ColumnEncoding:
     name : str
         Name in the table.
     kind : {"number", "date", "category", "rank"}
-        Type of encoding: a number is unchanged; a date is encoded as days since 1970-01-01; a
-        category is one-hot encoded; a rank is the index of the level among the ordered ``levels``.
+        Type of encoding. Numbers are unchanged, dates are encoded as days since 1970-01-01,
+        categories are one-hot encoded, and ranks are encoded as indices in the ordered ``levels``.
     fill : float or None, default None
         Replacement of missing numbers; None keeps them as NaN.
     levels : tuple of str, default ()
-        Levels of a category that have a separate column. Other values are encoded as ``"(other)"``,
-        and empty cells as ``"(missing)"``, if these are levels, and with ``shares`` otherwise.
+        Levels of a category that have a separate column. Other values are encoded as ``"(other)"``
+        and empty cells as ``"(missing)"`` if these are levels; otherwise, they are encoded with
+        ``shares``.
     reference : str, default ""
         Name of the reference level, whose columns are all 0.
     shares : tuple of float, default ()
-        Fraction of the training rows with each level. A row with these values instead of 0 / 1 has
-        the mean effect of the levels. If empty, as in older files, zeros are used, as for the
-        reference level.
+        Fraction of the training rows with each level. A row with these values instead of 0 and 1
+        has the mean effect of the levels. If ``shares`` is empty, as in older files, zeros are
+        used, as for the reference level.
     style : {"", "thousands", "dayfirst", "monthfirst"}, default ""
-        Format of the cells: numbers as 1,234; dates as 31/12/2019 or as 12/31/2019.
+        Format of the cells: numbers such as 1,234, or dates such as 31/12/2019 or 12/31/2019.
     form : {"", "year", "month", "weekday", "hour", "log"}, default ""
-        Part of a date that is used as a category, named for example "COLUMN (month)"; or "log" for
-        the natural logarithm of a positive number.
+        Part of a date that is used as a category, with a name such as "COLUMN (month)", or "log"
+        for the natural logarithm of a positive number.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class ColumnEncoding:
         Raises
         ------
         ValueError
-            If a column of numbers or dates has non-empty cells, but none of the expected type.
+            If a column of numbers or dates has non-empty cells but none of the expected type.
         """
         if self.kind == CATEGORY:
             return self._dummies(values)
@@ -128,8 +129,8 @@ class ColumnEncoding:
             )
 
     def note(self, values: pd.Series) -> str | None:
-        """Return a line about empty, unreadable or unknown cells in new rows and their replacement,
-        or None."""
+        """Return a line about the empty, unreadable or unknown cells in new rows and their
+        replacement, or None if there are none."""
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
@@ -159,7 +160,7 @@ class ColumnEncoding:
         return f"column {self.name!r}, {len(values)} cells: {'; '.join(notes)}" if notes else None
 
     def words(self, values: pd.Series) -> np.ndarray:
-        """Return the cells of a category, or the parts of its dates, as text; None for empty
+        """Return the cells of a category, or the parts of dates, as text, with None for empty
         cells."""
         return (
             part_of(days(values, self.style), self.form) if self.form in PARTS else as_words(values)
@@ -232,7 +233,8 @@ class TableEncoding:
     def encode(self, frame: pd.DataFrame, dtype: Any = np.float64) -> np.ndarray:
         """Return the matrix of a table that contains these columns.
 
-        In single precision, the matrix is column-major, since it is written and read by column.
+        In single precision, the matrix is stored in column-major order, since it is written and
+        read by column.
 
         Raises
         ------
@@ -249,7 +251,7 @@ class TableEncoding:
         X = np.empty(shape, dtype, order="F" if dtype == np.float32 else "C")
         ends = np.cumsum([column.width for column in self.columns]).tolist()
         rest = {column: slice(end - column.width, end) for column, end in zip(self.columns, ends)}
-        # in place: a second copy of a large table would not fit into memory
+        # in place, since a second copy of a large table might not fit in memory
         plain = {
             column.name: column
             for column in self.columns
@@ -268,7 +270,7 @@ class TableEncoding:
         return X
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
-        """Return a line for each column of new rows with empty, unreadable or unknown cells."""
+        """Return a line for each column with empty, unreadable or unknown cells in new rows."""
         return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:
@@ -313,7 +315,8 @@ class TableEncoding:
 def number_blocks(
     frame: pd.DataFrame, names: Iterable[str]
 ) -> Iterator[tuple[list[str], np.ndarray]]:
-    """Yield the numeric and boolean columns of a table, several at a time, as names and numbers."""
+    """Yield the names and values of the numeric and boolean columns of a table, several columns at
+    a time."""
     kinds = {
         name: kind
         for name, kind in zip(frame.columns, frame.dtypes)
@@ -329,8 +332,8 @@ def number_blocks(
 
 
 def to_numbers(values: pd.Series, thousands: bool = True) -> np.ndarray:
-    """Return a column as floats, including text with thousands separators (1,234) unless these are
-    disabled; other text and infinity are NaN."""
+    """Return a column as floats. Numbers with thousands separators (1,234) are converted unless
+    this is disabled; other text and infinity become NaN."""
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_complex_dtype(
         values.dtype
     ):
@@ -353,15 +356,15 @@ def _numbers_of(cells: np.ndarray, thousands: bool) -> np.ndarray:
 
 
 def _by_value(values: pd.Series, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Apply a function of cells once to each distinct text and to missing cells."""
-    if pd.api.types.infer_dtype(values) != "string":  # 1 and True are equal, but not the same text
+    """Apply a function once to each distinct text and to missing cells."""
+    if pd.api.types.infer_dtype(values) != "string":  # 1 and True are equal but differ as text
         return function(values.astype(object).to_numpy())
     codes, different = pd.factorize(values.astype(object))
     return function(np.array([*different, None], object))[codes]
 
 
 def days(values: pd.Series, style: str = "") -> np.ndarray:
-    """Return a column of dates as days since 1970-01-01; other cells are NaN.
+    """Return a column of dates as days since 1970-01-01; other cells become NaN.
 
     Text is parsed as ISO 8601 and, with a ``style``, also as 31/12/2019 ("dayfirst") or 12/31/2019
     ("monthfirst").
@@ -385,19 +388,19 @@ def days(values: pd.Series, style: str = "") -> np.ndarray:
 
 
 def ranks(words: np.ndarray, levels: Sequence[str]) -> np.ndarray:
-    """Return the index of each word among the levels; NaN for other words."""
+    """Return the index of each word in the levels, or NaN for other words."""
     order = {level: float(i) for i, level in enumerate(levels)}
     return np.array([order.get(word, np.nan) for word in words], np.float64)
 
 
 def offsets(values: pd.Series, link: str) -> np.ndarray:
-    """Return the offsets of the scores: the numbers of a column, or the logarithms of exposures
-    ("log").
+    """Return the offsets of the scores, which are the values of a column or, with the link "log",
+    the logarithms of its exposures.
 
     Raises
     ------
     ValueError
-        If a cell is not a finite number, or not a positive exposure.
+        If a cell is not a finite number, or an exposure is not positive.
     """
     numbers = to_numbers(values)
     bad = np.flatnonzero(~np.isfinite(numbers) | ((numbers <= 0) & (link == "log")))
@@ -411,12 +414,12 @@ def offsets(values: pd.Series, link: str) -> np.ndarray:
 
 
 def logarithm(numbers: np.ndarray) -> np.ndarray:
-    """Return natural logarithms; NaN for numbers that are not positive."""
+    """Return natural logarithms, or NaN for numbers that are not positive."""
     return np.log(np.where(numbers > 0, numbers, np.nan))
 
 
 def part_of(numbers: np.ndarray, form: str) -> np.ndarray:
-    """Return the year, month, weekday or hour of dates (days since 1970-01-01) as text; None for
+    """Return the year, month, weekday or hour of dates (days since 1970-01-01) as text, or None for
     NaN.
 
     Examples
@@ -456,7 +459,7 @@ def as_words(values: pd.Series) -> np.ndarray:
 
 
 def _words_of(cells: np.ndarray) -> np.ndarray:
-    # an integer has the same text with and without empty cells in its column
+    # integers have the same text whether or not their column has empty cells
     cells = np.array(
         [int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in cells],
         object,

@@ -51,8 +51,8 @@ class Contributions:
         Returns
         -------
         DataFrame
-            Score, contribution of each column, and base as "(intercept)"; for several scores, the
-            columns are grouped by score.
+            Score, contribution of each column, and base as "(intercept)". If there are several
+            scores, the columns are grouped by score.
         """
         columns = {}
         for o, output in enumerate(self.outputs):
@@ -98,8 +98,8 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     X : frame, or array of shape (n_rows, n_columns)
         Rows in the input format of the model.
     background : frame, array of shape (n_rows, n_columns) or None, default None
-        Rows, such as the training rows, whose mean contributions are subtracted: an average
-        contribution is then 0, and the values are the Shapley values of the additive score.
+        Rows, such as the training rows, whose mean contributions are subtracted. The contributions
+        are then the Shapley values of the additive score, with a mean of 0 over these rows.
 
     Returns
     -------

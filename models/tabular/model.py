@@ -1,5 +1,4 @@
-"""Fitted linear or piecewise-linear estimator in a file: predictions are unchanged, and loading
-executes no code."""
+"""Fitted linear or piecewise-linear estimators in files, whose loading executes no code."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from .encoding import CATEGORY, TableEncoding, offsets
 TASKS = ("classification", "regression", "ranking")
 LINKS = ("identity", "log")
 PROBABILITIES = ("softmax", "separate", None)
-# kinds of NumPy types of labels in JSON
+# kinds of NumPy types of labels that JSON supports
 _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}
 
 
@@ -40,7 +39,7 @@ class TabularModel(ModelFile):
     classes : ndarray of shape (n_classes,) or None, default None
         Class labels, in classification.
     link : {"identity", "log"}, default "identity"
-        Link function; with "log" the prediction is exp(score), for counts.
+        Link function; with "log", for counts, the prediction is exp(score).
     probabilities : {"softmax", "separate", None}, default "softmax"
         Conversion of the scores of several classes to probabilities: jointly, or separately for
         each class and then normalised. None if there are no probabilities, as with the hinge loss
@@ -105,7 +104,7 @@ class TabularModel(ModelFile):
             Selector of this package with ``coef_``, or with ``knots_`` and ``responses_``.
         encoding : TableEncoding or None, default None
             Encoding of the table to which the estimator was fitted; only the columns that the model
-            uses are kept.
+            uses are retained.
         offset : (str, str) or None, default None
             Column of a table and its link, as in :class:`TabularModel`; required if the estimator
             was fitted with an offset.
@@ -353,7 +352,7 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
     used = np.unique(groups[additive.selected])
     position = np.cumsum(np.isin(groups, used)) - 1
     responses = additive.responses
-    # the curve of a 0/1 column becomes a line, so that shares get the mean of the effects
+    # the curve of a 0/1 column becomes a line, so that shares give the mean of the effects
     if responses.shape[1] == additive.knots.shape[1]:
         low, high = additive.responses_at(0.0)[:, None], additive.responses_at(1.0)[:, None]
         level = np.array([column.kind == CATEGORY for column in encoding.columns])[

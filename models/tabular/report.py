@@ -1,4 +1,4 @@
-"""Report of a selection: a self-contained HTML page, and the same content as JSON."""
+"""Report of a selection as a self-contained HTML page and as JSON."""
 
 import re
 from html import escape
@@ -17,9 +17,9 @@ from .fitting.selection import N_HALVES, Selection, shown
 from .fitting.table import by_reason
 
 REPORT_FILES = ("select.json", "select.html")
-N_ROWS = 11  # explained rows: a choice
-_MAX_SHOWN = 12  # classes in the confusion matrix
-MAX_PICTURES = 30  # response curves and bars; the table lists all columns
+N_ROWS = 11  # number of explained rows (heuristic)
+_MAX_SHOWN = 12  # maximum number of classes in the confusion matrix
+MAX_PICTURES = 30  # maximum number of response curves and bars; the table lists all columns
 _LONG = {
     "R2": "R² (share of the variance explained)",
     "D2": "D² (share of the deviance explained)",
@@ -147,7 +147,7 @@ def _scores(selection: Selection) -> str:
 
 
 def _errors(selection: Selection) -> str:
-    """Return confusion matrix, calibration and residuals of the held-out rows."""
+    """Return the confusion matrix, calibration and residuals of the held-out rows."""
     errors, body = selection.validation.errors, ""
     if confusion := errors.get("confusion"):
         classes, counts = (
@@ -304,7 +304,7 @@ def _responses(selection: Selection) -> str:
 
 
 def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
-    """Return values of a column, and its contribution to each output at these values."""
+    """Return values of a column and its contributions to each output at these values."""
     if "levels" in column:
         return [], np.transpose([entry["coefficient"] for entry in column["levels"]]).tolist()
     low, high, mean = (column["distribution"][name] for name in ("from", "to", "mean"))
@@ -320,8 +320,8 @@ def _shape(selection: Selection, column: dict[str, Any]) -> tuple[list[float], l
 
 
 def _rows(selection: Selection) -> str:
-    """Return a collapsible section with the contributions of the columns for each of several rows,
-    from the lowest to the highest score."""
+    """Return a collapsible section with the columns' contributions in several rows, from the lowest
+    to the highest score."""
     rows, additive = selection.table, AdditiveModel.from_estimator(selection.model)
     parts, groups = additive.contributions(rows.X), rows.encoding.groups[additive.selected]
     names = [rows.names[number] for number in np.unique(groups)]

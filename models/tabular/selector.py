@@ -37,30 +37,32 @@ def _predicts_classes(selector: "TabularSelector") -> bool:
 
 
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
-    """Select the columns of a data frame that predict a target: ``annealed select`` in Python.
+    """Select the columns of a data frame that predict a target, like ``annealed select``.
 
-    Numbers, text, categories, dates, booleans and missing values are encoded as by the command; the
-    selection, its cross-validated scores and the model are identical. A text column is selected or
-    dropped as a whole.
+    Numbers, text, categories, dates, booleans and missing values are encoded in the same way as by
+    the command, and the selection, its cross-validated scores and the model are identical. A text
+    column is selected or dropped as a whole.
 
     Parameters
     ----------
     n_features_to_select : int or "auto", default "auto"
         Number of columns to select; "auto" chooses it by cross-validation or by ``fdr``.
     size_rule : {"explained", "best", "one-se"}, default "explained"
-        Rule by which "auto" chooses: the smallest number with 97% of the gain of the best number,
-        the best number, or the smallest within one standard error of the best.
+        Rule by which "auto" chooses the number of columns: the smallest number with 97% of the gain
+        of the best number, the best number, or the smallest number within one standard error of the
+        best.
     task : {"auto", "classification", "regression"}, default "auto"
-        Task; "auto" treats text, booleans and few distinct integers as classes. scikit-learn
-        stratifies the folds of its cross-validation only with "classification".
+        Task; "auto" treats text, booleans and few distinct integers as classes. The
+        cross-validation of scikit-learn stratifies its folds only with "classification".
     response : {"linear", "piecewise"}, default "linear"
-        Response to each column: a line or a piecewise-linear curve.
+        Response to each column, a line or a piecewise-linear curve.
     loss : str, default "auto"
         Name of a loss of :class:`.FSAClassifier` or :class:`.FSARegressor`.
     class_weight : "balanced" or dict, default ()
         Weights of the classes.
     param : dict, default ()
-        Other parameters of the estimator, nested ones as in ``{"schedule.mu": 20}``.
+        Other parameters of the estimator; nested parameters are written as in ``{"schedule.mu":
+        20}``.
     scoring : str or None, default None
         Score, such as "roc_auc", by which the number of columns is chosen; it is reported first.
     include, exclude : sequence of str, default ()
@@ -80,21 +82,20 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     keep_rare : bool, default False
         Whether to keep classes with a single row, which makes cross-validation impossible.
     offset, exposure : str or None, default None
-        Column that is added to the score, or whose logarithm is added. It is also required for
-        prediction.
+        Column that is added to the score, or whose logarithm is added. Predictions also require it.
     weight, row_groups, time : str or None, default None
-        Columns with the sample weights, the groups of rows that stay in the same fold, and the time
-        of each row. With times, each fold is predicted from earlier rows.
+        Columns with the sample weights, the groups of rows that stay in the same fold, and the
+        times of the rows. With times, each fold is predicted from earlier rows.
     split_duplicates : bool, default False
         Whether to allow identical rows in different folds.
     boosting : bool, default False
-        Whether to score gradient boosting on all columns as well.
+        Whether to also score gradient boosting on all columns.
     fdr : float or None, default None
         False discovery rate to control, instead of a number of columns.
     intervals : bool, default False
         Whether to compute 95% confidence intervals of the coefficients.
     seed : int, default 0
-        Random seed of folds, random halves and sampled rows.
+        Random seed of the folds, random halves and sampled rows.
     dates : {"dayfirst", "monthfirst"} or None, default None
         Order of day and month in dates such as 31/12/2019; None detects it.
 
@@ -106,7 +107,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     scores_ : dict of str to dict of str to float
         Cross-validated scores of the selected columns, of all columns and of a constant.
     path_ : list of dict
-        Number of columns and held-out score of each size.
+        Number of columns and held-out score for each size.
     notes_ : list of str
         Decisions about the columns, one line each.
     left_out_ : dict of str to str
@@ -250,7 +251,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Returns
         -------
         DataFrame of pandas or Polars, or ndarray of shape (n_samples, n_selected)
-            Selected columns, in the type of X; other types of frame become a pandas DataFrame.
+            Selected columns, in the type of X; other types of frames become a pandas DataFrame.
         """
         check_is_fitted(self, "model_")
         if not is_frame(X):
@@ -260,7 +261,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         return frame[self.get_feature_names_out().tolist()]
 
     def explain(self, X: Any, background: Any = None) -> Contributions:
-        """Return the columns' contributions to the scores; see :func:`annealed.models.explain`.
+        """Return the contributions to the scores; see :func:`annealed.models.explain`.
 
         Parameters
         ----------
@@ -287,7 +288,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Raises
         ------
         ValueError
-            If the selector was loaded from a file, which contains no training rows.
+            If the selector was loaded from a file, since files do not contain training rows.
         """
         from .report import write_report
 
@@ -411,8 +412,8 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Any = None) -> pd.DataFrame:
-    """Return a table as a pandas DataFrame with distinct strings as column names; ``names`` are the
-    column names of an array, by default x0, x1, ...
+    """Return a table as a pandas DataFrame with distinct strings as column names. ``names`` are the
+    column names of an array; the default is x0, x1, ...
 
     Raises
     ------
@@ -446,8 +447,8 @@ def _as_series(estimator: BaseEstimator, y: Any) -> pd.Series:
 
 
 def _labels(target: pd.Series, classes: np.ndarray | None) -> np.ndarray | None:
-    """Return the classes in the type of the target, since text and booleans are text in the encoded
-    table."""
+    """Return the classes in the type of the target; in the encoded table, text and booleans are
+    text."""
     if classes is None or classes.dtype.kind not in "US":
         return classes
     labels = pd.Series(target.dropna().unique())
@@ -456,7 +457,7 @@ def _labels(target: pd.Series, classes: np.ndarray | None) -> np.ndarray | None:
 
 
 def _in_parameters(message: str) -> str:
-    """Replace option names in a message by parameter names."""
+    """Replace option names with parameter names in a message."""
     names = {"-k": "n_features_to_select", "--as": "kinds", "--score": "scoring"}
     return re.sub(
         r"(?<![\w-])(?:-k\b|--[a-z][a-z-]+)",
@@ -467,7 +468,7 @@ def _in_parameters(message: str) -> str:
 
 @contextmanager
 def _parameter_names() -> Iterator[None]:
-    """Context manager that replaces command-line options by parameter names in errors."""
+    """Context manager that replaces command-line options with parameter names in error messages."""
     try:
         yield
     except ValueError as error:

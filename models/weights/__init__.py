@@ -1,4 +1,4 @@
-"""The weights that ship with the package: NAME.safetensors, each with its card NAME.md."""
+"""Weights shipped with the package: NAME.safetensors, each with a model card NAME.md."""
 
 from pathlib import Path
 

@@ -1,8 +1,7 @@
-"""Command ``annealed``: one module per group of commands, each of which imports its dependencies
-when it runs.
+"""Command ``annealed``, with one module per group of commands.
 
-Only the module of the requested command is imported; without a command, as for ``--help``, all
-modules are.
+Only the module of the requested command is imported, or all modules if there is no command, as for
+``--help``. Commands import their dependencies when they run.
 """
 
 import os
@@ -15,7 +14,7 @@ import typer
 
 from ..console import command_of, new_app, one_line_errors, root_options
 
-# suppresses messages of libraries, unless the variables are set
+# suppresses messages of OpenCV and FFmpeg unless the variables are set
 os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
@@ -31,7 +30,7 @@ _COMMANDS = {
 }
 _EXPERIMENTS = ("reproduce", "data")  # in the distribution annealed-experiments
 
-app = new_app(help="Feature selection with annealing, and computer vision tools built on it.")
+app = new_app(help="Feature selection with annealing, and computer vision tools that use it.")
 app.callback()(root_options)
 
 

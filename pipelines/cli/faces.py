@@ -1,5 +1,4 @@
-"""``annealed faces``: the commands of ``annealed keypoints`` with the schema, model and measure of
-faces."""
+"""Commands ``annealed faces``, which adapt ``annealed keypoints`` to faces."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,13 +21,14 @@ from .keypoints import (
     run_evaluation,
 )
 
-app = new_app(help="Keypoints of faces: eyes, nose, mouth, ears and chin.")
+app = new_app(help="Detect keypoints of faces: eyes, nose, mouth, ears and chin.")
 
 
 @command_of(app)
 @with_options(run_detection, model=["faces"])
 def detect(run: Callable[[str], None]) -> None:
-    """Detect facial keypoints in photographs and videos; without INPUT, in a sample photograph.
+    """Detect facial keypoints in photographs and videos. Without INPUT, a sample photograph is
+    used.
 
     \b
     Examples:
@@ -50,19 +50,22 @@ def train(
         Words, Option("--keypoint", metavar="NAME", help="Train only this keypoint; repeatable.")
     ] = None,
     n_background: Annotated[
-        int, Option(metavar="N", help="Number of background images to use, the first ones by name.")
+        int,
+        Option(metavar="N", help="Number of background images to use, in order of their names."),
     ] = 140,
     mode: Annotated[
         str,
-        EXPERT(metavar="MODE", help="Fastest mode to train for: scan, regress, or prune+regress."),
+        EXPERT(
+            metavar="MODE", help="Fastest search mode to train: scan, regress, or prune+regress."
+        ),
     ] = "prune+regress",
     config: Annotated[
         Path | None,
-        Option(metavar="FILE", help="TOML or JSON file with settings, one table per stage."),
+        Option(metavar="FILE", help="TOML or JSON file with settings in one table per stage."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector from scratch; defaults reproduce the shipped model.
+    """Train a face detector from scratch. The defaults reproduce the shipped model.
 
     \b
     Examples:
@@ -88,8 +91,8 @@ def train(
 @command_of(app)
 @with_options(run_evaluation, model="faces", measure="ap")
 def evaluate(run: Callable[[str], None]) -> None:
-    """Evaluate detections against annotations: average precision per keypoint, tolerance and
-    source.
+    """Evaluate detections against annotations by the average precision of each keypoint, tolerance
+    and source.
 
     \b
     Examples:

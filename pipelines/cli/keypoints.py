@@ -1,5 +1,4 @@
-"""``annealed keypoints``: training, evaluation and use of keypoint detectors for any kind of
-object."""
+"""Commands ``annealed keypoints``, for keypoint detectors of any kind of object."""
 
 from __future__ import annotations
 
@@ -33,21 +32,21 @@ Mode = Annotated[
     str | None,
     EXPERT(
         metavar="MODE",
-        help="Search method: scan (all windows), regress, or prune+regress (fastest, the default).",
+        help="Search mode: scan (all windows), regress, or prune+regress (fastest, the default).",
     ),
 ]
 Assembly = Annotated[
     str | None,
     EXPERT(
         metavar="NAME",
-        help="How to assemble objects: 2d, 3d, or none (default: as the model specifies).",
+        help="Assembly of objects: 2d, 3d, or none (default: set by the model).",
     ),
 ]
 Data = Annotated[
     Path,
     Option(
         metavar="FOLDER",
-        help="Folder with images and annotations: keypoints.csv, COCO, and others.",
+        help="Folder of images with annotations in keypoints.csv, COCO or another format.",
     ),
 ]
 Background = Annotated[
@@ -57,20 +56,23 @@ Background = Annotated[
 Out = Annotated[
     Path,
     Option(
-        "--out", "-o", metavar="FILE", help="Model file to write; checkpoints are stored beside it."
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Model file to write; checkpoints are stored next to it.",
     ),
 ]
 Resume = Annotated[bool, Option("--resume", help="Resume from the last checkpoint.")]
 Threads = Annotated[
     int,
     Option(
-        metavar="N", help="Number of threads (0: one per core); the model does not depend on it."
+        metavar="N", help="Number of threads (0: one per core), which does not affect the model."
     ),
 ]
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return the paths of images without objects, from the given folder or else from the subfolder
+    """Return the paths of images without objects, from the given folder or from the subfolder
     ``background`` of the data."""
     default = None if beside is None else beside / "background"
     return (
@@ -83,7 +85,7 @@ def background_images(folder: Path | None, beside: Path | None = None) -> list[P
 
 
 def _detector(model: str, group: str, command: str) -> models.KeypointDetector:
-    """Load the detector in a model file; ``annealed keypoints`` rejects face detectors."""
+    """Load the detector in a model file, and reject face detectors in ``annealed keypoints``."""
     detector: models.KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
@@ -109,20 +111,20 @@ def train(
         ),
     ] = None,
     category: Annotated[
-        str | None, Option(metavar="NAME", help="Category to train, if the file has several.")
+        str | None,
+        Option(metavar="NAME", help="Category to train, if the annotations have several."),
     ] = None,
     rotation: Annotated[
         str | None,
-        Option(
-            metavar="NAME", help="Orientation of objects: upright, or free for any orientation."
-        ),
+        Option(metavar="NAME", help="Orientation of the objects: upright or free."),
     ] = None,
     mirrored: Annotated[
         bool | None,
-        Option(help="Augment with mirror images (default: if the schema has mirror pairs)."),
+        Option(help="Also train on mirror images (default: if the schema has mirror pairs)."),
     ] = None,
     window: Annotated[
-        float | None, Option(help="Window size in reference lengths (default: tuned).")
+        float | None,
+        Option(help="Size of the detection window in reference lengths (default: tuned)."),
     ] = None,
     anchor: Annotated[
         Words,
@@ -138,11 +140,15 @@ def train(
     ] = None,
     report: Annotated[
         Path | None,
-        Option(metavar="FOLDER", help="Folder for a report: errors, worst images, learning curve."),
+        Option(
+            metavar="FOLDER",
+            help="Folder for a report with errors, worst images and a learning curve.",
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a detector; unset options are tuned on the images, and printed.
+    """Train a detector. Options that are not set are tuned on the images, and their values are
+    printed.
 
     \b
     Examples:
@@ -204,7 +210,7 @@ def train(
 
 
 def _video_source(images: Sequence[str]) -> str | int | None:
-    """Return the source that the arguments name: a video file, a camera number (``camera 0``), or
+    """Return the source given by the arguments: a video file, a camera number (``camera 0``), or
     None for photographs."""
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
@@ -232,7 +238,8 @@ def run_detection(
     images: Annotated[
         Words,
         Argument(
-            metavar="INPUT", help="Images, folders, patterns, - (stdin), a video, or camera 0."
+            metavar="INPUT",
+            help="Images, folders, patterns, - (list on stdin), a video, or camera 0.",
         ),
     ] = None,
     keypoint: Keypoints = None,
@@ -241,32 +248,32 @@ def run_detection(
     ] = None,
     threshold: Annotated[
         float | None,
-        EXPERT(help="Minimum score of a keypoint, whether it belongs to an object or not."),
+        EXPERT(help="Minimum score of a keypoint, whether or not it belongs to an object."),
     ] = None,
     min_size: Annotated[
-        float | None, Option(help="Smallest detection window, in image pixels.")
+        float | None, Option(help="Smallest detection window in image pixels.")
     ] = None,
-    max_size: Annotated[float | None, Option(help="Largest detection window, in image pixels.")] = (
+    max_size: Annotated[float | None, Option(help="Largest detection window in image pixels.")] = (
         None
     ),
     roll: Annotated[
         float | None,
         Option(
             metavar="DEGREES",
-            help="Angle of the second, rotated search (default 30; 0 disables it, as for video).",
+            help="Angle of a second, rotated search, or 0 for none (default: 30, or 0 for video).",
         ),
     ] = None,
     boxes: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="CSV file of known boxes (image, x0, y0, x1, y1); only landmarks are located.",
+            help="CSV file of known boxes (image, x0, y0, x1, y1) in which to locate keypoints.",
         ),
     ] = None,
     mode: Mode = None,
     assembly: Assembly = None,
     landmarks: Annotated[
-        bool, Option("--landmarks", help="Report all landmarks, not only the keypoints.")
+        bool, Option("--landmarks", help="Report all landmarks in addition to the keypoints.")
     ] = False,
     every: Annotated[
         int, Option(metavar="N", help="Process every N-th frame of a video or camera.")
@@ -275,7 +282,7 @@ def run_detection(
         str,
         Option(
             metavar="auto|off|HZ",
-            help="Smoothing of points over time: auto (5 Hz), off, or a cut-off frequency in Hz.",
+            help="Smoothing of points over time: auto (5 Hz), off, or the cut-off frequency in Hz.",
         ),
     ] = "auto",
     jobs: Annotated[
@@ -289,21 +296,22 @@ def run_detection(
             "--out",
             "-o",
             metavar="FILE",
-            help="Table to write, .csv or .parquet, one row per object.",
+            help="Table to write (.csv or .parquet), with one row per object.",
         ),
     ] = None,
     table: Annotated[Path | None, Option(hidden=True)] = None,
     coco: Annotated[
-        Path | None, _OUTPUT(metavar="FILE", help="COCO keypoint file to write, .json.")
+        Path | None, _OUTPUT(metavar="FILE", help="COCO keypoint file to write (.json).")
     ] = None,
     crops: Annotated[
         Path | None,
         _OUTPUT(
-            metavar="FOLDER", help="Folder for crops: eye-aligned faces, or squares around objects."
+            metavar="FOLDER",
+            help="Folder for crops, which are eye-aligned faces or squares around other objects.",
         ),
     ] = None,
     size: Annotated[
-        int, _OUTPUT(metavar="PIXELS", help="Side length of the crops, in pixels.")
+        int, _OUTPUT(metavar="PIXELS", help="Side length of the crops in pixels.")
     ] = 112,
     resume: Annotated[
         bool,
@@ -313,13 +321,13 @@ def run_detection(
         Path | None,
         _OUTPUT(
             metavar="PATH",
-            help="Image or video to write with the detections drawn in, or a folder.",
+            help="Image or video on which to draw the detections, or a folder for several images.",
         ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Detect keypoints in files, print them, and write all requested outputs."""
+    """Detect keypoints in files, print them and write all requested outputs."""
 
     images = list(images or ())
     if not images and group == "keypoints":
@@ -340,7 +348,7 @@ def run_detection(
         raise ValueError(
             f"--model {' '.join(model)}: expected a single model for a video, --keypoint or --boxes"
         )
-    # many frames hold no object: they are searched once
+    # many frames contain no object, so they are searched only once
     roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
     if source is not None and dask is not None:
@@ -386,7 +394,7 @@ def run_detection(
             file_map = None
             if jobs != 1 or dask is not None:
                 file_map = common.make_file_map(jobs, dask, max(1, len(todo)), quiet)
-            # a resumed run uses the settings of all images: the same numbers
+            # the choice depends on all images, so that a resumed run gives the same numbers
             results = keypoints.detect_files(
                 detectors,
                 todo,
@@ -428,8 +436,8 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: Sequence[str]) -> list[Path]:
-    """Return the overlay images to write. Their names, or the name of the video, are checked before
-    any detection."""
+    """Return the overlay images to write. The names of images or of a video are checked before any
+    detection."""
 
     pictures = (
         [] if is_video else common.overlay_paths(images or [keypoints.SAMPLE], overlay, "keypoints")
@@ -455,8 +463,8 @@ def _output(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Print each photograph or frame, after the photographs of an earlier run, and write its
-    pictures; return the number of failures."""
+    """Print the result of each photograph or frame, starting with those of an earlier run, and
+    write its images. Return the number of failures."""
     from ...learners.compilation import seconds_compiling
 
     n_failed, stems = 0, common.distinct_stems(images or [keypoints.SAMPLE])
@@ -498,7 +506,7 @@ def _output(
     except KeyboardInterrupt:
         if isinstance(results, Generator):
             results.close()
-        if not isinstance(source, int):  # an interrupt ends a camera
+        if not isinstance(source, int):  # an interrupt stops a camera
             raise
     except ValueError as error:
         if source is None:
@@ -518,7 +526,8 @@ def _output(
 def _picture_error(
     result: keypoints.FileDetections, picture: Path | None, stem: str, forms: keypoints.Forms
 ) -> str | None:
-    """Write the overlay and the crops of a photograph; return the error message if that fails."""
+    """Write the overlay and the crops of a photograph, and return the error message if this
+    fails."""
     try:
         if picture is not None and result.pixels is not None:
             drawn = keypoints.draw_detections(
@@ -574,13 +583,14 @@ def run_evaluation(
         str,
         Option(
             metavar="ap|pck|oks",
-            help="Measure: ap (by reference length), pck (by box) or oks (whole objects).",
+            help="Measure: ap (by reference length), pck (by box size) or oks (whole objects).",
         ),
     ] = "pck",
     keypoint: Keypoints = None,
     background: Background = None,
     skip_background: Annotated[
-        int, Option(metavar="N", help="Skip the first N background images.")
+        int,
+        Option(metavar="N", help="Number of background images to skip, in order of their names."),
     ] = 0,
     mode: Mode = None,
     assembly: Assembly = None,
@@ -591,7 +601,7 @@ def run_evaluation(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate a model against annotations, print the result, and write a report."""
+    """Evaluate a model against annotations, print the result and write a report."""
 
     common.check_names("measure", [measure], keypoints.COLUMNS)
     detector = _detector(model, group, "evaluate")
@@ -655,7 +665,7 @@ def run_evaluation(
 @command_of(app)
 @with_options(run_evaluation)
 def evaluate(run: Callable[[str], None]) -> None:
-    """Evaluate detections: points within a tenth of the box size, by keypoint, and false positives.
+    """Evaluate detections against annotations by keypoint, including false positives.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``annealed models``: shipped models and model files; ``annealed info``: the installation."""
+"""Commands ``annealed models``, for model files, and ``annealed info``, for the installation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ app = new_app(help="List shipped models and inspect model files.")
 
 @command_of(app, "list")
 def list_command(as_json: AsJson = False) -> None:
-    """List the models that ship with the package.
+    """List the models that are shipped with the package.
 
     \b
     Examples:
@@ -37,18 +37,18 @@ def convert(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="Model file in an older format, or name of a shipped model."
+            metavar="MODEL", help="Model file in an older format, or the name of a shipped model."
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Model file to write (default: in place)."
+            "--out", "-o", metavar="FILE", help="Model file to write (default: replace MODEL)."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a model to the current format, with a checksum; arrays and predictions are unchanged.
+    """Convert a model to the current file format with a checksum, without changing its predictions.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def convert(
     new = out or path
     common.check_outputs([path] if out else [], model=new)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the missing checksum
+        warnings.simplefilter("ignore")  # the warning about a missing checksum
         models.load_model(path)  # validates every part
         arrays, header = read_model(path, read_header(path)["kind"])
     kind = header.pop("kind")
@@ -79,7 +79,7 @@ def show(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show the model card and the header of a model: settings, training and scores.
+    """Show the model card and the header of a model, with its settings, training and scores.
 
     \b
     Examples:

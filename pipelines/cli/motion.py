@@ -1,5 +1,4 @@
-"""``annealed motion``: segment point tracks or videos into rigid motions, train and evaluate the
-ranking."""
+"""Commands ``annealed motion``, for the segmentation of point tracks and videos."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,11 +8,13 @@ import typer
 from .. import common, console
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
-app = new_app(help="Segment point tracks by rigid motion.")
+app = new_app(help="Segment point tracks and videos into rigid motions.")
 
 Data = Annotated[
     Path,
-    typer.Option(metavar="FOLDER", help="Hopkins155 folder, or .npz files with tracks and labels."),
+    typer.Option(
+        metavar="FOLDER", help="Folder of Hopkins155, or of .npz files with tracks and labels."
+    ),
 ]
 
 
@@ -22,16 +23,18 @@ def segment(
     context: typer.Context,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Tracks (.npz, .csv, _truth.mat) or videos."),
+        typer.Argument(metavar="FILE", help="Files of tracks (.npz, .csv, _truth.mat) or videos."),
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Use a sample video.")] = False,
     motions: Annotated[
-        str, typer.Option(metavar="N", help="Number of motions, or auto to choose from 2 to 5.")
+        str, typer.Option(metavar="N", help="Number of motions, or auto to choose between 2 and 5.")
     ] = "auto",
     model: Model = "motion",
     overlay: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Video to write with coloured tracks (one FILE only)."),
+        typer.Option(
+            metavar="FILE", help="Video to write with coloured tracks (for a single FILE)."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -39,16 +42,19 @@ def segment(
             "--out",
             "-o",
             metavar="FILE",
-            help="Labelled tracks to write: .npz, .csv or .parquet (one FILE only).",
+            help="File of labelled tracks to write: .npz, .csv or .parquet (for a single FILE).",
         ),
     ] = None,
     tracks: Annotated[Path | None, typer.Option(hidden=True)] = None,
     masks: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder for masks of moving pixels, named for COLMAP."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for masks of moving objects, with the file names that COLMAP expects.",
+        ),
     ] = None,
     outliers: Annotated[
-        bool, typer.Option("--outliers", help="Label points that fit no motion as -1.")
+        bool, typer.Option("--outliers", help="Label points that do not fit any motion as -1.")
     ] = False,
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Number of parallel processes (0: one per core).")
@@ -129,19 +135,19 @@ def train(
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     min_motion_size: Annotated[
-        int, typer.Option(metavar="N", help="Minimum number of points of a motion.")
+        int, typer.Option(metavar="N", help="Minimum number of points in a motion.")
     ] = 0,
     synthetic: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Number of additional synthetic perspective sequences, at most 80."
+            metavar="N", help="Number of additional synthetic perspective sequences (at most 80)."
         ),
     ] = 80,
     driving: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="Number of additional synthetic scenes of each of six kinds (camera, errors).",
+            help="Number of additional synthetic driving scenes of each of six kinds.",
         ),
     ] = 24,
     quiet: Quiet = False,
@@ -202,7 +208,7 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help=(
-                "Candidates: all (subspaces and frame pairs), or those of the paper (paper, "
+                "Candidates: all (from subspaces and frame pairs), or those of the paper (paper or "
                 "trajectories)."
             ),
         ),
@@ -215,7 +221,7 @@ def evaluate(
     as_json: AsJson = False,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder for a report: table, curves and images."),
+        typer.Option(metavar="FOLDER", help="Folder for a report with a table, curves and images."),
     ] = None,
     resume: Annotated[
         bool,
@@ -223,8 +229,8 @@ def evaluate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate methods by ten-fold cross-validation over videos, in the layout of the papers' Table
-    VII.
+    """Evaluate methods by ten-fold cross-validation over videos, in the layout of Table VII of the
+    paper.
 
     \b
     Examples:
@@ -252,7 +258,7 @@ def evaluate(
     methods = method or [m for m in METHODS if m != "lambdarank" or has_lightgbm()]
     check_methods(methods)
     sequences = read_sequences(data)
-    # Missing labels and too few videos are reported before the long work.
+    # Missing labels and too few videos are reported before the long computation.
     for sequence in sequences:
         _ = sequence.n_motions
     protocol.folds(np.array([s.video for s in sequences]), 0)

@@ -1,4 +1,4 @@
-"""``annealed pets``: classification of photographs by visual words, with the words as evidence."""
+"""Commands ``annealed pets``, for the classification of photographs by visual words."""
 
 from functools import partial
 from pathlib import Path
@@ -10,13 +10,13 @@ from ... import models
 from .. import common, console, pets
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
-app = new_app(help="Classify photographs, such as cats and dogs, with visual evidence.")
+app = new_app(help="Classify photographs, such as those of cats and dogs, with visual evidence.")
 
 Data = Annotated[
     Path,
     typer.Option(
         metavar="FOLDER",
-        help="Folder with a subfolder per class, cat.0.jpg ..., labels.csv, or Oxford-IIIT Pets.",
+        help="Folder with subfolders per class, CLASS.N.jpg, labels.csv or Oxford-IIIT Pets.",
     ),
 ]
 
@@ -26,19 +26,24 @@ def train(
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     words: Annotated[
-        int, typer.Option(metavar="N", help="Vocabulary size; reduce it for few photographs.")
+        int,
+        typer.Option(
+            metavar="N", help="Size of the vocabulary; use a smaller one for few photographs."
+        ),
     ] = 5000,
     select: Annotated[int, typer.Option(metavar="N", help="Number of features to select.")] = 500,
     method: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="Method: fsa, piecewise (responses), sdist (on FSA's features), both, sdist-sgd.",
+            help="Learner: fsa, piecewise, sdist (on the features of fsa), both, or sdist-sgd.",
         ),
     ] = "fsa",
     max_order: Annotated[
         int,
-        typer.Option(metavar="N", help="Maximum order of products, for sdist, both and sdist-sgd."),
+        typer.Option(
+            metavar="N", help="Maximum order of feature products for sdist, both and sdist-sgd."
+        ),
     ] = 1,
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Number of parallel processes (0: one per core).")
@@ -46,7 +51,7 @@ def train(
     dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier on photographs, or on the training split if the data have one.
+    """Train a classifier on all photographs, or on the training split if the data have one.
 
     \b
     Examples:
@@ -103,7 +108,7 @@ def classify(
     overlay: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", help="Image of the evidence to write, or a folder for several images."
+            metavar="PATH", help="Image to write with the evidence, or a folder for several images."
         ),
     ] = None,
     jobs: Annotated[
@@ -113,7 +118,7 @@ def classify(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Classify photographs.
+    """Classify photographs, and print the probability of the predicted class.
 
     \b
     Examples:
@@ -157,13 +162,13 @@ def evaluate(
     report: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Folder for a report: table, images of words and evidence."
+            metavar="FOLDER",
+            help="Folder for a report with a table and images of words and evidence.",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate on the test split, or on all photographs if there is none, with baselines that use
-    all features.
+    """Evaluate a model on the test split, or on all photographs if there is no split.
 
     \b
     Examples:

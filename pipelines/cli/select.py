@@ -1,5 +1,4 @@
-"""``annealed select``, ``predict`` and ``export``: feature selection on a table, and the use of its
-model."""
+"""Commands ``annealed select``, ``predict`` and ``export`` for tables and their models."""
 
 import shutil
 import sys
@@ -77,8 +76,8 @@ def select(
             metavar="TABLE",
             parser=lambda name: name if "://" in name else Path(name),
             help=(
-                "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; folder or URL of "
-                "parquet files; - is csv from stdin."
+                "File (csv, tsv, parquet, xlsx, npz with X, y and names, or svmlight), folder or "
+                "URL of parquet files, or - for csv from stdin."
             ),
         ),
     ] = None,
@@ -87,7 +86,7 @@ def select(
         typer.Option(
             "--sample",
             rich_help_panel="Input",
-            help="Use a sample table; the defaults are --target diagnosis and -k auto.",
+            help="Use a sample table, by default with --target diagnosis and -k auto.",
         ),
     ] = False,
     config: Annotated[
@@ -105,12 +104,18 @@ def select(
     ] = None,
     out: Annotated[
         Path | None,
-        _Output("--out", "-o", metavar="FILE", help="Model file to write, for annealed predict."),
+        _Output(
+            "--out", "-o", metavar="FILE", help="Model file to write, which annealed predict reads."
+        ),
     ] = None,
     save: Annotated[Path | None, typer.Option(hidden=True)] = None,
     columns: Annotated[
         Path | None,
-        _Output("--table", metavar="FILE", help="Table of the selected columns to write."),
+        _Output(
+            "--table",
+            metavar="FILE",
+            help="Table to write with the selected columns and the target.",
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Annotated[
@@ -231,8 +236,8 @@ def predict(
         typer.Argument(
             metavar="TABLE",
             help=(
-                "csv, tsv, parquet, xlsx, npz (X, y, names) or svmlight file; - reads csv from "
-                "stdin."
+                "File (csv, tsv, parquet, xlsx, npz with X, y and names, or svmlight), or - for "
+                "csv from stdin."
             ),
         ),
     ],
@@ -240,12 +245,12 @@ def predict(
         bool,
         typer.Option(
             "--contributions",
-            help="Also print the score of each row and the contributions of its columns.",
+            help="Also print the score of each row and the contribution of each column.",
         ),
     ] = False,
     allow_empty: Annotated[
         bool,
-        typer.Option("--allow-empty", help="Allow columns without any value."),
+        typer.Option("--allow-empty", help="Allow columns that are completely empty."),
     ] = False,
     out: Annotated[
         Path | None,
@@ -253,14 +258,14 @@ def predict(
             "--out",
             "-o",
             metavar="FILE",
-            help="csv, tsv, parquet or xlsx file to write instead of printing.",
+            help="File to write (csv, tsv, parquet or xlsx) instead of printing.",
         ),
     ] = None,
     sep: Annotated[str | None, typer.Option(**SEPARATOR, rich_help_panel="Input")] = None,
     encoding: Annotated[str | None, typer.Option(**ENCODING, rich_help_panel="Input")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the target of each row of a table, as csv with one line per row.
+    """Predict the target of each row of a table, and print csv with one line per row.
 
     \b
     Examples:
@@ -299,25 +304,28 @@ def export(
     ],
     out: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="File to write: .sql, .onnx, .c, .json, .xlsx or .csv."),
+        typer.Argument(
+            metavar="OUT", help="File to write (.sql, .onnx, .c, .json, .xlsx or .csv)."
+        ),
     ],
     table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="For .sql: table to score (default: data).")
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the scored table in SQL (default: data)."),
     ] = None,
     dialect: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="For .sql: postgres (default), sqlite, duckdb, mysql or bigquery.",
+            help="SQL dialect: postgres (default), sqlite, duckdb, mysql or bigquery.",
         ),
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="For .sql: column to copy to the result; repeatable."),
+        typer.Option(metavar="COLUMN", help="Column that SQL copies to the result; repeatable."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export a table model as SQL, ONNX, C, JSON, a spreadsheet or CSV.
+    """Export a model of a table to SQL, ONNX, C, JSON, a spreadsheet or CSV.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``annealed sensors``: recognition of activities at home from binary sensors."""
+"""Commands ``annealed sensors``, for recognising activities at home from binary sensors."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,13 +18,13 @@ from ..console import (
     print_table,
 )
 
-app = new_app(help="Recognise activities at home, minute by minute, from binary sensors.")
+app = new_app(help="Recognise activities at home from binary sensors, minute by minute.")
 
 Data = Annotated[
     Path,
     typer.Option(
         metavar="FOLDER",
-        help="Folder with the files of homes: NAME_events.csv or NAME-sensors.txt, and activities.",
+        help="Folder of sensor data: NAME_events.csv or NAME-sensors.txt, and files of activities.",
     ),
 ]
 HomeName = Annotated[
@@ -36,7 +36,7 @@ HomeName = Annotated[
 Features = Annotated[
     str | None,
     typer.Option(
-        metavar="NAMES", help="Features of each sensor, comma-separated: on, start, history, last."
+        metavar="NAMES", help="Comma-separated features of each sensor: on, start, history, last."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Suppress messages on stderr.")]
@@ -59,7 +59,7 @@ def train(
     features: Features = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model of the activities of a home on all or some of its sensors.
+    """Train a model of the activities in a home on all or some of its sensors.
 
     \b
     Examples:
@@ -84,18 +84,26 @@ def train(
 @command_of(app)
 def predict(
     data: Data,
-    model: Annotated[Path, typer.Option(metavar="FILE", help="Model file.")],
+    model: Annotated[
+        Path, typer.Option(metavar="FILE", help="Model file of annealed sensors train.")
+    ],
     home: HomeName = None,
     day: Annotated[
-        str | None, typer.Option(metavar="DATE", help="A single day, such as 2011-11-29.")
+        str | None,
+        typer.Option(
+            metavar="DATE", help="Day to predict, such as 2011-11-29 (default: all days)."
+        ),
     ] = None,
     overlay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Image of the day to write (with --day).")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Image to write with the activities of the day (requires --day)."
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the activities of the inhabitant, with their start and end.
+    """Predict the inhabitant's activities with their start and end times.
 
     \b
     Examples:
@@ -157,23 +165,31 @@ def evaluate(
     features: Features = None,
     folds: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Number of folds of whole days (default: one per day)."),
+        typer.Option(
+            metavar="N", help="Number of folds of whole days (default: one fold per day)."
+        ),
     ] = None,
     sensors: Annotated[
         int | None,
         typer.Option(
-            "-k", "--sensors", metavar="N", help="Also select 1 to N sensors (five folds)."
+            "-k",
+            "--sensors",
+            metavar="N",
+            help="Also evaluate selections of 1 to N sensors (five folds).",
         ),
     ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", metavar="NAME", help="With -k: a method, such as FoBa or L1; repeatable."
+            "--method",
+            metavar="NAME",
+            help="Selection method for -k, such as FoBa or L1; repeatable.",
         ),
     ] = None,
     as_json: AsJson = False,
     report: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder for a report: tables and images.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder for a report with tables and images."),
     ] = None,
     resume: Annotated[
         bool,
@@ -181,8 +197,10 @@ def evaluate(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate the majority class, logistic regression, a hidden Markov model and the CRF on
-    held-out days; with -k, also with few sensors.
+    """Evaluate the model and its baselines on held-out days.
+
+    The baselines are the majority class, logistic regression and a hidden Markov model. With -k,
+    models with few sensors are evaluated as well.
 
     \b
     Examples:

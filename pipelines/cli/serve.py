@@ -1,5 +1,4 @@
-"""``annealed serve``: a local web page for all tasks; ``annealed warmup``: compilation in
-advance."""
+"""Commands ``annealed serve``, a local web page, and ``annealed warmup``, for compilation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +10,13 @@ from ..console import AsJson, Quiet, print_answer, print_error, progress
 
 
 def serve(
-    port: Annotated[int, typer.Option(help="Port to listen on (0: any free port).")] = 8000,
+    port: Annotated[int, typer.Option(help="Port on which to listen (0: any free port).")] = 8000,
     host: Annotated[
-        str, typer.Option(help="Address to listen on (default: this computer only).")
+        str, typer.Option(help="Address on which to listen (default: this computer only).")
     ] = "127.0.0.1",
     workers: Annotated[
         int,
-        typer.Option(help="Number of worker processes, which answer one request each at a time."),
+        typer.Option(help="Number of worker processes; each answers one request at a time."),
     ] = 2,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
@@ -28,11 +27,10 @@ def serve(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --label: model that proposes the points."),
+        typer.Option(metavar="FILE", help="Model that proposes the points in the Label tab."),
     ] = None,
 ) -> None:
-    """Serve a local web page for photographs, videos and tables, which are processed on this
-    computer.
+    """Serve a local web page that processes photographs, videos and tables on this computer.
 
     \b
     Examples:
@@ -74,7 +72,7 @@ def warmup(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compile all functions in advance, for container images and servers.
+    """Compile all functions in advance, for example in container images and on servers.
 
     \b
     Examples:

@@ -1,10 +1,9 @@
-"""Checkpoints: finished parts of long work in files, so that an interrupted run resumes with the
-same result.
+"""Checkpoints of long computations, so that an interrupted run resumes with the same result.
 
 Results that can be stored as JSON are cells of one file (:class:`Checkpoint`). Models and arrays
-are separate safetensors files (:func:`write_part`, :func:`read_part`, and :func:`is_finished` for
-files of models). Every file records its settings and data, and is reused only for the same settings
-and data.
+are stored in separate safetensors files (:func:`write_part`, :func:`read_part`, and, for model
+files, :func:`is_finished`). Every file records its settings and data, and is reused only for the
+same settings and data.
 """
 
 import json
@@ -19,7 +18,7 @@ from ...models.files import read_header, read_model, write_model
 
 FORMAT = "annealed checkpoint"
 VERSION = 1
-# start of every file; the keys of the header are sorted
+# first characters of every file; the keys of the header are sorted
 _BEGINNING = json.dumps({"format": FORMAT})[:-1].encode()
 
 
@@ -38,8 +37,8 @@ class Checkpoint:
         Settings and data that all cells depend on, as JSON values. Settings of a single cell belong
         to its key.
     resume : bool, default True
-        Whether to resume from the finished cells of the file; if False, a file with finished cells
-        is an error, which prevents their loss.
+        Whether to resume from the finished cells of the file. If False, a file with finished cells
+        raises an error, which prevents their loss.
 
     Raises
     ------
@@ -65,7 +64,7 @@ class Checkpoint:
         self._known: dict[str, Any] = {}
         if self.path is None:
             return
-        # reported now rather than after the first cell, which may take long
+        # reported now rather than after the first cell, which may take a long time
         if self.path.is_dir() or not os.access(
             self.path if self.path.exists() else self.path.parent, os.W_OK
         ):
@@ -110,7 +109,8 @@ class Checkpoint:
             self._known[name] = json.loads(line)[1]
             if self.path is not None:
                 with open_locked(self.path) as file:
-                    # another process may have died within a line, or the file may have been removed
+                    # another process may have died in the middle of a line, or the file may have
+                    # been removed
                     known = list(whole_lines(self.path, file))
                     append(self.path, file, line if known else self._header + line)
         return self._known[name]
@@ -152,11 +152,11 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
 
 
 def append(path: Path, file: Any, line: bytes) -> None:
-    """Append a line to an open file of finished pieces; a ValueError names the file if it cannot be
-    written."""
+    """Append a line to an open file of finished parts; raise a ValueError that names the file if it
+    cannot be written."""
     try:
         file.seek(0, os.SEEK_END)
-        while line:  # unbuffered: closing the file has nothing left to write
+        while line:  # unbuffered, so that closing the file writes nothing
             line = line[os.write(file.fileno(), line) :]
     except OSError as error:
         raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
@@ -188,7 +188,7 @@ def open_locked(path: Path, wait: bool = True) -> Any:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         try:
             import fcntl
-        except ImportError:  # Windows: no locks
+        except ImportError:  # Windows has no such locks
             return file
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -202,8 +202,8 @@ def open_locked(path: Path, wait: bool = True) -> Any:
 
 
 def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) -> None:
-    """Raise a ValueError if the recorded settings or data of a file differ from those of this run;
-    tuples equal lists."""
+    """Raise a ValueError if the recorded settings or data of a file differ from those of this run.
+    Tuples and lists compare equal."""
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
             f"{path}: the file was created with different settings or data; "
@@ -212,7 +212,7 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
 
 
 def is_finished(path: Path, made_from: dict[str, Any]) -> bool:
-    """Return whether a part of a training exists: a model file with ``info["made_from"]``, or a
+    """Return whether a part of a training run exists: a model file with ``info["made_from"]``, or a
     part with ``made_from``.
 
     A ValueError is raised if the file is damaged, or was created with different settings or data.
@@ -237,5 +237,5 @@ def read_part(
     path: Path, kind: str, made_from: dict[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """Return the arrays and the header written by :func:`write_part`, or None if the file is
-    missing; errors are as in :func:`is_finished`."""
+    missing. The errors are those of :func:`is_finished`."""
     return read_model(path, kind) if is_finished(path, made_from) else None

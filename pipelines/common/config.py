@@ -15,7 +15,7 @@ Settings = TypeVar("Settings")
 _RENAMED = {
     "lost": "lost_fraction",
     "least": "min_log_odds",
-}  # old names of settings, accepted for one version
+}  # former names of settings, accepted for one version
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
@@ -35,8 +35,8 @@ def read_config(path: Path | None, defaults: Settings) -> Settings:
     Raises
     ------
     ValueError
-        If the file cannot be read, or an entry is unknown or of another type; the message names the
-        file and the entry.
+        If the file cannot be read, or an entry is unknown or has the wrong type; the message names
+        the file and the entry.
     """
     return defaults if path is None else _merged(path, "", read_tables(path), defaults)
 
@@ -63,7 +63,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object, and raise an error for repeated names, as in TOML."""
+    """Return a JSON object; raise an error for repeated names, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise ValueError(f"{max(names, key=names.count)!r} is set twice; expected one value")

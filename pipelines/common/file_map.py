@@ -1,5 +1,4 @@
-"""Application of a function of a model to many files: in sequence, in several processes, or on the
-workers of a Dask cluster."""
+"""Application of a model to many files, in one process, in several, or on a Dask cluster."""
 
 import asyncio
 import logging
@@ -23,18 +22,18 @@ from ...learners.compilation import all_threads, numpy_backend
 from ..console import log
 
 # ``file_map(work, model, items)`` yields ``work(model, item)`` in the order of the items; ``work``
-# is a module-level function, or a partial of one. An error is raised in the item's turn.
+# is a module-level function, or a partial of one. An error is raised when its item is reached.
 FileMap = Callable[[Callable[[Any, Any], Any], Any, Iterable[Any]], Iterator[Any]]
 Jobs = int | FileMap  # number of threads of this process, or a cluster
 _Answer = tuple[Any, Exception | None, list[str]]
-TIMEOUT = 10.0  # seconds for a scheduler to answer. A choice
+TIMEOUT = 10.0  # seconds to wait for a scheduler (heuristic)
 
 
 def by_processes(n_jobs: int = 1) -> FileMap:
     """Map over items in parallel processes, each with a copy of the model, at most one per core.
 
-    Threads would block one another, since a third of a detection runs in Python. A few items are
-    read ahead. The results do not depend on ``n_jobs``.
+    Threads would block one another, since a third of the time of a detection is spent in Python. A
+    few items are read ahead. The results do not depend on ``n_jobs``.
 
     Parameters
     ----------
@@ -63,9 +62,9 @@ def by_processes(n_jobs: int = 1) -> FileMap:
 def by_dask(address: str) -> FileMap:
     """Map over items on the workers of a Dask cluster, which read the files.
 
-    The model is sent once and passed from worker to worker. A worker handles one item at a time; if
-    it dies, another worker repeats the item. Relative file names refer to the working directory of
-    this process, if the worker has it.
+    The model is sent once and passed from worker to worker. A worker processes one item at a time;
+    if the worker dies, another one repeats the item. Relative file names refer to the working
+    directory of this process if it exists on the worker.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ def by_dask(address: str) -> FileMap:
     -------
     FileMap
         Map that raises a ValueError if no scheduler answers, the connection is lost, workers lack
-        the package, or an item crashes one worker after another.
+        the package, or an item crashes several workers in a row.
 
     Raises
     ------
@@ -94,7 +93,7 @@ def by_dask(address: str) -> FileMap:
 
 def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
     """Return the number of parallel jobs: the requested number (0 means one per core), limited by
-    the number of items and of cores."""
+    the numbers of items and cores."""
     if requested < 0:
         raise ValueError(f"--jobs {requested}: expected a positive integer, or 0 for one per core")
     jobs = max(1, min(requested or n_items, n_items, all_threads()))
@@ -201,18 +200,18 @@ def _in_processes(n_jobs: int, work: Callable, model: Any, items: Iterable[Any])
             yield from map(_unwrap, answers)
         finally:
             with warnings.catch_warnings():
-                # an early end drops work on purpose
+                # work is dropped on purpose if the iteration ends early
                 warnings.simplefilter("ignore", UserWarning)
                 answers.close()
 
 
 _one_at_a_time = Lock()  # threads of a worker share warnings and the working directory
-# in a worker process: its model by the file it was read from
+# in a worker process, its model by the file from which it was read
 _loaded: dict[Path, Any] = {}
 
 
 def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
-    """Return the answer computed in a process, which caches the model."""
+    """Return the answer computed in a worker process, which caches the model."""
     if pickled not in _loaded:
         _loaded.clear()
         _loaded[pickled] = pickle.loads(pickled.read_bytes())
@@ -220,7 +219,7 @@ def _of_file(pickled: Path, folder: str, work: Callable, item: Any) -> _Answer:
 
 
 def _answer(folder: str, work: Callable, model: Any, item: Any) -> _Answer:
-    """Return the result or exception of ``work``, and its warnings; relative file names refer to
+    """Return the result or exception of ``work`` and its warnings; relative file names refer to
     ``folder``."""
     import cv2
 
@@ -248,8 +247,8 @@ def _unwrap(answer: _Answer) -> Any:
 
 
 class _PickledTask:
-    """Function in pickled form. Arrays that workers pass on unpickled have another alignment in
-    memory, which can change the last digits of sums."""
+    """Function in pickled form. If workers passed unpickled arrays to one another, the memory
+    alignment would differ, which can change the last digits of sums."""
 
     def __init__(self, pickled: bytes):
         self.pickled = pickled
@@ -271,14 +270,14 @@ def _on_workers(address: str, work: Callable, model: Any, items: Iterable[Any]) 
     todo, futures = iter(items), deque[Any]()
     with _quiet_client(address, set_as_default=False) as client:
         with _scheduler_errors(address):
-            # A task instead of scattered data: if the workers that hold the model die, others
-            # create it again. Messages refer to builtins only, so that a worker without the package
-            # can read them and answer with an error.
+            # The model is a task instead of scattered data, so that other workers recreate it if
+            # the workers that hold it die. Messages refer to builtins only, so that a worker
+            # without the package can read them and respond with an error.
             carried = _PickledTask(cloudpickle.dumps(partial(_answer, os.getcwd(), work, model)))
             held = client.submit(pickle.loads, pickle.dumps(carried), pure=False)
         while True:
             with _scheduler_errors(address):
-                ahead = 2 * max(1, len(client.nthreads()))  # workers come and go
+                ahead = 2 * max(1, len(client.nthreads()))  # the number of workers varies
                 for item in islice(todo, max(0, ahead - len(futures))):
                     futures.append(client.submit(operator.call, held, item, pure=False))
                 if not futures:
@@ -312,12 +311,12 @@ def check_scheduler(address: str) -> None:
             return (await scheduler.identity())["type"]
 
     try:
-        # the first fails at once without a listener; the second waits for an answer, as Client does
-        # without a limit
+        # the first call fails immediately if nothing listens; the second waits for an answer, as
+        # Client does without a time limit
         socket.create_connection(get_address_host_port(address), TIMEOUT).close()
         if (name := asyncio.run(asyncio.wait_for(kind(), TIMEOUT))) != "Scheduler":
             raise ValueError(f"it is a {name}")
-    except Exception as error:  # depends on the address: OSError, ValueError, ImportError, ...
+    except Exception as error:  # OSError, ValueError or ImportError, depending on the address
         why = " ".join(str(error).split())[:200] or f"no response for {TIMEOUT:g} seconds"
         raise ValueError(
             f"--dask {address}: no scheduler responds ({why}); "
@@ -340,7 +339,7 @@ def running_on(address: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet_client(address: str, set_as_default: bool) -> Iterator[Any]:
-    """Return a Dask client that reports errors in one line."""
+    """Return a Dask client that reports each error in one line."""
     from distributed import Client
 
     loggers = [
@@ -366,10 +365,11 @@ def _quiet_client(address: str, set_as_default: bool) -> Iterator[Any]:
 
 @contextmanager
 def _scheduler_errors(address: str) -> Iterator[None]:
-    """Context manager that converts errors of the cluster, but not of the work, to a ValueError."""
+    """Context manager that converts errors of the cluster, but not those of the work, to a
+    ValueError."""
     try:
         yield
-    except ValueError:  # of the work
+    except ValueError:  # raised by the work
         raise
     except (CancelledError, OSError):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Inputs of commands: files, folders, patterns, or a list on stdin; and tables of annotations."""
+"""Inputs of commands: files, folders, patterns, lists on stdin, and tables of annotations."""
 
 import csv
 import glob
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...vision.images import image_size
 
-# Maximum number of photographs, and of their pixels in total, for which a command compiles nothing.
-# A choice: with more, cached compiled code is faster; compiling takes as long as about fifty
+# Maximum number of photographs, and maximum total number of pixels, for which a command compiles no
+# code. Heuristic: with more, cached compiled code is faster; compiling takes as long as about fifty
 # photographs.
 MAX_FEW, MAX_FEW_PIXELS = 8, 16_000_000
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
@@ -33,14 +33,14 @@ def are_few(paths: Sequence[str | os.PathLike[str]]) -> bool:
     photographs with 16 million pixels in total."""
     pixels = 0
     for path in paths[: MAX_FEW + 1]:
-        with suppress(ValueError):  # an unreadable one takes no time
+        with suppress(ValueError):  # an unreadable photograph takes no time
             width, height = image_size(path)
             pixels += width * height
     return len(paths) <= MAX_FEW and pixels <= MAX_FEW_PIXELS
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line numbers and rows of a CSV file with required columns."""
+    """Yield the line numbers and rows of a CSV file that must have certain columns."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)

@@ -1,5 +1,4 @@
-"""Output paths, which are checked before any work: no command replaces its input or a file of
-another program."""
+"""Checks of output paths before any work, so that no input or foreign file is replaced."""
 
 import json
 import os
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.files import check_writable, read_header, replacing
-from ...models.files import make_folder as make_folder  # for commands
+from ...models.files import make_folder as make_folder  # re-exported for commands
 
 
 def check_outputs(
@@ -26,7 +25,7 @@ def check_outputs(
     Parameters
     ----------
     inputs : iterable of path or None
-        Inputs of the command; names without a file (of shipped models) are ignored.
+        Inputs of the command; names that are not files (shipped models) are ignored.
     files : iterable of path or None
         Files to write. An existing file is replaced unless it is an input.
     model : path or None
@@ -40,9 +39,9 @@ def check_outputs(
     Raises
     ------
     ValueError
-        If an output is an input (also through links, or in other case on a case-insensitive file
-        system), is not a regular file, cannot be written, has no folder, or would replace a file of
-        another program.
+        If an output is also an input (through a link, or with different case on a case-insensitive
+        file system), is not a regular file, cannot be written, is in a missing folder, or would
+        replace a file of another program.
     """
     read = [Path(name) for name in inputs if name is not None]
     for path in (*files, model):
@@ -62,7 +61,7 @@ def check_outputs(
 def _check_file(path: Path, inputs: Sequence[Path]) -> None:
     check_writable(path)
     try:
-        # root appears to have write permission in every folder, also in /proc
+        # root appears to have write permission in every folder, even in /proc
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
@@ -78,7 +77,7 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
     for name in inputs:
         try:
             same = os.path.samefile(path, name)
-        except (OSError, ValueError):  # one of the two does not exist, so they differ
+        except (OSError, ValueError):  # one of the two files does not exist, so they differ
             continue
         if same:
             raise ValueError(f"{path}: the file is an input of this command; expected another name")
@@ -121,11 +120,10 @@ def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
 
 
 def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> list[Path]:
-    """Return the overlay path of each image: ``overlay`` itself for one image, unless it is a
-    folder.
+    """Return the overlay path of each image.
 
-    Otherwise the paths are ``overlay/STEM_ENDING.png``, all distinct; the ending prevents replacing
-    photographs in the folder.
+    For a single image, the path is ``overlay`` itself, unless it is a folder. Otherwise, the paths
+    are ``overlay/STEM_ENDING.png``, all distinct; the ending protects photographs in the folder.
 
     Examples
     --------
@@ -151,7 +149,7 @@ def distinct_stems(images: Sequence[str | Path]) -> list[str]:
     >>> distinct_stems(["a/x.jpg", "b/X.jpg", "y.png"])
     ['x', 'X_2', 'y']
     """
-    stems: dict[str, str] = {}  # in lower case, and as given
+    stems: dict[str, str] = {}  # lower-case stem -> stem as given
     numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
     for image in images:
         stem = name = Path(image).stem

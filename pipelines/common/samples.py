@@ -1,4 +1,4 @@
-"""Sample files: photographs from scikit-image, a synthetic video, a table from scikit-learn."""
+"""Sample files: photographs from scikit-image, a synthetic video, and a table from scikit-learn."""
 
 import shutil
 import tempfile
@@ -39,8 +39,8 @@ def _photograph(name: str) -> Path:
 
 
 def _table() -> bytes:
-    """Return the Wisconsin breast cancer data, 569 rows of 30 columns (Street, Wolberg and
-    Mangasarian, 1993), with named classes."""
+    """Return the Wisconsin breast cancer data with named classes, 569 rows and 30 columns (Street,
+    Wolberg and Mangasarian, 1993)."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer(as_frame=True)

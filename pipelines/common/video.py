@@ -1,4 +1,4 @@
-"""Writing of videos, which is atomic and verified by reading them back."""
+"""Atomic writing of videos, which are verified by reading them back."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -26,9 +26,9 @@ def check_video_name(path: Path) -> None:
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a video under a temporary name, read it back, and rename it if it is complete.
 
-    Yields a function that takes one RGB frame, uint8 (H, W, 3); all frames must have the same size.
-    ``.avi`` files contain motion JPEG, all others MPEG-4; ``rate`` is in frames per second. An
-    existing file is replaced atomically.
+    The context manager yields a function that takes one RGB frame, uint8 (H, W, 3); all frames must
+    have the same size. ``.avi`` files contain motion JPEG, and all others MPEG-4. ``rate`` is in
+    frames per second. An existing file is replaced atomically.
     """
     check_video_name(path)
     # suppresses messages of FFmpeg
@@ -75,7 +75,8 @@ def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> 
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether the size of a file is that in its header, if it is .avi: its index comes last."""
+    """Return whether an .avi file is complete, that is, as long as its header states; True for
+    other files."""
     with path.open("rb") as file:
         head = file.read(8)
     return head[:4] != b"RIFF" or int.from_bytes(head[4:], "little") + 8 <= path.stat().st_size

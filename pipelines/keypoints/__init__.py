@@ -1,5 +1,4 @@
-"""Keypoints of any kind of object: annotations and their schema, automatic settings, training,
-evaluation.
+"""Keypoints of any kind of object: annotations, schemas, training and evaluation.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

@@ -1,7 +1,7 @@
 """Annotated images from ``keypoints.csv``, annotation files of other tools, or iBUG ``.pts`` files.
 
-Left and right are the SUBJECT's: ``left_eye`` is usually on the right-hand side of the image.
-x points right, y down; the centre of the top-left pixel is (0, 0).
+Left and right are those of the subject: ``left_eye`` is usually on the right-hand side of the
+image. The x-axis points right and the y-axis down; the centre of the top-left pixel is (0, 0).
 """
 
 import re
@@ -33,7 +33,7 @@ View = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class AnnotatedImage:
-    """An image and its annotated instances.
+    """Image with its annotated instances.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class AnnotatedImage:
     visible : ndarray of shape (n_faces, n_keypoints), bool
         Whether each point is visible; False for hidden points and points without annotation.
     ignore : ndarray of shape (n_boxes, 4)
-        Boxes x0, y0, x1, y1 that may contain faces without annotations.
+        Boxes x0, y0, x1, y1 that may contain unannotated faces.
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
         Coordinates x, y of the schema's other points, if annotated.
     origin : str, default ""
-        Collection that the photograph belongs to; empty if the file name gives it.
+        Collection to which the photograph belongs; empty if the file name gives it.
     schema : Schema
-        Schema of the points; by default that of faces.
+        Schema of the points; the default is the schema of faces.
     boxes : ndarray of shape (n_faces, 4) or None
         Boxes x0, y0, x1, y1 of the objects, if annotated.
     areas : ndarray of shape (n_faces + n_boxes,) or None
@@ -80,20 +80,20 @@ class AnnotatedImage:
 
     @property
     def source(self) -> str:
-        """Collection of the photograph: ``origin``, or else the part of the file name before the
-        first underscore; empty if there is none."""
+        """Collection of the photograph: ``origin``, or the part of the file name before the first
+        underscore; empty if there is neither."""
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
     def reference_length(self) -> np.ndarray:
-        """Reference length in pixels of each object, shape (n_faces,); for faces, the distance
-        between the eye centres."""
+        """Reference length (n_faces,) of each object in pixels; for faces, the distance between the
+        eye centres."""
         return self.schema.lengths(self.instances, self.boxes)
 
     @property
     def points(self) -> np.ndarray:
-        """Complex points (n_faces, n) that are refined together: the landmarks, or the keypoints if
-        there are no landmarks; NaN where not annotated."""
+        """Jointly refined points (n_faces, n), complex: the landmarks, or the keypoints if there
+        are no landmarks; NaN where not annotated."""
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 
@@ -118,8 +118,8 @@ class AnnotatedImage:
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
     def moved(self, matrix: np.ndarray, view: View | None) -> "AnnotatedImage":
-        """Return the annotations of an image transformed by an affine matrix (2, 3); boxes become
-        the bounding boxes of their corners."""
+        """Return the annotations after the image is transformed by an affine matrix (2, 3). Boxes
+        become the bounding boxes of their transformed corners."""
 
         def points(xy: np.ndarray) -> np.ndarray:
             return xy @ matrix[:, :2].T + matrix[:, 2]
@@ -137,8 +137,8 @@ class AnnotatedImage:
 
 
 def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return the photographs used to train the refinement: those with landmarks, or all photographs
-    if none has landmarks."""
+    """Return the photographs with landmarks, or all photographs if there are none, for training the
+    refinement."""
     return [image for image in images if image.landmarks is not None] or list(images)
 
 
@@ -149,12 +149,12 @@ def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """Return the schema of annotations: from a file, from their ``schema.toml``, or else from the
+    """Return the schema of annotations from a file, from their ``schema.toml``, or from the
     annotations.
 
-    In the last case, names that differ only in ``left`` and ``right`` are mirror pairs and the
-    boxes give the reference length. A one-line ValueError reports a problem, or a file with several
-    categories.
+    In the last case, names that differ only in ``left`` and ``right`` are mirror pairs, and the
+    boxes give the reference length. A one-line ValueError is raised if the schema is invalid or the
+    file has several categories.
     """
     if file is not None or (folder / "schema.toml").is_file():
         return read_schema(file or folder / "schema.toml")
@@ -200,19 +200,22 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
 
 
 def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[AnnotatedImage]:
-    """Read a folder of annotated photographs, sorted by file name; a ValueError names the file.
+    """Read a folder of annotated photographs, sorted by file name.
 
-    The folder contains the images and one of the following: ``keypoints.csv`` (image, face,
-    keypoint, x, y and optionally visible) with an optional ``landmarks68.csv`` (image, face, x0,
-    y0, ..., x67, y67); 68-point iBUG files ``NAME.pts`` beside the images, also in nested folders;
-    one COCO keypoint JSON file, or the files of another tool (see `label_files`). The first two may
-    have an ``ignore.csv`` (image, x0, y0, x1, y1): boxes that may contain faces without
-    annotations.
+    The folder contains the images and one of the following:
 
-    In nested folders the name of the first folder is the photograph's collection. Faces of one
-    photograph have files ``NAME_1.pts``, ``NAME_2.pts`` beside ``NAME.jpg``, or beside copies of
-    it, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW): copies are joined. Objects of another schema
-    have no ``.pts`` files.
+    * ``keypoints.csv`` (image, face, keypoint, x, y and optionally visible), with an optional
+      ``landmarks68.csv`` (image, face, x0, y0, ..., x67, y67)
+    * 68-point iBUG files ``NAME.pts`` next to the images, also in nested folders
+    * one COCO keypoint JSON file, or the files of another tool (see `label_files`)
+
+    With the first two, an ``ignore.csv`` (image, x0, y0, x1, y1) may list boxes that may contain
+    unannotated faces.
+
+    In nested folders, the name of the first folder is the photograph's collection. The faces of one
+    photograph have files ``NAME_1.pts``, ``NAME_2.pts`` next to ``NAME.jpg``, or next to copies of
+    the photograph, ``NAME_1.jpg`` and ``NAME_2.jpg`` (as in AFW), which are joined. The ``.pts``
+    format supports only faces. A ValueError names the file if it is invalid.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -300,7 +303,8 @@ def _read_csv(folder: Path, schema: Schema) -> list[AnnotatedImage]:
 def _read_ignore(folder: Path) -> dict[Path, list[list[float]]]:
     """Read the boxes of each image in ``ignore.csv``, if the folder has such a file.
 
-    A box in an unknown photograph is an error; a photograph without annotated faces may have boxes.
+    A box in an unknown photograph raises an error; a photograph without annotated faces may have
+    boxes.
     """
     path = folder / "ignore.csv"
     if not path.is_file():
@@ -315,7 +319,7 @@ def read_boxes(
     """Read the boxes x0, y0, x1, y1 of each image from a CSV file with the columns image, x0, y0,
     x1, y1.
 
-    A ValueError names the file and the line, also for images that are not ``known``.
+    A ValueError names the file and the line if the file is invalid or an image is not ``known``.
     """
     boxes: dict[str, list[list[float]]] = {}
     for line, row in read_rows(path, ("image", "x0", "y0", "x1", "y1")):
@@ -332,7 +336,7 @@ def read_boxes(
 
 
 def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
-    """Read the 68 points (68, 2) of each image and face; the result is empty if the file is
+    """Read the landmarks (68, 2) of each image and face; the result is empty if the file is
     missing."""
     if not path.is_file():
         return {}
@@ -345,7 +349,7 @@ def _read_landmarks(path: Path) -> dict[tuple[str, str], np.ndarray]:
 
 
 def _size(path: Path) -> tuple[int, int] | None:
-    """Return the width and height of an image, or None if it cannot be read, which is reported
+    """Return the width and height of an image, or None if it cannot be read; the error is reported
     later."""
     try:
         return image_size(path)
@@ -354,8 +358,8 @@ def _size(path: Path) -> tuple[int, int] | None:
 
 
 def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int] | None) -> None:
-    """Raise an error for a visible point outside its image, or a hidden one, or a corner of a box,
-    more than an image size outside."""
+    """Raise an error if a visible point lies outside its image, or if a hidden point or a corner of
+    a box lies more than an image size outside."""
     x, y, visible = point
     width, height = size or (np.inf, np.inf)
     slack_x, slack_y = (1.0, 1.0) if visible else (width, height)
@@ -416,8 +420,8 @@ def _read_tree(folder: Path, paths: list[Path]) -> list[AnnotatedImage]:
 
 
 def _image_beside(path: Path) -> Path:
-    """Return the image of a ``.pts`` file: the one with the same name, or with the name without the
-    face number."""
+    """Return the image of a ``.pts`` file, which has the same name, with or without the face
+    number."""
     suffixes = [s for suffix in IMAGE_SUFFIXES for s in (suffix, suffix.upper())]
     for stem in (path.stem, re.sub(r"_\d+$", "", path.stem)):
         for suffix in suffixes:
@@ -427,8 +431,8 @@ def _image_beside(path: Path) -> Path:
 
 
 def _joined(images: list[Path]) -> list[list[Path]]:
-    """Group identical images: files of equal content whose names differ only in a trailing
-    number."""
+    """Group identical images, which are files with equal content whose names differ only in a
+    trailing number."""
     groups: defaultdict[tuple, list[Path]] = defaultdict(list)
     for path in images:
         groups[path.parent, re.sub(r"_\d+$", "", path.stem), path.stat().st_size].append(path)
@@ -442,8 +446,8 @@ def _joined(images: list[Path]) -> list[list[Path]]:
 
 
 def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, Any]]]:
-    """Return the annotation file of a folder, or the file itself, its content as COCO keypoints,
-    and its categories with keypoints by id; a ValueError names the file."""
+    """Return the annotation file of a folder (or the file itself), its content as COCO keypoints,
+    and its categories with keypoints by id. A ValueError names the file if it is invalid."""
     files = [[folder]] if folder.is_file() else [sorted(folder.glob(name)) for name in _FILES]
     paths = next(filter(None, files), [])
     if not paths:
@@ -483,10 +487,11 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
 def coco_objects(
     path: Path, coco: dict[str, Any], names_of: dict[Any, list[str]]
 ) -> dict[str, list[tuple[dict[str, list[float]], list[float] | None, bool, float | None]]]:
-    """Return the annotated objects of each file: points by name (x, y, visibility), the box (x, y,
-    width, height) if given, whether it is a crowd, and the area if given.
+    """Return the annotated objects of each file.
 
-    ``names_of`` holds the keypoints of the wanted categories by id. A ValueError names the file.
+    An object has points by name (x, y, visibility), the box (x, y, width, height) and the area if
+    given, and whether it is a crowd. ``names_of`` holds the keypoints of the required categories by
+    id. A ValueError names the file if it is invalid.
     """
     try:
         files = {image["id"]: image["file_name"] for image in coco["images"]}
@@ -513,7 +518,7 @@ def coco_objects(
                 )
             points = dict(zip(names, values.reshape(-1, 3).tolist()))
             entry = points, box, bool(a.get("iscrowd")), a.get("area") or None
-            if entry not in objects[file]:  # the same object twice counts once
+            if entry not in objects[file]:  # duplicate objects count once
                 objects[file].append(entry)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
@@ -524,7 +529,7 @@ def coco_objects(
 
 def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     path, coco, categories = read_coco(folder)
-    # Faces have the same unit of distance in all files; other objects are matched by name.
+    # Faces have the same reference length in all files; other objects are matched by name.
     wanted = {
         i: c["keypoints"]
         for i, c in categories.items()
@@ -557,7 +562,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                 instances.append(named)
                 boxes.append([x, y, x + w, y + h])
                 areas.append(area or w * h)
-            # an object without a unit of distance: predictions on it are ignored
+            # predictions on an object without a reference length are ignored
             elif box:
                 ignore.append([x, y, x + w, y + h])
                 ignored.append(area or w * h)

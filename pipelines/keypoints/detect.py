@@ -17,7 +17,7 @@ from ...vision.images import read_image
 from ..common.file_map import FileMap, by_processes, try_file
 from ..common.image_folders import are_few
 
-SAMPLE = "astronaut"  # the photograph that is used by default
+SAMPLE = "astronaut"  # default photograph
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class FileDetections:
     frame : int or None
         Frame number in a video or camera stream, from 0; None for a photograph.
     time : float
-        Presentation time of the frame, in seconds from the first one.
+        Presentation time of the frame, in seconds from the first frame.
     size : tuple of int or None
-        Width and height in pixels; by default those of ``pixels``.
+        Width and height in pixels; the default is the size of ``pixels``.
     others : sequence of FileDetections
         Results of further models for the same photograph.
     """
@@ -110,14 +110,14 @@ def detect_files(
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> Iterator[FileDetections]:
-    """Detect keypoints in image files (by default the sample photograph), in order; a bad file
-    yields a record with its error.
+    """Detect keypoints in image files, in order; an invalid file yields a record with its error.
 
-    ``file_map`` runs the detection, by default in this process; it does not affect the detections.
-    ``plain=True`` compiles nothing and is the default for few photographs; results differ in the
-    last digits. ``keep_pixels=False`` returns results without the photographs, which other
-    processes would have to send. ``boxes`` holds the boxes of known objects for each file name. The
-    result of several detectors contains those of the others.
+    Without files, the sample photograph is used. ``file_map`` runs the detection, by default in
+    this process, without affecting the results. With ``plain=True``, the default for few
+    photographs, no code is compiled, and results differ in the last digits. With
+    ``keep_pixels=False``, results do not include the photographs, which other processes would have
+    to send. ``boxes`` holds the boxes of known objects for each file name. With several detectors,
+    the result of the first one contains those of the others.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -131,7 +131,7 @@ _ready: set[tuple[Any, ...]] = set()  # modes whose compiled code this process h
 
 
 def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
-    """Compile or load everything that a detection needs, using the sample photograph, before timing
+    """Compile or load all functions of a detection on the sample photograph, before timing
     starts."""
     mode = options.mode, options.assembly
     if mode not in _ready:
@@ -174,7 +174,7 @@ def detect_file(
 
 
 def timed(process: Callable[..., DetectionResult], *inputs: Any) -> tuple[DetectionResult, float]:
-    """Return detections and faces, and the duration of the detection in seconds, excluding
+    """Return the detections and faces, and the duration of the detection in seconds without
     compilation."""
     start, compiled = time.perf_counter(), seconds_compiling()
     result = process(*inputs)
@@ -185,14 +185,14 @@ def sample_photograph() -> np.ndarray:
     """Return scikit-image's photograph of the astronaut Eileen Collins (NASA, public domain)."""
     import skimage
 
-    # Importing scikit-image's reader takes a tenth of a second.
+    # Importing scikit-image's own reader would take a tenth of a second.
     return read_image(Path(skimage.__file__).parent / "data" / "astronaut.png")
 
 
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Detect keypoints in images (H, W, 3), in order, with ``n_jobs`` processes but at most one per
+    """Detect keypoints in images (H, W, 3), in order, in ``n_jobs`` processes, at most one per
     core.
 
     A few images are read ahead. The results do not depend on ``n_jobs``. Options and errors are

@@ -1,4 +1,4 @@
-"""Drawing of detections in a photograph."""
+"""Drawing of detections on a photograph."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +11,8 @@ from ...models.files import replacing
 from ...models.keypoints.detector import Detection
 from ...models.keypoints.instances.instance_finder import Instance
 
-# Colours that most colour-blind readers can distinguish; the left and right of a pair have a bright
-# and a dark tone.
+# Colours that most colour-blind readers can distinguish; the two points of a pair have a bright and
+# a dark tone.
 COLOURS = {
     "left_eye": (86, 180, 233),
     "right_eye": (0, 114, 178),
@@ -26,7 +26,7 @@ COLOURS = {
 }
 _OTHER = (255, 255, 255)
 _PALETTE = list(COLOURS.values())
-_SHORT_SIDE = 480  # small images are enlarged to at least this, to keep the symbols visible
+_SHORT_SIDE = 480  # smaller images are enlarged, so that the symbols are visible
 
 
 def draw_detections(
@@ -35,14 +35,12 @@ def draw_detections(
     instances: Sequence[Instance] = (),
     landmarks: bool = False,
 ) -> np.ndarray:
-    """Draw a box with person number and probability around every face, a disc at every detection,
-    and a legend below the image.
+    """Draw faces and detections, with a legend below the image.
 
-    Without faces, a ring around each detection shows the size of its window; ``landmarks`` are
-    drawn as small points.
-
-    Images are RGB, uint8; small images are enlarged by an integer factor. The best detections are
-    drawn last, on top.
+    Every face has a box with its person number and probability, and every detection a disc. If
+    there are no faces, a ring around each detection shows the size of its window. ``landmarks`` are
+    drawn as small points. Images are RGB, uint8; small images are enlarged by an integer factor.
+    The best detections are drawn last, on top.
     """
     factor = min(8, max(1, -(-_SHORT_SIDE // min(image.shape[:2]))))
     canvas = (
@@ -64,7 +62,7 @@ def draw_symbols(
     landmarks: bool = False,
 ) -> None:
     """Draw boxes, discs and rings in an enlarged image, in place."""
-    shift = 4  # OpenCV draws at sixteenths of a pixel
+    shift = 4  # OpenCV draws with a precision of 1/16 pixel
 
     def fixed(*values: float) -> list[int]:
         return [round(((v + 0.5) * factor - 0.5) * 2**shift) for v in values]
@@ -96,8 +94,7 @@ def draw_symbols(
 
 
 def _colour(keypoint: str) -> tuple[int, int, int]:
-    """Return the colour of a keypoint, which is the same in every image for objects other than
-    faces."""
+    """Return the colour of a keypoint, which is fixed even for objects other than faces."""
     return COLOURS.get(keypoint) or _PALETTE[crc32(keypoint.encode()) % len(_PALETTE)]
 
 
@@ -135,7 +132,8 @@ def check_image_name(path: Path) -> None:
 
 
 def write_image(path: str | Path, image: np.ndarray) -> None:
-    """Write an RGB image in the format of the suffix; no partial file remains after an error."""
+    """Write an RGB image in the format of the suffix, without leaving a partial file after an
+    error."""
     data = _encoded(Path(path), image)
     with replacing(path) as temporary:
         temporary.write_bytes(data)

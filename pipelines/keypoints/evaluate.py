@@ -28,7 +28,7 @@ from .measures import (
 
 TOLERANCES = (0.05, 0.10)
 PRECISION = 0.9
-# Columns of the table for each measure, and their headings.
+# Columns of the table for each measure, with their headings.
 COLUMNS = {
     "ap": {
         "keypoint": "keypoint",
@@ -52,7 +52,7 @@ COLUMNS = {
     },
     "oks": {"oks": "OKS", "objects": "objects", "ap": "AP"},
 }
-# Columns of the last row of "pck" about whole objects
+# Columns about whole objects in the last row of "pck"
 OF_OBJECTS = {
     "objects": "objects",
     "detected": "detected",
@@ -60,10 +60,10 @@ OF_OBJECTS = {
     "false_per_image": "false per image",
     "false_per_background_image": "false per background image",
 }
-MIN_PROBABILITY = 0.5  # probability of a face that is reported by default
+MIN_PROBABILITY = 0.5  # minimum probability of a face that is reported by default
 Item = TypeVar("Item")
-MAX_SOURCES = 12  # more distinct file prefixes than this are names, not sources
-# Limits of the ranges: reference lengths in pixels, angles in degrees.
+MAX_SOURCES = 12  # a larger number of distinct file prefixes are names rather than sources
+# Limits of the subsets: reference lengths in pixels, and angles in degrees.
 _IED = (0, 25, 32, 45, np.inf)
 _YAW, _ROLL = (0, 8, 16, 180), (0, 6, 12, 180)
 
@@ -78,21 +78,21 @@ class Evaluation:
         One row per keypoint, source and tolerance, with the keys of `COLUMNS`. ``threshold`` and
         the columns after it refer to the detector's default threshold.
     images : list of AnnotatedImage
-        Readable photographs.
+        Photographs that could be read.
     judged : dict of (keypoint, tolerance) to list of MatchedDetections
         Matched detections of each photograph.
     default : dict of (keypoint, tolerance) to list of MatchedDetections
         Matched detections at the default threshold.
     landmarks : list of dict
-        One row per source: the number of ``faces``, the number ``found``, and ``nme``, the mean
-        error of the 68 landmarks divided by the distance between the outer eye corners. Empty if
-        the landmarks are not annotated or the model has none.
+        One row per source with the number of ``faces``, the number ``found``, and ``nme``, which is
+        the mean error of the 68 landmarks divided by the distance between the outer eye corners.
+        Empty if the landmarks are not annotated or the model has no landmarks.
     subsets : list of dict
-        Average precision by size and pose of the faces: one row per subset, keypoint and tolerance.
+        Average precision by size and pose of the faces, with one row per subset, keypoint and
+        tolerance.
     reliability : list of dict
-        Proportion of hits by probability, see
-        :func:`~annealed.pipelines.keypoints.measures.reliability`, at a tolerance of 10%, for all
-        keypoints together; empty without assembly.
+        Proportion of hits by probability at a tolerance of 10%, for all keypoints together; empty
+        without assembly. See :func:`~annealed.pipelines.keypoints.measures.reliability`.
     errors : list of str
         Error messages, one line per unreadable photograph.
     """
@@ -110,8 +110,8 @@ class Evaluation:
 def default_detections(
     result: DetectionResult, thresholds: dict[str, float] | None
 ) -> list[Detection]:
-    """Return the candidates that are reported by default: those in faces with a probability of at
-    least 0.5, or above the score thresholds.
+    """Return the candidates that are reported by default, which are in faces with a probability of
+    at least 0.5 or above the score thresholds.
     """
     if thresholds is not None:
         return [d for d in result.detections if d.score >= thresholds[d.keypoint]]
@@ -126,7 +126,7 @@ def default_detections(
 
 def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list[float | None]:
     """Compute the mean error of the 68 landmarks of each annotated face, divided by the distance
-    between the outer eye corners; None if no face was detected there."""
+    between the outer eye corners, or None if the face was not detected."""
     assert image.landmarks is not None
     errors: list[float | None] = []
     for truth in image.landmarks:
@@ -145,7 +145,7 @@ def landmark_error(instances: Sequence[Instance], image: AnnotatedImage) -> list
 def judge_image(
     detections: Sequence[Detection], image: AnnotatedImage, keypoint: str, tolerance: float
 ) -> MatchedDetections:
-    """Match the detections of one keypoint in one photograph."""
+    """Match the detections of one keypoint in one photograph with the annotations."""
     i, mine = (
         image.schema.keypoints.index(keypoint),
         [d for d in detections if d.keypoint == keypoint],
@@ -174,10 +174,10 @@ def evaluate_detector(
     """Evaluate a detector by one of three measures.
 
     ``"ap"`` is the average precision of each keypoint at tolerances in reference lengths, over all
-    candidates, at most 200 per image and keypoint; ``"pck"`` is the share of points within a tenth
-    of the box's size; ``"oks"`` is the average precision of whole objects by keypoint similarity.
+    candidates, at most 200 per image and keypoint. ``"pck"`` is the share of points within a tenth
+    of the box's size. ``"oks"`` is the average precision of whole objects by keypoint similarity.
     Detections in ``background`` images are counted at the default threshold. ``progress`` wraps an
-    iterable of known length; ``options`` are the mode and assembly arguments of
+    iterable of known length, and ``options`` are the mode and assembly arguments of
     :meth:`KeypointDetector.detect`.
     """
     names = images[0].schema.keypoints
@@ -195,7 +195,7 @@ def evaluate_detector(
     n_landmarks = 0 if alone or detector.finder is None else len(detector.finder.regressor.mean)
     rigid = None if detector.finder is None else detector.finder.rigid
     result = Evaluation()
-    errors: list[list[float | None]] = []  # of the landmarks of each photograph
+    errors: list[list[float | None]] = []  # landmark errors of each photograph
     for image, pixels in _readable(progress(images, len(images)), AnnotatedImage.pixels, result):
         every = detector.find(pixels, resolved, threshold=-np.inf, max_detections=MAX_DETECTIONS)
         shown = default_detections(every, thresholds)
@@ -238,7 +238,7 @@ def evaluate_detector(
 
 
 def _sources(images: Sequence[AnnotatedImage]) -> dict[str, list[int]]:
-    """Return the indices of all photographs, and of the photographs from each source."""
+    """Return the indices of all photographs and of the photographs from each source."""
     sources = sorted({image.source for image in images})
     parts = ["all", *(sources if 1 < len(sources) <= MAX_SOURCES else [])]
     return {
@@ -292,7 +292,7 @@ def _by_box(
 def _readable(
     items: Iterable[Item], read: Callable[[Item], np.ndarray], result: Evaluation
 ) -> Iterator[tuple[Item, np.ndarray]]:
-    """Iterate over annotated images, or paths, and their pixels; unreadable ones are added to the
+    """Iterate over annotated images, or paths, and their pixels; unreadable files are added to the
     errors."""
     for item in items:
         try:
@@ -312,8 +312,8 @@ def _readable(
 def _false_alarms(
     detector: KeypointDetector, options: DetectionOptions, paths: Iterable[Path], result: Evaluation
 ) -> dict[str, list[int]]:
-    """Count the detections of each keypoint in photographs without faces; unreadable ones are added
-    to the errors."""
+    """Count the detections of each keypoint in photographs without faces; unreadable files are
+    added to the errors."""
     alarms: dict[str, list[int]] = {name: [] for name in options.keypoints or ()}
     for _, pixels in _readable(paths, read_image, result):
         detections = detector.detect(pixels, options)
@@ -338,8 +338,8 @@ def _subsets(result: Evaluation, keypoints: Sequence[str], rigid: RigidModel | N
 
 
 def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> dict:
-    """Return number of points, average precision and recall of all candidates, and the results at
-    the default threshold."""
+    """Return the number of points, the average precision and recall of all candidates, and the
+    results at the default threshold."""
     curve, shown = pooled(judged), pooled(default)
     precision, recall = shown.at_threshold(-np.inf)
     false = sum(int((j.outcome == FALSE).sum()) for j in default)
@@ -354,10 +354,10 @@ def _row(judged: list[MatchedDetections], default: list[MatchedDetections]) -> d
 
 
 def subsets_of(images: Sequence[AnnotatedImage], rigid: RigidModel | None) -> dict[str, list[int]]:
-    """Return the indices of the photographs, grouped by the median reference length of their faces
-    and, if a rigid model of the landmarks is given, by yaw and roll.
+    """Group the indices of the photographs by the size and pose of their faces.
 
-    Photographs without faces are in no subset; the pose is that of the first face.
+    The size is the median reference length; the pose is the yaw and roll of the first face if a
+    rigid model of the landmarks is given. Photographs without faces are excluded.
     """
     positions: dict[str, list[int]] = {}
     for i, image in enumerate(images):

@@ -1,4 +1,4 @@
-"""Schema of faces, and the nine keypoints computed from 68 annotated points."""
+"""Schema of faces, with nine keypoints that are computed from 68 annotated points."""
 
 from pathlib import Path
 
@@ -6,19 +6,19 @@ import numpy as np
 
 from ...models.keypoints.schema import read_schema
 
-#: The schema of faces; the names below are its parts.
+#: Schema of faces; the following names are its parts.
 FACES = read_schema(Path(__file__).parent / "faces.toml")
 KEYPOINTS = FACES.keypoints
 #: Keypoints with a detector: eyes, nose sides and mouth corners.
 ANCHORS = FACES.anchors
 N_LANDMARKS = len(FACES.landmark_mirror)
 # An ear closer to the outer eye corner than this share of the nasion-chin distance lies on the
-# outline of a turned head.
+# outline of a rotated head.
 _TURNED_AWAY = 0.06
 
 
 def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the keypoints (1, 9, 2) of a face, their visibility, and landmarks (1, 68, 2) in an
+    """Read the keypoints (1, 9, 2) of a face, their visibility, and its landmarks (1, 68, 2) in an
     image of the given width and height."""
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
@@ -37,7 +37,7 @@ def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
             f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite; "
             "expected pixels"
         )
-    xy -= 1.0  # iBUG files count pixels from 1
+    xy -= 1.0  # pixel coordinates in iBUG files start at 1
     faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])
     visible = np.logical_and.reduce((faces >= -0.5) & (faces <= np.array(size) - 0.5), axis=2)
     nearest = _TURNED_AWAY * np.hypot(*(xy[27] - xy[8]))

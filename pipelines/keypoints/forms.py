@@ -1,5 +1,4 @@
-"""Output formats: a table, COCO keypoints and aligned crops, built from the JSON records of
-detections."""
+"""Output formats of detections: a table, COCO keypoints and aligned crops."""
 
 from __future__ import annotations
 
@@ -43,8 +42,8 @@ _FIRST = (
     "pitch",
     "roll",
 )
-_BATCH = 2000  # rows that are held in memory at a time
-_CROP = 1.2  # side of the crop of an object, in the larger side of its box. A choice
+_BATCH = 2000  # number of rows in memory at a time
+_CROP = 1.2  # side of an object's crop relative to the larger side of its box (heuristic)
 
 
 def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = False) -> list[str]:
@@ -64,9 +63,9 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = 
 
 
 def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row of the table for each face, or other object, of a JSON record; unknown values are
+    """Yield a row of the table for each face or other object in a JSON record; unknown values are
     missing."""
-    # bytes of a name that are not UTF-8 are escaped
+    # bytes that are not valid UTF-8 are escaped
     source = record["image"].encode(errors="backslashreplace").decode()
     of_image: dict[str, Any] = {
         "source": source,
@@ -94,7 +93,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
     results : iterable of FileDetections
         Results of ``detect_files`` or ``detect_video``.
     landmarks : bool, default False
-        Whether to include all points of the faces, not only the keypoints.
+        Whether to include all points of the faces in addition to the keypoints.
 
     Returns
     -------
@@ -118,7 +117,7 @@ def faces_table(results: Iterable[FileDetections], landmarks: bool = False) -> p
 
 
 def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence[str]) -> None:
-    """Write the table, one row per face, as .csv or .parquet, replacing an existing file
+    """Write the table with one row per face as .csv or .parquet; an existing file is replaced
     atomically."""
     rows = (row for record in records for row in rows_of(record))
     with replacing(path) as temporary:
@@ -147,12 +146,12 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], columns: Sequence
 def write_coco(
     path: Path, finished: Iterable[dict[str, Any]], categories: Sequence[dict[str, Any]]
 ) -> None:
-    """Write COCO keypoints, with an image for each photograph or frame, and an annotation for each
-    face or other object, of the categories that `coco_category` returns.
+    """Write COCO keypoints, with one image per photograph or frame and one annotation per object,
+    of the categories that `coco_category` returns.
 
-    Coordinates are as in the JSON records, where (0, 0) is the centre of the top-left pixel; every
-    point has visibility 2, and ``score`` is the probability of the face. Video frames are named
-    ``NAME#000012``.
+    Coordinates are those of the JSON records, where (0, 0) is the centre of the top-left pixel.
+    Every point has visibility 2, and ``score`` is the probability of the face. Video frames are
+    named ``NAME#000012``.
     """
     named = {category["name"]: category for category in categories}
     images: list[dict[str, Any]] = []
@@ -214,8 +213,8 @@ def coco_category(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write crops by decreasing probability: aligned faces, ``STEM_face1.png``, or squares around
-    other objects, ``STEM_object1.png``; ``STEM_000012_person3.png`` for a frame."""
+    """Write crops by decreasing probability: aligned faces (``STEM_face1.png``) or squares around
+    other objects (``STEM_object1.png``). Crops of a frame are named ``STEM_000012_person3.png``."""
     kind = "face" if result.category is None else "object"
     every = [instance for part in result.parts for instance in part.instances]
     for number, instance in enumerate(every, 1):
@@ -240,9 +239,9 @@ class Forms:
     Parameters
     ----------
     table : path or None
-        Table to write, .csv or .parquet, with one row per face.
+        Path of the table, .csv or .parquet, with one row per face.
     coco : path or None
-        COCO keypoint file to write, .json.
+        Path of the COCO keypoint file, .json.
     crops : path or None
         Folder for aligned crops.
     size : int
@@ -259,7 +258,7 @@ class Forms:
 
     @property
     def files(self) -> list[Path]:
-        """Files that are written after all results are available."""
+        """Files that are written once all results are available."""
         return [path for path in (self.table, self.coco) if path is not None]
 
     def check(self, inputs: Sequence[str], options: DetectionOptions) -> None:
@@ -295,7 +294,7 @@ class Forms:
     def unfinished(
         self, models: Sequence[Path], images: Sequence[str], options: DetectionOptions, resume: bool
     ) -> Finished:
-        """Open the records of the photographs that an earlier run finished, to resume from."""
+        """Open the records of the photographs that an earlier run finished."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
         made_from: dict[str, Any] = {
@@ -310,7 +309,7 @@ class Forms:
     def write(
         self, finished: Iterable[dict[str, Any]], detectors: Sequence[KeypointDetector]
     ) -> None:
-        """Write the files from the records, which are read several times."""
+        """Write the files from the records, which are read once for each file."""
         finders = [d.finder for d in detectors if d.finder is not None]
         if not finders:
             return
@@ -331,7 +330,7 @@ class Forms:
 
 
 class Finished:
-    """Records of a run, stored beside the output so that an interrupted run can be resumed.
+    """Records of a run, stored next to the output so that an interrupted run can be resumed.
 
     The file ``OUT.unfinished`` contains JSON lines: a header with the settings and inputs of the
     run, then one record per photograph or frame, written as soon as it is finished. Only one record
@@ -344,7 +343,7 @@ class Finished:
     made_from : dict
         Settings and inputs of the run, as JSON values.
     resume : bool
-        Whether to resume from the records of the file; if False, an existing file is an error.
+        Whether to resume from the records of the file; if False, an existing file raises an error.
 
     Raises
     ------

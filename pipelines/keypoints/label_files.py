@@ -1,8 +1,8 @@
 """Annotation files of CVAT, labelme, YOLO-pose, DeepLabCut and Label Studio, as COCO keypoints.
 
-A reader yields parts of objects: the image file, the object's group in the image, a label, and the
-values of a point (x, y, visibility), of a box (x, y, width, height; the label is the category), or
-none for a category or an image. Coordinates in pixels are read unchanged.
+A reader yields parts of objects. Each part has the image file, the object's group in the image, a
+label, and values: three for a point (x, y, visibility), four for a box (x, y, width, height), whose
+label is the category, or none for a category or an image. Coordinates in pixels are not changed.
 """
 
 import csv
@@ -24,12 +24,12 @@ from ..common.config import distinct
 from ..common.image_folders import IMAGE_SUFFIXES
 
 Part = tuple[str, Any, str, Sequence[float]]
-UNNAMED = "object"  # category of objects without one
+UNNAMED = "object"  # category of objects without a category
 
 
 def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
-    """Return the parts of objects as the content of a COCO keypoint file; two points with one name
-    in an object raise a ValueError."""
+    """Return the parts of objects as the content of a COCO keypoint file; raise a ValueError if an
+    object has two points of the same name."""
     files: dict[str, dict[Any, dict[str, Any]]] = {}
     for file, group, label, values in parts:
         one = files.setdefault(file, {}).setdefault(group, {"name": UNNAMED, "points": {}})
@@ -44,7 +44,7 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
         if one["points"] or "bbox" in one
     ]
     names: dict[str, dict[str, Any]] = {}
-    # in the order of an object with all points
+    # points are in the order of an object that has all of them
     for _, one in sorted(objects, key=lambda entry: -len(entry[1]["points"])):
         names.setdefault(one["name"], {}).update(one["points"])
     ids = {name: i for i, name in enumerate(names)}
@@ -90,7 +90,7 @@ def _label_studio(content: list[dict[str, Any]], folder: Path) -> Iterator[Part]
         url = str(next(iter(task["data"].values())))
         file = Path(unquote(url.split("?d=")[-1].split("?")[0])).name
         if not any((folder / place / file).is_file() for place in ("", "images")):
-            file = re.sub("^[0-9a-f]{8}-", "", file)  # added to the names of uploaded files
+            file = re.sub("^[0-9a-f]{8}-", "", file)  # prefix of uploaded files
         yield file, None, "", ()
         results = (one["result"] for one in task["annotations"] if not one.get("was_cancelled"))
         for one in next(results, ()):
@@ -105,8 +105,8 @@ def _label_studio(content: list[dict[str, Any]], folder: Path) -> Iterator[Part]
 
 
 def _cvat(path: Path, folder: Path) -> Iterator[Part]:
-    """Yield the parts of a file "CVAT for images" or "CVAT for video": skeletons, or points that
-    are grouped."""
+    """Yield the parts of a file in the format "CVAT for images" or "CVAT for video", with skeletons
+    or grouped points."""
     root = ElementTree.parse(path).getroot()
     for image in root.iter("image"):
         for number, one in enumerate([image, *image.iter("skeleton")]):
@@ -130,7 +130,7 @@ def _cvat_point(point: ElementTree.Element) -> tuple[float, float, int]:
 
 
 def _deeplabcut(path: Path, folder: Path) -> Iterator[Part]:
-    """Yield the parts of a table ``CollectedData*.csv`` beside its images."""
+    """Yield the parts of a table ``CollectedData*.csv`` next to its images."""
     rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
     heads = {row[0]: row for row in rows[:4]}
     columns = [j for j, axis in enumerate(heads["coords"]) if axis == "x"]
@@ -143,8 +143,8 @@ def _deeplabcut(path: Path, folder: Path) -> Iterator[Part]:
 
 
 def _yolo(path: Path, folder: Path) -> Iterator[Part]:
-    """Yield the parts of the training images of a ``data.yaml``, or of the images of a folder below
-    it; without ``kpt_names``, the points are numbered."""
+    """Yield the parts of the training images of a ``data.yaml``, or of the images in a folder below
+    it. If there are no ``kpt_names``, the points are numbered."""
     import yaml
 
     try:

@@ -1,4 +1,4 @@
-"""Manual labels of the images of a folder, stored as COCO keypoints."""
+"""Manual labels of the images in a folder, stored as COCO keypoints."""
 
 import json
 from pathlib import Path
@@ -14,15 +14,15 @@ from .data import coco_objects, read_coco, schema_of
 
 LABELS, PROPOSALS = "annotations.json", "proposals.json"
 _NOTHING: dict[str, Any] = {"images": [], "annotations": [], "categories": []}
-_MARGIN = 0.1  # around the points of an object without a box, relative to their larger range
+_MARGIN = 0.1  # margin around the points of an object without a box, relative to their larger range
 
 
 class LabelFolder:
     """Images of a folder and their labels, which are stored in ``annotations.json``.
 
     An object is a dictionary with ``keypoints``, which maps names to x, y and visibility (1 hidden,
-    2 visible), and optionally ``bbox``. Proposals for images without labels come from
-    ``proposals.json``, as written by ``annealed faces detect --coco``.
+    2 visible), and an optional ``bbox``. Proposals for unlabelled images come from
+    ``proposals.json``, which ``annealed faces detect --coco`` writes.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class LabelFolder:
             )
         self.schema = schema_of(folder) if described or schema is None else schema
         self._coco = _NOTHING
-        self._version: tuple[int, ...] = ()  # of the file as last read
+        self._version: tuple[int, ...] = ()  # version of the file when it was last read
         self.labels: dict[str, list[dict[str, Any]]] = {}
         self.refresh()
         names = {path.name for path in self.images}
@@ -77,7 +77,7 @@ class LabelFolder:
             self.labels, self._coco, self._version = self._objects(coco), coco, version
 
     def _objects(self, coco: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Return the objects of the category for each file name."""
+        """Return the objects of the schema's category for each file name."""
         names_of = {
             c["id"]: c["keypoints"] for c in coco["categories"] if c["name"] == self.schema.category
         }
@@ -91,8 +91,8 @@ class LabelFolder:
         }
 
     def record(self) -> dict[str, Any]:
-        """Return the schema, the labelled images, and the mean object, scaled to size 1 around (0,
-        0)."""
+        """Return the schema, the labelled images, and the mean object, which is scaled to size 1
+        around (0, 0)."""
         whole = [
             o["keypoints"]
             for some in self.labels.values()
@@ -118,8 +118,8 @@ class LabelFolder:
         }
 
     def save(self, path: Path, objects: list[dict[str, Any]]) -> None:
-        """Replace the objects of an image, possibly with none. The file is replaced atomically and
-        retains labels of other images that other programs have written.
+        """Replace the objects of an image; the new list may be empty. The file is replaced
+        atomically and retains the labels that other programs have written for other images.
 
         Raises
         ------

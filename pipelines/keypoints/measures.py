@@ -1,13 +1,14 @@
-"""Measures of keypoint detection: precision and recall for one keypoint, and errors of whole
-objects relative to their boxes (PCK, OKS).
+"""Measures of keypoint detection.
 
-Precision and recall follow the protocol of Barbu et al. (2017), section 3.3.
+These are the precision and recall of one keypoint, and the errors of whole objects relative to
+their boxes (PCK, OKS). Precision and recall follow the protocol of Barbu et al. (2017), section
+3.3.
 
-A detection hits a visible keypoint when it lies within ``tolerance`` reference lengths of it. It is
-false when it lies at least ``max(tolerance, 0.1)`` reference lengths away from that keypoint of
-EVERY object, whether visible or not. It is neither a hit nor false between these distances, inside
-an ignore box, within 0.1 of a point annotated as invisible, or on a point already hit by a better
-detection. Points inside an ignore box still count as points to detect.
+A detection hits a visible keypoint if it lies within ``tolerance`` reference lengths of it. A
+detection is false if it lies at least ``max(tolerance, 0.1)`` reference lengths away from that
+keypoint of every object, whether visible or not. It is neither a hit nor false if it lies between
+these distances, inside an ignore box, within 0.1 of a point annotated as invisible, or on a point
+already hit by a better detection. Points inside an ignore box still count as points to detect.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from .data import AnnotatedImage, in_boxes
 HIT, NEITHER, FALSE = 1, 0, -1
 NEAR = 0.1  # reference lengths
 MAX_DETECTIONS = 200  # per image and keypoint
-_BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # of probabilities
+_BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)  # limits of probability bins
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class MatchedDetections:
     outcome : ndarray of shape (n,), int8
         ``HIT``, ``NEITHER`` or ``FALSE``.
     face : ndarray of shape (n,), int
-        Face whose point was hit; -1 for all other detections.
+        Index of the face whose point was hit; -1 for all other detections.
     n_points : int
         Number of visible points to detect.
     """
@@ -86,7 +87,7 @@ def judge(
         np.hypot(*(at[:, None] - truth[None]).transpose(2, 0, 1)) / np.asarray(ied, float)[None]
     )
     distance[np.isnan(distance)] = np.inf
-    # whether a point lies on the circle must not depend on rounding
+    # rounding must not decide whether a point lies within the circle
     slack = 1e-9
     ignored = in_boxes(at, np.asarray(ignore, float).reshape(-1, 4))
     ignored |= (distance[:, ~seen] <= NEAR + slack).any(axis=1)
@@ -113,7 +114,7 @@ class Curve:
     Attributes
     ----------
     threshold, precision, recall : ndarray of shape (n,)
-        Thresholds, and precision and recall of the detector at each.
+        Thresholds, and the precision and recall of the detector at each threshold.
     n_points : int
         Number of points to detect.
     """
@@ -125,22 +126,22 @@ class Curve:
 
     @property
     def average_precision(self) -> float:
-        """Compute the average precision without interpolation, the sum of precision times the gain
-        in recall; NaN if there are no points."""
+        """Compute the average precision without interpolation, which is the sum of precision times
+        the gain in recall; NaN if there are no points."""
         if not self.n_points:
             return float("nan")
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
     def at_precision(self, precision: float = 0.9) -> tuple[float, float]:
-        """Return the maximum recall with at least the given precision, and its threshold; (0, inf)
-        if there is none."""
+        """Return the maximum recall at the given precision or above, and its threshold, or (0, inf)
+        if the precision is never reached."""
         good = np.flatnonzero((self.precision >= precision) & (self.recall > 0))
         if not len(good):
             return 0.0, float("inf")
         return float(self.recall[good[-1]]), float(self.threshold[good[-1]])
 
     def at_balance(self) -> tuple[float, float]:
-        """Return recall and threshold at the maximum F1 score; (0, inf) if there are no
+        """Return the recall and threshold at the maximum F1 score, or (0, inf) if there are no
         detections."""
         if not len(self.threshold):
             return 0.0, float("inf")
@@ -152,8 +153,8 @@ class Curve:
         return float(self.recall[best]), float(self.threshold[best])
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
-        """Return precision and recall of the detections with a score of at least ``threshold``; the
-        precision is NaN if there are none."""
+        """Return the precision and recall of the detections with a score of at least ``threshold``;
+        the precision is NaN if there are none."""
         n = int((self.threshold >= threshold).sum())
         return (
             (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
@@ -173,7 +174,7 @@ def curve(score: ArrayLike, outcome: ArrayLike, n_points: int) -> Curve:
     scores, hit = np.asarray(score, float)[counted], outcomes[counted] == HIT
     order = np.argsort(-scores, kind="stable")
     scores, hit = scores[order], hit[order]
-    last = np.append(np.diff(scores) != 0, True)[: len(scores)]  # of each group of equal scores
+    last = np.append(np.diff(scores) != 0, True)[: len(scores)]  # end of each group of ties
     hits, seen = np.cumsum(hit)[last], np.arange(1, len(scores) + 1)[last]
     return Curve(scores[last], hits / seen, hits / max(n_points, 1), n_points)
 
@@ -187,10 +188,10 @@ def pooled(judged: list[MatchedDetections]) -> Curve:
 
 
 def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
-    """Compute the proportion of hits among detections by probability, for scores that are log-odds;
-    one row per nonempty bin.
+    """Compute the proportion of hits among detections for each non-empty bin of probabilities.
 
-    Detections that are neither hits nor false are excluded; ``probability`` is the mean of a bin.
+    The scores must be log-odds. Detections that are neither hits nor false are excluded, and
+    ``probability`` is the mean of a bin.
     """
     kept = [(j.score[j.outcome != NEITHER], j.outcome[j.outcome != NEITHER] == HIT) for j in judged]
     score, hit = (
@@ -208,9 +209,9 @@ def reliability(judged: Sequence[MatchedDetections]) -> list[dict]:
     return rows
 
 
-#: Relative to the square root of the area of an object's box.
+#: Distance relative to the square root of the area of an object's box.
 TOLERANCE = 0.1
-_MAX_OBJECTS = 20  # of an image, for the average precision of objects, as in COCO
+_MAX_OBJECTS = 20  # maximum number of objects per image for their average precision, as in COCO
 
 Objects = Sequence[np.ndarray]
 
@@ -235,11 +236,11 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
 
 
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
-    """Compute the distances (n_objects, n_keypoints) to the points of the matched detected object,
-    relative to the square root of the box area: infinite without a match, NaN for hidden or unknown
-    points. Also count the detected objects without a match.
+    """Compute the distances (n_objects, n_keypoints) to the points of matched detected objects.
 
-    Objects are matched one to one by the smallest mean error, which must be below 0.4.
+    Distances are relative to the square root of the box area; they are infinite without a match,
+    and NaN for hidden or unknown points. Objects are matched one to one by the smallest mean error,
+    which must be below 0.4. The number of detected objects without a match is also returned.
     """
     visible = image.visible & np.isfinite(image.instances).all(axis=2)
     errors, distance = np.where(visible, np.inf, np.nan), distances(image, detected)
@@ -260,10 +261,12 @@ def score(
     detected: Sequence[Objects],
     background: Sequence[Objects] = (),
 ) -> list[dict]:
-    """Return a row for each keypoint and one for all: ``pck``, the proportion of visible points
-    within `TOLERANCE`, ``pck_detected``, that of the points of detected objects, and the median
-    error of the latter. The last row also has the number of objects, the proportion that is
-    detected, and the number of false objects per image."""
+    """Return a row for each keypoint and one for all keypoints.
+
+    ``pck`` is the proportion of visible points within `TOLERANCE`. ``pck_detected`` is the same
+    proportion among the points of detected objects, whose median error is also given. The last row
+    also has the number of objects, the proportion of detected objects, and the number of false
+    objects per image."""
     judged = [errors_of(image, of_image) for image, of_image in zip(images, detected, strict=True)]
     errors = np.concatenate([errors for errors, _ in judged])
     rows = []
@@ -284,9 +287,9 @@ def score(
 
 
 def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute the object keypoint similarity of detected objects to the annotated objects and the
-    ignore boxes, shape (n_objects + n_boxes, n_detected); for a box, the distance is that to a box
-    of three times its size."""
+    """Compute the object keypoint similarity (n_objects + n_boxes, n_detected) of detected objects
+    to the annotated objects and the ignore boxes. For an ignore box, distances are measured to a
+    box of three times its size."""
     known = np.isfinite(image.instances).all(axis=2)
     low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
     sizes = sizes_of(image)
@@ -308,13 +311,14 @@ def oks_rows(
     detected: Sequence[Objects],
     probability: Sequence[Sequence[float]],
 ) -> list[dict]:
-    """Compute the average precision of objects by object keypoint similarity (OKS) as pycocotools
-    does: a row per threshold, and their mean.
+    """Compute the average precision of objects by object keypoint similarity (OKS), like
+    pycocotools.
 
-    The similarity is the mean over the annotated points, including hidden ones, of exp(-(d / (2 s
-    sigma))^2 / 2), with the distance d, the square root s of the object's area, and sigma = 0.05
-    for all points. As in COCO [1]_, thresholds are 0.5 to 0.95, at most 20 objects of an image
-    count, and the precision is the mean of its maxima from 101 values of the recall on.
+    There is a row for each threshold and one for their mean. The similarity is the mean over the
+    annotated points, including hidden ones, of exp(-(d / (2 s sigma))^2 / 2), with the distance d,
+    the square root s of the object's area, and sigma = 0.05 for all points. As in COCO [1]_,
+    thresholds range from 0.5 to 0.95, at most 20 objects per image are considered, and precision is
+    interpolated at 101 values of recall.
 
     References
     ----------

@@ -1,6 +1,4 @@
-"""Annotated objects with the schema of their points, from ``keypoints.csv`` or a COCO keypoint
-file.
-"""
+"""Annotated objects with the schema of their points."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,14 +14,14 @@ from ...vision.images import image_size
 from .data import AnnotatedImage, read_annotations
 
 MIN_PICTURES = 20
-MIN_COMPLETE = 10  # complete objects, from which the shape is learnt. A choice
-_MAX_SPREAD = 35.0  # of the rotation of upright objects, in degrees. A choice
-_MANY_OBJECTS = 200  # with fewer, each image is rotated twice. A choice
+MIN_COMPLETE = 10  # minimum number of complete objects, from which the shape is learnt (heuristic)
+_MAX_SPREAD = 35.0  # maximum spread of the rotation of upright objects, in degrees (heuristic)
+_MANY_OBJECTS = 200  # with fewer objects, each image is rotated twice (heuristic)
 
 
 def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
-    """Read annotated images whose objects have all points; missing points are predicted from the
-    others and marked as hidden. A ValueError reports a problem in one line."""
+    """Read annotated images and complete their objects; missing points are predicted from the
+    others and marked as hidden. Invalid annotations raise a one-line ValueError."""
     images = read_annotations(folder, schema)
     for image in images:
         image_size(image.path)
@@ -40,8 +38,8 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
 
 
 def check_number(images: Sequence[AnnotatedImage]) -> str | None:
-    """Return a one-line warning if there are fewer than 100 images, else None. Fewer than 20 raise
-    a ValueError."""
+    """Return a one-line warning if there are fewer than 100 images, and None otherwise. Fewer than
+    20 images raise a ValueError."""
     n = sum(len(image.instances) > 0 for image in images)
     if n < MIN_PICTURES:
         raise ValueError(
@@ -55,14 +53,15 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
 
 
 def check_rotation(images: Sequence[AnnotatedImage]) -> str | None:
-    """Return a one-line warning if the schema expects upright objects and many are rotated relative
-    to the mean shape, else None."""
+    """Return a one-line warning if the schema expects upright objects and many objects are rotated
+    relative to the mean shape, and None otherwise."""
     points = np.concatenate([image.instances for image in images]) @ [1, 1j]
     points = points[np.isfinite(points).all(axis=1)]
     if not images[0].schema.upright or len(points) < MIN_COMPLETE:
         return None
     shape = _shape_of(images, Path("annotations")).mean_points
-    # products with the mean shape: small for mirror images and other views, without a rotation
+    # products with the mean shape; mirror images and other views have small products, without a
+    # rotation
     turns = (points - points.mean(axis=1, keepdims=True)) @ shape.conj()
     concentration = abs(turns.sum()) / abs(turns).sum()
     spread = np.degrees(np.sqrt(-2 * np.log(max(concentration, 1e-9))))
@@ -93,7 +92,8 @@ def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:
 
 
 def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
-    """Return the image with missing points predicted; objects with a single point are ignored."""
+    """Return the image with predictions for missing points; objects with a single point are
+    ignored."""
     instances, known = image.instances.copy(), np.isfinite(image.instances).all(axis=2)
     kept = known.sum(axis=1) > 1
     for i in np.flatnonzero(kept):
@@ -110,10 +110,11 @@ def _completed(image: AnnotatedImage, shape: ShapeModel) -> AnnotatedImage:
 
 
 def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
-    """Return an image for each object, rotated so that the object is aligned with the mean shape,
-    up to half the step between the searched rotations; other objects in it are ignored.
+    """Return an image for each object, rotated so that the object is aligned with the mean shape.
 
-    Objects without two named points take the reference length of their mean shape.
+    The alignment is accurate to half the step between the searched rotations. Other objects in the
+    image are ignored. Objects without two named points take the reference length of their mean
+    shape.
     """
     shape, made = _shape_of(images, Path("annotations")), []
     copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2

@@ -1,4 +1,4 @@
-"""Report of an evaluation or a training: a self-contained HTML page, and its numbers as JSON."""
+"""Report of an evaluation or training run as a self-contained HTML page and as JSON."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -31,9 +31,9 @@ REPORT_FILES, EVALUATION_FILES = (
 CHEAP: dict[str, Any] = {
     "n_features": 150,
     "rounds": 1,
-}  # for the trainings of a learning curve. A choice
+}  # settings of the training runs of a learning curve (heuristic)
 _N_WORST, _N_FEATURES, _N_WINDOWS, _N_TILES = 6, 6, 40, 8
-_SIDE = 144  # pixels of a window in the page
+_SIDE = 144  # side in pixels of a window on the page
 _RIGHT = (
     "A point is correct within a tenth of the box&rsquo;s size; the threshold is the probability "
     "of the object."
@@ -48,7 +48,7 @@ def write_report(
     n_pictures: int,
     learning_curve: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write the report of a training, ``keypoints.html`` and ``keypoints.json``, into an existing
+    """Write the report of a training run, ``keypoints.html`` and ``keypoints.json``, to an existing
     folder.
 
     Parameters
@@ -56,13 +56,13 @@ def write_report(
     folder : path
     detector : KeypointDetector
     decided : sequence of str
-        Settings chosen from the images, one line each.
+        Lines about the settings that were chosen from the images.
     test : list of AnnotatedImage
         Held-out images.
     n_pictures : int
         Total number of images.
     learning_curve : list of dict
-        Result of the training's `learning_curve`.
+        Result of `learning_curve`.
 
     Returns
     -------
@@ -113,10 +113,10 @@ def write_report(
 def write_evaluation(
     folder: Path, record: dict[str, Any], evaluation: Evaluation, measure: str
 ) -> None:
-    """Write the report of an evaluation, ``report.html`` and ``report.json``, into an existing
+    """Write the report of an evaluation, ``report.html`` and ``report.json``, to an existing
     folder.
 
-    It shows parts of the photographs; check their terms of use before sharing it.
+    The report shows parts of the photographs; check their terms of use before you share it.
     """
     body = small(escape(", ".join(f"{key}: {value}" for key, value in record["settings"].items())))
     columns = COLUMNS[measure]
@@ -151,8 +151,8 @@ def write_evaluation(
 def _ranked(
     evaluation: Evaluation, keypoint: str, outcome: int
 ) -> list[tuple[AnnotatedImage, np.ndarray, float]]:
-    """Return image, position and crop width of all detections with the given outcome, by decreasing
-    score."""
+    """Return the image, position and crop width of all detections with the given outcome, by
+    decreasing score."""
     shown = []
     for image, judged in zip(evaluation.images, evaluation.judged[keypoint, TOLERANCES[1]]):
         lengths = image.reference_length
@@ -188,8 +188,8 @@ def _crossed(pixels: np.ndarray, xy: np.ndarray, width: float) -> np.ndarray:
 def _curves(
     images: Sequence[AnnotatedImage], results: Sequence[DetectionResult]
 ) -> dict[str, Curve]:
-    """Compute precision and recall of each keypoint within `TOLERANCE`, and of all, at decreasing
-    object probabilities."""
+    """Compute the precision and recall of each keypoint within `TOLERANCE`, and of all keypoints,
+    at decreasing object probabilities."""
     judged: dict[str, list] = {name: [] for name in images[0].schema.keypoints}
     for image, result in zip(images, results):
         probability = [instance.probability for instance in result.instances]
@@ -331,10 +331,11 @@ def _more_pictures(record: dict[str, Any], n_objects: int) -> str:
 
 
 def _looks(detector: KeypointDetector, images: Sequence[AnnotatedImage]) -> str:
-    """Draw the mean window of each point with a detector, overlaid with its strongest features."""
+    """Draw the mean window of each point that has a detector, overlaid with its strongest
+    features."""
     schema, body = images[0].schema, ""
     shown = [image for image in images if len(image.instances)][:_N_WINDOWS]
-    # too few objects to estimate their rotation: shown as in the images
+    # too few objects to estimate their rotation, so they are shown as in the images
     known = sum(len(image.instances) for image in shown) >= MIN_COMPLETE
     shown = shown if schema.upright or not known else rotate_upright(shown)
     side = detector.pool.window / detector.reference_length

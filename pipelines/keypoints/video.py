@@ -1,4 +1,4 @@
-"""``annealed faces detect`` on a video file or a camera: faces are tracked from frame to frame."""
+"""Detection of keypoints in videos and camera streams, with faces tracked from frame to frame."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -33,15 +33,15 @@ _RATE = 25.0  # frames per second if the source has no frame rate
 
 
 FrameProcessor = Callable[[np.ndarray, float], DetectionResult]
-# pixels, and detections if the frame is processed
+# pixels, and the detections if the frame was processed
 _Frame = tuple[np.ndarray, FileDetections | None]
 
 
 def frame_processor(
     detector: KeypointDetector, smooth: float | str, options: DetectionOptions
 ) -> FrameProcessor:
-    """Return a function that processes each frame (H, W, 3) and its time in seconds, in order;
-    points are smoothed with those of earlier frames."""
+    """Return a function that processes frames (H, W, 3) with their times in seconds, in order.
+    Points are smoothed with those of earlier frames."""
     options = detector.resolve(options)
     cutoff, min_probability = _cutoff(detector, options, smooth), options.min_probability
     if detector.finder is None or not _is_tracked(detector, options):
@@ -68,7 +68,7 @@ def frame_processor(
 
 
 def _is_tracked(detector: KeypointDetector, options: DetectionOptions) -> bool:
-    """Return whether faces are tracked; if every candidate or no instance is requested, each frame
+    """Return whether faces are tracked. If every candidate or no instance is requested, each frame
     is searched separately."""
     assembled = detector.finder is not None and options.assembly != Assembly.NONE
     return assembled and options.threshold is None and options.min_probability != 0
@@ -85,7 +85,7 @@ def _result(
 def _cutoff(
     detector: KeypointDetector, options: DetectionOptions, smooth: float | str
 ) -> float | None:
-    """Return the cut-off frequency in Hz, or None for no smoothing."""
+    """Return the cut-off frequency in Hz, or None if points are not smoothed."""
     try:
         cutoff = None if smooth == "off" else DEFAULT_CUTOFF if smooth == "auto" else float(smooth)
     except ValueError:
@@ -112,17 +112,17 @@ def detect_video(
     overlay: Path | None = None,
     smooth: float | str = "auto",
 ) -> Generator[FileDetections]:
-    """Detect keypoints in every N-th frame; the overlay is complete even if the iteration is
-    stopped early.
+    """Detect keypoints in every N-th frame of a video file or camera.
 
-    ``source`` is a video file or the number of a camera; the overlay (.mp4) shows all frames, each
-    with the latest detections. By default ``roll`` is 0, so that the many frames without a face are
-    searched only once. Faces are tracked, and persons are numbered
-    (:class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`), unless every candidate
-    or no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing their points
+    ``source`` is a video file or the number of a camera. The overlay (.mp4) shows all frames, each
+    with the latest detections, and is complete even if the iteration is stopped early. By default,
+    ``roll`` is 0, so that the many frames without a face are searched only once. Faces are tracked
+    and persons are numbered by
+    :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless every candidate or
+    no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing the points
     (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for
-    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". The frames of a
-    file are smoothed by earlier and later ones, those of a camera by earlier ones only.
+    :data:`~annealed.models.keypoints.instances.smoothing.DEFAULT_CUTOFF`, or "off". Frames of a
+    file are smoothed with earlier and later frames, frames of a camera only with earlier ones.
     """
     options = detector.resolve(options or DetectionOptions(roll=0.0))
     camera = isinstance(source, int)
@@ -146,7 +146,8 @@ def detect_video(
                 if start is None:
                     start = now
                     warm_up(detector, options)
-                # by the frame rate where neither the file nor the clock gives a later time
+                # the frame rate determines the time if neither the file nor the clock gives a later
+                # one
                 step = now - start - time
                 time += step if step > 0.1 / rate else 1 / rate
                 result = None
@@ -183,7 +184,7 @@ def _smoothed(
     available."""
     held: deque[_Frame] = deque()
     known: deque[TimedInstances] = deque(maxlen=2 * MAX_FRAMES + 1)
-    n_waiting = 0  # held frames with detections
+    n_waiting = 0  # waiting frames with detections
     for frame in chain(frames, [None]):
         held += [] if frame is None else [frame]
         if frame is not None and frame[1] is not None:

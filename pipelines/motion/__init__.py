@@ -1,1 +1,1 @@
-"""Motion segmentation: the benchmark protocol, compared methods, reports, segmentation of files."""
+"""Motion segmentation: benchmark protocol, compared methods, reports and segmentation of files."""

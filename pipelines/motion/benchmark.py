@@ -15,14 +15,14 @@ from ..common.timing import timed
 from ..console import naming
 
 FAMILY_SETS = {"paper": PAPER_FAMILIES, "joined": JOINED_FAMILIES, "pairs": ALL_FAMILIES}
-# The values of ``--pool``: sets of families, and features.
+# Values of ``--pool``, with their sets of families and features.
 POOLS: dict[str, tuple[tuple[str, ...], Features]] = {
     "all": (tuple(FAMILY_SETS), JoinedFeatures()),
     "paper": (("paper",), PAPER_FEATURES),
     "trajectories": (("paper",), TRAJECTORY_FEATURES),
 }
 
-# Categories of the benchmark's videos, which its files do not contain.
+# Categories of the videos, which the benchmark's files do not contain.
 _ARTICULATED = {
     "arm",
     "articulated",
@@ -51,7 +51,7 @@ def category(video: str) -> str:
 
 @dataclass
 class Benchmark:
-    """Candidates and features of all sequences, computed once.
+    """Precomputed candidates and features of all sequences.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Return the columns of the "all", "likelihood" or "prior" features of a part: "all",
-        "subspaces" or "pairs"."""
+        """Return the columns of a kind of features ("all", "likelihood" or "prior") in a part
+        ("all", "subspaces" or "pairs")."""
         parts = (
             self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
         )
@@ -100,8 +100,7 @@ class Benchmark:
 
 
 def shuffled_tracks(sequence: TrackSequence, seed: int) -> tuple[Tracks, TrackSequence]:
-    """Return the complete tracks of a sequence with shuffled points, and the sequence in that
-    order."""
+    """Return the completed tracks of a sequence with shuffled points, and the shuffled sequence."""
     shuffled = sequence.shuffled(seed)
     return Tracks.completed(shuffled.tracks), shuffled
 
@@ -112,7 +111,7 @@ def prepare(
     features: Features | None = None,
     on_sequence: Callable[[], object] | None = None,
 ) -> Benchmark:
-    """Compute candidates and features of labelled sequences, with shuffled points.
+    """Compute candidates and features of labelled sequences with shuffled points.
 
     Parameters
     ----------

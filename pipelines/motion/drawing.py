@@ -1,11 +1,11 @@
-"""Frames with coloured tracks."""
+"""Drawing of coloured tracks on video frames."""
 
 from collections.abc import Iterator
 
 import cv2
 import numpy as np
 
-# Colours of the motions (RGB), distinguishable with common colour blindness (Okabe and Ito).
+# RGB colours of the motions, which colour-blind readers can distinguish (Okabe and Ito).
 COLOURS = np.array(
     [
         [230, 159, 0],
@@ -29,15 +29,15 @@ def draw_tracks(
     Parameters
     ----------
     frame : ndarray of shape (H, W, 3), uint8
-        RGB frame; not changed.
+        RGB frame, which is not changed.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; -1 is not drawn.
+        Motion of each point; points with -1 are not drawn.
     t : int
         Frame number.
     tail : int, default 12
-        Length of the path drawn, in frames.
+        Length of the drawn paths in frames.
 
     Returns
     -------
@@ -56,15 +56,15 @@ def draw_tracks(
 
 
 def frames_on_black(tracks: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield frames that show only the tracks, cropped to their extent (even sides, as video codecs
-    require).
+    """Yield frames that show only the tracks, cropped to their extent with even sides, which video
+    codecs require.
 
     Parameters
     ----------
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; -1 is not drawn.
+        Motion of each point; points with -1 are not drawn.
 
     Yields
     ------

@@ -1,7 +1,8 @@
-"""Synthetic driving scenes: moving bodies seen by a camera that drives through a deep scene, stands
-still or is held by hand; the tracks have errors and gaps like those of real trackers.
+"""Synthetic driving scenes with tracks that have errors and gaps like those of real trackers.
 
-Kinds differ in lens, depth, image size and errors; those of ``TEST_KINDS`` are for evaluation only.
+Moving bodies are seen by a camera that drives through a deep scene, stands still or is held by
+hand. The kinds of scenes differ in lens, depth, image size and errors; those in ``TEST_KINDS`` are
+for evaluation only.
 """
 
 from dataclasses import dataclass, replace
@@ -13,13 +14,13 @@ from ...vision.tracks.io import TrackSequence
 from .synthetic import project
 
 WIDTH = 1000.0  # pixels
-_MIN_POINTS = 8  # per motion
-_MIN_MOVED = 3.0  # minimum movement of a body's own points, in pixels, to count as a motion
+_MIN_POINTS = 8  # minimum number of points per motion
+_MIN_MOVED = 3.0  # minimum movement of a body in pixels to count as a motion
 
 
 @dataclass(frozen=True)
 class DrivingKind:
-    """Settings of one kind of scene; all values are choices.
+    """Settings of one kind of scene; all values are heuristic.
 
     Parameters
     ----------
@@ -30,10 +31,10 @@ class DrivingKind:
     depth : (float, float)
         Range of the depth of the background, in metres.
     errors : {"normal", "heavy", "walk", "mixed"}
-        Distribution of the position errors. "normal": Gaussian, with the same scale for all points.
-        For the others, the scale varies by point and grows with its speed: "heavy" has heavy tails,
-        "walk" also accumulates over frames, and "mixed" is Gaussian, with a scale twenty times as
-        large for a tenth of the points.
+        Distribution of the position errors. "normal" is Gaussian with the same scale for all
+        points. In the other distributions, the scale varies between points and grows with their
+        speed: "heavy" has heavy tails, "walk" also accumulates over frames, and "mixed" is
+        Gaussian, with a scale twenty times as large for a tenth of the points.
     frames : (int, int), default (5, 60)
     bodies : (int, int), default (1, 5)
         Minimum and maximum number of moving bodies.
@@ -149,8 +150,8 @@ def _scene(rng: np.random.Generator, kind: DrivingKind) -> tuple[np.ndarray, np.
 
 def _path(rng: np.random.Generator, n_frames: int, camera: str) -> tuple[np.ndarray, np.ndarray]:
     """Generate the rotations (F, 3, 3) from the world to the camera, and the camera's positions (F,
-    3): forward motion with a slow turn and slight pitching, no motion, or a small random walk. x
-    points right, y down, z ahead."""
+    3). The camera moves forward with a slow turn and slight pitching, does not move, or makes a
+    small random walk. The x-axis points right, y down, and z ahead."""
     t = np.arange(n_frames)
     if camera == "hand-held":
         walk = np.cumsum(rng.normal(0.0, [[0.003], [0.02]], (n_frames, 2, 3)), axis=0)
@@ -172,8 +173,8 @@ def _background(
     focal: float,
     size: np.ndarray,
 ) -> np.ndarray:
-    """Generate static points (F, n, 3): the ground, facades along the road, and other objects; each
-    is in view in at least one frame."""
+    """Generate static points (F, n, 3) on the ground, on facades along the road and on other
+    objects. Each point is in view in at least one frame."""
     n = 12 * n_points
     frame, height = rng.integers(len(camera[0]), size=n), rng.uniform(1.2, 1.8)
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * size, np.full(n, focal)]) / focal
@@ -232,8 +233,8 @@ def _body(
 
 
 def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
-    """Compute the movement of a body's own points: the median over the points of their maximum
-    distance from a static body, in pixels."""
+    """Compute the movement of a body in pixels, which is the median over its points of the maximum
+    distance from a static body."""
     apart = np.linalg.norm(pixels - still, axis=2)
     seen = np.isfinite(apart)
     return (
@@ -244,8 +245,8 @@ def _moved(pixels: np.ndarray, still: np.ndarray) -> float:
 
 
 def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: float) -> np.ndarray:
-    """Return the indices of at most ``n`` points: a share ``incomplete`` in view in at least five
-    frames and a third of all frames, and the others in view in all frames."""
+    """Return the indices of at most ``n`` points. A share ``incomplete`` is in view in at least
+    five frames and a third of all frames, and the others are in view in all frames."""
     count = np.isfinite(pixels).all(axis=2).sum(axis=0)
     whole = rng.permutation(np.flatnonzero(count == len(pixels)))
     part = rng.permutation(
@@ -256,7 +257,7 @@ def _chosen(rng: np.random.Generator, pixels: np.ndarray, n: int, incomplete: fl
 
 
 def _errors(rng: np.random.Generator, tracks: np.ndarray, errors: str) -> np.ndarray:
-    """Generate errors (F, P, 2) of the positions, in pixels."""
+    """Generate position errors (F, P, 2) in pixels."""
     n_points = tracks.shape[1]
     if errors == "normal":
         return rng.uniform(0.1, 0.5) * rng.standard_normal(tracks.shape)

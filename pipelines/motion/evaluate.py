@@ -1,6 +1,7 @@
-"""Table of the motion experiments: all methods over random partitions of Hopkins155 into ten folds
-by video (Barbu et al. (2017), section 3.4); the settings of FSA are chosen by nested
-cross-validation.
+"""Evaluation of all methods for the table of the motion experiments.
+
+The protocol uses random partitions of Hopkins155 into ten folds by video (Barbu et al. (2017),
+section 3.4). The settings of FSA are chosen by nested cross-validation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,11 +32,11 @@ class Result:
     ----------
     method : str
     test : ndarray of shape (n_partitions, n_sequences)
-        Error when the sequence's video was in the test fold.
+        Error in the round in which the sequence's video was in the test fold.
     train : ndarray of shape (n_partitions, n_sequences)
         Mean error over the rounds in which the video was in the training folds.
     chosen : list of dict
-        Choice of each round, with nested cross-validation.
+        Choice of each round, if nested cross-validation was used.
     """
 
     method: str
@@ -62,13 +63,13 @@ def evaluate(
     n_partitions : int, default 10
         Number of random partitions of the videos into ten folds.
     choose : bool, default False
-        Whether to choose FSA's features, response and number of features inside the training folds
-        as well, which is many times slower. This requires the family set "pairs".
+        Whether to also choose FSA's features, response and number of features inside the training
+        folds, which is many times slower. This requires the family set "pairs".
     progress : function
-        Function that wraps the iterable of steps, one for each partition of each method; called
-        with the iterable and the number of steps.
+        Function that is called with the iterable of steps, one for each partition of each method,
+        and their number, and returns the wrapped iterable.
     checkpoint : Checkpoint or None, default None
-        Checkpoint that stores finished partitions for the next call with the same sequences
+        Checkpoint that stores finished partitions for later calls with the same sequences
         (:func:`made_from`).
 
     Returns
@@ -106,8 +107,8 @@ def evaluate(
 
 
 def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str, Any]:
-    """Settings and data that identify a checkpoint of :func:`evaluate`: labelled tracks, families
-    of candidates, features.
+    """Return the settings and data that identify a checkpoint of :func:`evaluate`: labelled tracks,
+    families of candidates and features.
     """
     digest = sha256()
     for one in sequences:
@@ -127,7 +128,7 @@ def made_from(sequences: Sequence[TrackSequence], pool: str = "all") -> dict[str
 def _chosen_results(
     benchmark: Benchmark, partitions: Sequence[Any], steps: Iterator, cells: Checkpoint
 ) -> list[Result]:
-    """Return the row for which features, response and number of features are chosen in the training
+    """Return the row whose features, response and number of features are chosen in the training
     folds."""
     rounds = []
     for p, fold in enumerate(partitions):
@@ -156,7 +157,7 @@ def evaluate_auto(
     sequences : sequence of TrackSequence
         Sequences with labels.
     ranker : SegmentationRanker
-        Ranker that provides families, features and settings; may be untrained.
+        Ranker that provides the families, features and settings; it may be untrained.
     n_partitions : int, default 10
         Number of random partitions into folds.
     columns : ndarray of int or None, default None
@@ -203,7 +204,7 @@ def evaluate_auto(
 def folds(
     videos: np.ndarray, random_state: int | np.random.RandomState | None, n_folds: int = N_FOLDS
 ) -> np.ndarray:
-    """Partition sequences at random into folds; all sequences of one video are in one fold.
+    """Randomly partition sequences into folds, with all sequences of a video in the same fold.
 
     Parameters
     ----------
@@ -252,7 +253,7 @@ def cross_validate(
     Returns
     -------
     test : ndarray of shape (n_sequences,)
-        Error in percent when the sequence's fold was held out.
+        Error in percent in the round in which the sequence's fold was held out.
     train : ndarray of shape (n_sequences,)
         Mean error in percent over the other rounds.
     """
@@ -269,8 +270,9 @@ def cross_validate(
 def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarray]:
     """Fit all choices of ``GRID`` with every fold, and every pair of folds, held out.
 
-    The inner folds of a round are the other outer folds. Holding out a pair of folds therefore
-    serves two rounds: each of the two is once the outer fold and once the inner fold.
+    The inner folds of a round are the other outer folds. A fit with a pair of folds held out
+    therefore serves two rounds, in which each of the two folds is once the outer and once the inner
+    fold.
 
     Returns
     -------
@@ -301,22 +303,22 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
 def choose_in_training_folds(
     fold: np.ndarray, inner: np.ndarray, outer: np.ndarray, grid: Sequence[Choice] = GRID
 ) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Select in each round the choice with the smallest mean inner error; ties go to the first.
+    """Select the choice with the smallest mean inner error in each round; the first one wins a tie.
 
     Parameters
     ----------
     fold : ndarray of shape (n_sequences,)
     inner : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent of a sequence when its fold and the fold of the round were held out; NaN
-        within the latter.
+        Error in percent of a sequence with its fold and the fold of the round held out; NaN for
+        sequences in the fold of the round.
     outer : ndarray of shape (n_choices, n_folds, n_sequences)
-        Error in percent when only the fold of the round was held out.
+        Error in percent with only the fold of the round held out.
     grid : sequence of Choice
 
     Returns
     -------
     test, train : ndarray of shape (n_sequences,)
-        Error in percent in the round of the sequence's fold, and the mean over the other rounds.
+        Error in percent in the round of the sequence's fold, and mean error over the other rounds.
     chosen : list of dict
         Choice of each round, with its inner error.
     """

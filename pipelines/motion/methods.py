@@ -1,6 +1,4 @@
-"""Methods of the motion experiments: rankings of candidate segmentations, and the grid of their
-settings.
-"""
+"""Methods of the motion experiments: rankings of candidate segmentations, and their settings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ METHODS = ("fsa", "rankboost", "lambdarank", "ridge", "rule", "fit", "oracle")
 
 @dataclass(frozen=True)
 class Choice:
-    """Choice made before training: candidates, features, and the settings of the ranker."""
+    """Choice of the candidates, features and ranker settings before training."""
 
     families: str
     settings: RankerSettings
@@ -41,15 +39,16 @@ class Choice:
         }
 
 
-# Settings of section 7.3.2 of Barbu et al. (2014), whose mu refers to its own schedule.
+# Settings of Barbu et al. (2014), section 7.3.2, whose mu refers to the schedule of that paper.
 PAPER = RankerSettings("piecewise", 40, schedule="inverse_arxiv")
 # Settings for the candidates without pairs of frames. They were chosen in earlier experiments on
-# all data, and every table states this.
+# all data, which every table states.
 HINDSIGHT = RankerSettings("linear", 200)
 # Chosen by cross-validation on Hopkins155, and on the synthetic training scenes with each kind held
 # out in turn (experiments/pages/motion_results.md makes its own choices).
 SHIPPED = RankerSettings("linear", 60, n_steps=100, balance=1.0, standardize=True)
-# The grid of the nested protocol, searched inside the training folds; ties go to the first.
+# Grid of the nested protocol, which is searched inside the training folds; the first choice wins a
+# tie.
 GRID = (
     *(
         Choice("pairs", RankerSettings("linear", k, n_steps=100), "pairs")
@@ -67,7 +66,8 @@ Fit = Callable[[Sequence[CandidateSet]], Scorer]
 
 @dataclass(frozen=True)
 class Method:
-    """Row of the table: ranked candidates, and a function that fits a scorer to training sets."""
+    """Row of the table, with the ranked candidates and a function that fits a scorer to training
+    sets."""
 
     name: str
     families: str
@@ -131,10 +131,10 @@ def fit_rankboost(
 
 
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
-    """Fit pairwise ridge regression: feature differences predict the better candidate of a pair.
+    """Fit a pairwise ridge regression of the better candidate of a pair on feature differences.
 
-    The shrinkage is relative to the mean diagonal entry of the Gram matrix; its default is a
-    choice.
+    The shrinkage is relative to the mean diagonal entry of the Gram matrix; its default is
+    heuristic.
     """
     pairs = ranked_pairs(train)
     rows = relative_rows(train, "linear", columns)
@@ -148,7 +148,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Select the single feature whose minimum gives the smallest mean error on the training
+    """Select the single feature whose minimum has the smallest mean error on the training
     sequences.
     """
     errors = np.zeros(len(columns))
@@ -165,9 +165,10 @@ def fit_lambdarank(
     import lightgbm
 
     train = [one for one in train if len(one) > 1]
-    # Grade: rank among the distinct errors of the sequence; the best candidate has the highest.
+    # A candidate's grade is its rank among the distinct errors of the sequence; the best candidate
+    # has the highest grade.
     grades = [np.unique(-one.known_errors.round(12), return_inverse=True)[1] for one in train]
-    # Columns are sampled per tree, as is usual with about as many columns as rows.
+    # Columns are sampled for each tree, as is usual if there are about as many columns as rows.
     ranker = lightgbm.LGBMRanker(
         n_estimators=100,
         min_child_samples=5,
@@ -189,14 +190,14 @@ def fit_lambdarank(
 
 
 def fit_rule(feature_names: np.ndarray, sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score by the rule of velocity clustering: smallest mean distance to subspaces in raw
+    """Score by the rule of velocity clustering, the smallest mean distance to subspaces in raw
     coordinates."""
     column = list(feature_names).index("raw: likelihood, mean distance")
     return [-one.features[:, column] for one in sets]
 
 
 def oracle_rule(sets: Sequence[CandidateSet]) -> list[np.ndarray]:
-    """Score by the true error: an upper bound for all rankings."""
+    """Score by the true error, which is an upper bound on the performance of all rankings."""
     return [-one.known_errors for one in sets]
 
 
@@ -207,7 +208,7 @@ _LEARNT: tuple[tuple[str, str, Callable[..., Scorer]], ...] = (
     ("ridge", "pairwise ridge", fit_ridge),
     ("rule", "best single feature", fit_best_rule),
 )
-# Settings of FSA for each set of candidates, and their remark in the table.
+# Settings of FSA for each set of candidates, and their note in the table.
 _FSA = {
     "paper": (PAPER, "settings of the paper"),
     "joined": (HINDSIGHT, "settings known in hindsight"),

@@ -27,8 +27,8 @@ REPORT_FILES = ("results.json", "table.md", "cumulative.png", "worst_*.png")
 
 
 def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
-    """Return the category, number of motions and mask of the sequences for each line of Table VII,
-    without empty groups."""
+    """Return the category, number of motions and mask of sequences for each non-empty group of
+    Table VII."""
     lines: list[tuple[str, int | str, np.ndarray]] = []
     for k in np.unique(benchmark.n_motions):
         for category in CATEGORIES:
@@ -41,7 +41,7 @@ def groups(benchmark: Benchmark) -> list[tuple[str, int | str, np.ndarray]]:
 
 
 def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Return one row per method and group: averages and medians in percent, and the standard
+    """Return one row per method and group with averages and medians in percent, and the standard
     deviation over the partitions."""
     rows = []
     for result in results:
@@ -65,8 +65,8 @@ def table_rows(benchmark: Benchmark, results: Sequence[Result]) -> list[dict[str
 
 
 def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[str, Any]]:
-    """Return the sequences with the largest mean test error, and the error of their best
-    candidate."""
+    """Return the sequences with the largest mean test errors, and the errors of their best
+    candidates."""
     mean = result.test.mean(axis=0)
     best = np.min(
         [[100.0 * one.known_errors.min() for one in sets] for sets in benchmark.sets.values()],
@@ -80,8 +80,8 @@ def worst(benchmark: Benchmark, result: Result, n: int = N_WORST) -> list[dict[s
 
 
 def print_results(rows: Sequence[dict[str, Any]]) -> None:
-    """Print one line per method: test averages of the main groups, the standard deviation, and the
-    training average.
+    """Print one line per method with the test averages of the main groups, the standard deviation
+    and the training average.
     """
     lines = []
     for method in dict.fromkeys(r["method"] for r in rows):
@@ -121,7 +121,8 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 def record_of(
     data: Path, benchmark: Benchmark, results: Sequence[Result], partitions: int
 ) -> dict[str, Any]:
-    """Return the JSON object of ``annealed motion evaluate``: settings and rows of the table."""
+    """Return the JSON object of ``annealed motion evaluate``, with the settings and the rows of the
+    table."""
     seconds = benchmark.seconds
     settings = {
         "data": str(data),
@@ -171,8 +172,8 @@ def write_report(
             chosen = "".join(f"* {n}: {choice}\n" for choice, n in counts.most_common())
             text += f"\nChosen, and in how many rounds:\n\n{chosen}"
     write_texts(folder, {"table.md": text, "results.json": record})
-    # Rankings by a part of the features are only in the table; in the figure they would hide the
-    # others.
+    # Rankings by a part of the features appear only in the table; in the figure, they would hide
+    # the others.
     drawn = [
         r for r in results if not any(part in r.method for part in (", likelihood", ", prior"))
     ]
@@ -227,11 +228,11 @@ def cumulative_figure(benchmark: Benchmark, results: Sequence[Result]) -> "Figur
 def draw_worst(
     path: Path, benchmark: Benchmark, index: int, sequence: TrackSequence, errors: np.ndarray
 ) -> None:
-    """Draw ground truth, predictions and best candidate of one sequence in the last frame;
+    """Draw the ground truth, predictions and best candidate of a sequence in the last frame;
     ``errors`` holds the errors of the predictions in percent."""
     from matplotlib.figure import Figure
 
-    # The candidates refer to the shuffled points of prepare().
+    # The candidates refer to the points as shuffled by prepare().
     sequence = sequence.shuffled(index)
     assert sequence.labels is not None
     truth = by_size(sequence.labels)
@@ -259,8 +260,8 @@ def draw_worst(
 
 
 def matched(labels: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Permute labels for the best agreement with the ground truth, so that equal motions have equal
-    colours.
+    """Permute labels for the best agreement with the ground truth, so that the same motion has the
+    same colour.
 
     Examples
     --------

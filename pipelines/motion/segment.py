@@ -1,4 +1,4 @@
-"""Segmentation of files and training of the ranking (``annealed motion segment`` and ``train``)."""
+"""Segmentation of files, and training of the ranking."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,28 +27,28 @@ from ..console import naming
 from .benchmark import shuffled_tracks
 from .drawing import COLOURS, draw_tracks, frames_on_black
 
-Bar = Callable[[Iterable], Iterable]  # wraps an iterable and shows progress
+Bar = Callable[[Iterable], Iterable]  # function that wraps an iterable and shows progress
 TRACK_FILES = (".npz", ".csv", ".mat")
-# Maximum number of files that are segmented without compilation, which costs half a second for
-# each. A choice
+# Maximum number of files that are segmented without compilation, at a cost of half a second per
+# file (heuristic)
 MAX_FEW = 4
-# Weights of a user's sequence relative to a synthetic one in the ranking and in the choice of the
-# number of motions, chosen by cross-validation (experiments/notebook/motion.md)
+# Weights of a user's sequence relative to a synthetic sequence in the ranking and in the choice of
+# the number of motions, chosen by cross-validation (experiments/notebook/motion.md)
 OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS = 10, 3
-UNCLEAR = 0.8  # below this probability the second number of motions is also reported; a choice
-MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions; a choice
-# Maximum number of tracks of a video, the longest; a choice, since the affinities of all pairs are
-# held in memory
+UNCLEAR = 0.8  # below this probability, the second number of motions is also reported (heuristic)
+MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions (heuristic)
+# Maximum number of tracks of a video; longer tracks have priority. Heuristic: the affinities of all
+# pairs are in memory
 MAX_TRACKS = 1500
 
 
 @dataclass(frozen=True)
 class FileSegmentation:
-    """Segmentation of one file. ``labels`` (P,) covers all its tracks; -1 denotes outliers and
-    video tracks with too few frames.
+    """Segmentation of one file.
 
-    ``unseen`` holds the indices of tracks that are assigned to the largest motion for lack of data;
-    ``tracks`` (F, P, 2) are in pixels, NaN where not visible.
+    ``labels`` (P,) has an entry for each track; -1 denotes outliers and video tracks with too few
+    frames. ``unseen`` holds the indices of tracks that are assigned to the largest motion for lack
+    of data. ``tracks`` (F, P, 2) are in pixels, with NaN where not visible.
     """
 
     sequence: str
@@ -80,7 +80,7 @@ class FileSegmentation:
         }
 
     def describe(self) -> str:
-        """Return one line of text with the name and the size of each motion."""
+        """Return a line with the name of the file and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
         text = (
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
@@ -117,17 +117,17 @@ def segment_file(
     path : path
         ``.npz``, ``.csv`` or ``.mat``; any other file is opened as a video.
     n_motions : int or None
-        Number of motions; None chooses it automatically.
+        Number of motions; with None, it is chosen automatically.
     overlay : path or None, default None
-        Output video with coloured tracks, on black if the file contains only tracks.
+        Output video with coloured tracks, on a black background if the file contains only tracks.
     outliers : bool, default False
-        Whether to label points that fit no motion as -1.
+        Whether to label points that do not fit any motion as -1.
     on_frame : function or None, default None
         Function called without arguments after each tracked frame of a video.
     tracks_out : path or None, default None
-        File for the labelled tracks, see :func:`.io.write_tracks`.
+        File for the labelled tracks; see :func:`.io.write_tracks`.
     masks : path or None, default None
-        Folder for masks of the moving objects in a video, see :func:`write_overlay`.
+        Folder for masks of the moving objects in a video; see :func:`write_overlay`.
 
     Returns
     -------
@@ -186,20 +186,22 @@ def write_overlay(
 ) -> None:
     """Write the video with coloured tracks, and masks of the moving objects.
 
-    ``000001.png.png`` is the mask of the first frame, as COLMAP expects it beside ``000001.png``
-    (the names that ``ffmpeg -i VIDEO %06d.png`` gives): 0 (not to be matched) on moving objects,
-    255 in the background, which is the motion whose tracks span the largest area.
+    The mask of the first frame is named ``000001.png.png``, as COLMAP expects for the image
+    ``000001.png`` that ``ffmpeg -i VIDEO %06d.png`` writes. Its values are 0 (not to be matched) on
+    moving objects and 255 in the background, which is the motion whose tracks span the largest
+    area.
 
     Parameters
     ----------
     video : path
-        The tracked video.
+        Tracked video.
     out : path or None
-        Output video; the suffix determines the container (mp4, avi). None writes only masks.
+        Output video, whose suffix determines the container (mp4, avi). With None, only masks are
+        written.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
-        Motion of each point; -1 is not drawn.
+        Motion of each point; points with -1 are not drawn.
     masks : path or None, default None
         Existing folder for the masks; the video then also shows them in the colours of the motions.
 
@@ -244,8 +246,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 
 
 def shipped_columns(features: Features) -> np.ndarray:
-    """Return the features that the shipped model may select: all except distances to subspaces in
-    spaces of more than 2.5K dimensions, which are slow and do not improve the ranking."""
+    """Return the features that the shipped model may select. These exclude distances to subspaces
+    in spaces with more than 2.5K dimensions, which are slow and do not improve the ranking."""
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
         for f in features.features()
@@ -260,7 +262,7 @@ def train_ranker(
     driving: int = 0,
     progress: Bar = iter,
 ) -> SegmentationRanker:
-    """Train on labelled sequences.
+    """Train a ranker on labelled sequences.
 
     Parameters
     ----------

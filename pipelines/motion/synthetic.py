@@ -1,5 +1,4 @@
-"""Synthetic perspective sequences: several rigid bodies, a moving camera, lost tracks and drifting
-points."""
+"""Synthetic perspective sequences with rigid bodies, a moving camera, lost tracks and drift."""
 
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ _MIN_FRAMES_SEEN = 8
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """Settings that determine the difficulty of the scenes; all values are choices.
+    """Settings that determine the difficulty of the scenes; all values are heuristic.
 
     Parameters
     ----------
@@ -25,12 +24,12 @@ class SceneSettings:
     frames : tuple of int, default (50, 100)
         Minimum and maximum number of frames.
     noise : float, default 0.3
-        Standard deviation of the noise of the positions, in pixels.
+        Standard deviation of the position noise in pixels.
     lost_fraction : float, default 0.5
-        Fraction of the points that are tracked in only a part of the frames; a third of all points
-        also have a short gap.
+        Fraction of the points that are tracked in only a part of the frames. In addition, a third
+        of all points have a short gap.
     drifting : float, default 0.03
-        Fraction of the points that drift away from their true path for the rest of their track.
+        Fraction of the points that drift away from their true path from some frame on.
     """
 
     motions: tuple[int, ...] = (2, 3)
@@ -47,7 +46,7 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
     ----------
     seed : int
     settings : SceneSettings or None, default None
-        None means the defaults.
+        Settings of the scene; None means the defaults.
 
     Returns
     -------
@@ -98,8 +97,8 @@ def perspective_sequence(seed: int, settings: SceneSettings | None = None) -> Tr
 def _path(
     rng: np.random.Generator, n_frames: int, speed: float, turn: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Generate rotations (F, 3, 3) and translations (F, 3) of a smooth motion: a steady motion plus
-    a slow oscillation."""
+    """Generate the rotations (F, 3, 3) and translations (F, 3) of a smooth motion, which is steady
+    with a slow oscillation."""
     t = np.arange(n_frames)[:, None]
     axis, direction, swing = (v / np.linalg.norm(v) for v in rng.standard_normal((3, 3)))
     wave = np.sin(2 * np.pi * t / rng.uniform(40, 120) + rng.uniform(0, 6.3))
@@ -108,8 +107,8 @@ def _path(
 
 
 def _background(rng: np.random.Generator, focal: float) -> np.ndarray:
-    """Generate points (n, 3) of a scene with relief that fills the first image: a wall, a floor, or
-    clutter at all depths."""
+    """Generate points (n, 3) of a scene with relief that fills the first image, with a wall, a
+    floor or clutter at all depths."""
     n = int(rng.integers(80, 200))
     rays = np.column_stack([rng.uniform(-0.5, 0.5, (n, 2)) * SIZE, np.full(n, focal)]) / focal
     kind = rng.integers(3)
@@ -139,8 +138,8 @@ def project(
     size: np.ndarray,
     nearest: float,
 ) -> np.ndarray:
-    """Compute pixels (F, P, 2) of points (F, P, 3) from the rotations and positions of a camera;
-    NaN outside the image or closer than the minimum depth."""
+    """Compute the pixels (F, P, 2) of points (F, P, 3) from the rotations and positions of a
+    camera. Points outside the image or closer than the minimum depth are NaN."""
     rotations, places = camera
     seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
     depth = np.where(seen[:, :, 2] > nearest, seen[:, :, 2], np.nan)
@@ -151,7 +150,7 @@ def project(
 
 
 def _lose(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings) -> None:
-    """Track some points in only a part of the frames, and leave short gaps in others."""
+    """Restrict some tracks to a part of the frames, and leave short gaps in others."""
     n_frames, n_points, _ = tracks.shape
     for p in np.flatnonzero(rng.random(n_points) < settings.lost_fraction):
         length = int(rng.uniform(0.3, 0.9) * n_frames)
@@ -164,7 +163,7 @@ def _lose(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings)
 
 
 def _drift(rng: np.random.Generator, tracks: np.ndarray, settings: SceneSettings) -> None:
-    """Let some points drift away from their true path, as at the border of an occluding body."""
+    """Make some points drift away from their true path, as at the border of an occluding body."""
     n_frames, n_points, _ = tracks.shape
     for p in np.flatnonzero(rng.random(n_points) < settings.drifting):
         start = int(rng.integers(n_frames))

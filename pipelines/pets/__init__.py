@@ -1,4 +1,4 @@
-"""Cats and dogs: data, evaluation, reports.
+"""Classification of cats and dogs: data, evaluation and reports.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

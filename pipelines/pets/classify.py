@@ -1,4 +1,4 @@
-"""Classification of photographs (``annealed pets classify``)."""
+"""Classification of photographs of pets."""
 
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,9 @@ from ...vision.words.pet_features import Photograph
 def classify_file(
     classifier: ImageClassifier, path: Path, keep_photograph: bool = True
 ) -> tuple[dict[str, Any], Photograph | None]:
-    """Classify one image file; return the JSON object of the command line, and the photograph or
-    None if it is not requested.
+    """Classify an image file, and return the JSON object of the command line and the photograph.
 
-    A ValueError names a file that cannot be read.
+    The photograph is None unless it is requested. A ValueError names a file that cannot be read.
     """
     photograph = Photograph(read_image(path))
     probabilities = classifier.predict_proba([photograph])[0]

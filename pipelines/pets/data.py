@@ -1,5 +1,4 @@
-"""Labelled photographs in a folder: labels.csv, Oxford-IIIT, Kaggle's names (cat.0.jpg), or one
-subfolder per class."""
+"""Readers of labelled photographs in a folder."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -30,7 +29,7 @@ class PetFile:
     breed : str
         Breed; empty if unknown.
     split : str
-        "train", "test", or empty if the data have no split.
+        "train" or "test"; empty if the data have no split.
     """
 
     path: Path
@@ -40,8 +39,8 @@ class PetFile:
     split: str = ""
 
     def read(self, side: int | None = None) -> Photograph:
-        """Read the photograph with its longer side resized to ``side``; a ValueError names the
-        file."""
+        """Read the photograph with its longer side resized to ``side``; raise a ValueError that
+        names the file if it cannot be read."""
         photograph = Photograph(read_image(self.path), self.head)
         with naming(self.path):
             return photograph if side is None else photograph.resized(side)
@@ -49,7 +48,8 @@ class PetFile:
 
 @dataclass
 class Photographs(Sequence[Photograph]):
-    """Photographs that are read on demand, so that any number of them fits into memory."""
+    """Sequence of photographs that are read on demand, so that they need not fit in memory
+    together."""
 
     files: Sequence[PetFile]
     side: int
@@ -64,10 +64,14 @@ class Photographs(Sequence[Photograph]):
 def read_pets(folder: str | Path) -> list[PetFile]:
     """List the photographs of a folder.
 
-    Four layouts: ``labels.csv`` with the columns ``image`` and ``label`` (and optionally
-    ``head_xmin, head_ymin, head_xmax, head_ymax``, ``breed``, ``split``); the official Oxford-IIIT
-    tree (``images/``, ``annotations/``); files named ``CLASS.NUMBER.jpg``, as Kaggle's "Dogs vs.
-    Cats" (in the folder, or in its subfolder ``train``); or one subfolder per class.
+    There are four layouts:
+
+    * ``labels.csv`` with the columns ``image`` and ``label``, and optionally ``head_xmin,
+      head_ymin, head_xmax, head_ymax``, ``breed`` and ``split``
+    * the official Oxford-IIIT tree (``images/``, ``annotations/``)
+    * files named ``CLASS.NUMBER.jpg``, as in Kaggle's "Dogs vs. Cats", in the folder or in its
+      subfolder ``train``
+    * one subfolder per class
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -98,8 +102,8 @@ def read_pets(folder: str | Path) -> list[PetFile]:
 
 
 def _from_names(folder: Path) -> list[PetFile]:
-    """List photographs ``CLASS.NUMBER.jpg`` by class and number; the list is empty if any file name
-    differs."""
+    """List photographs ``CLASS.NUMBER.jpg`` by class and number; the list is empty if any file has
+    another kind of name."""
     files = []
     for path in _images(folder) if folder.is_dir() else []:
         match = re.fullmatch(r"([^.]+)\.(\d+)", path.stem)
@@ -198,7 +202,7 @@ def usable(
     files: Sequence[PetFile], side: int, file_map: FileMap | None = None
 ) -> tuple[list[PetFile], list[str]]:
     """Return the readable photographs whose head box lies inside the image, and a line about each
-    of the remaining photographs."""
+    of the other photographs."""
     reasons = list((file_map or by_processes())(_reason, side, files))
     return [file for file, reason in zip(files, reasons) if reason is None], [
         reason for reason in reasons if reason is not None

@@ -1,6 +1,5 @@
-"""Evaluation of image classifiers: errors with and without head boxes, compared with classifiers on
-all columns.
-"""
+"""Evaluation of image classifiers with and without head boxes, and comparison with other
+methods."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +19,12 @@ _PLAIN = ("method", "columns", "photographs", "errors", "error")
 COLUMNS = (
     {"heads": "head boxes"} | {name: name for name in _PLAIN} | {"seconds": "training seconds"}
 )
-# Compared methods, and the settings in which they differ from the model's.
+# Compared methods, and the settings in which they differ from the model.
 OTHERS: list[tuple[str, str, dict[str, Any]]] = [
     *((method, method, {}) for method in METHODS),
     ("sdist-sgd, order 2", "sdist-sgd", {"max_order": 2}),
 ]
-COST = 10.0  # C of the linear SVM; a choice, for rows of three parts of length 1
+COST = 10.0  # C of the linear SVM, for rows with three parts of length 1 (heuristic)
 
 
 @dataclass
@@ -35,7 +34,7 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        One row per method, without and with head boxes; the keys are ``COLUMNS``.
+        One row per method without head boxes and one with them; the keys are ``COLUMNS``.
     breeds : list of dict
         Errors of the model by breed, if the data have breeds.
     test, train : list of PetFile
@@ -44,7 +43,7 @@ class Evaluation:
         Probabilities of the test rows for each part of the model; NaN in rows that the part does
         not classify.
     seconds : float
-        Median processor time to compute the columns of one photograph, without reading the file.
+        Median processor time for computing the columns of a photograph, without reading the file.
     """
 
     rows: list[dict[str, Any]]
@@ -58,7 +57,7 @@ class Evaluation:
 
 
 def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
-    """Divide the files into training and test photographs; without a split, all are test
+    """Divide the files into training and test photographs; if the data have no split, all are test
     photographs."""
     train = [f for f in files if f.split == "train"]
     test = [f for f in files if f.split == "test"] if any(f.split for f in files) else list(files)
@@ -66,7 +65,8 @@ def divide(files: Sequence[PetFile]) -> tuple[list[PetFile], list[PetFile]]:
 
 
 def classified(part: str, files: Sequence[PetFile]) -> np.ndarray:
-    """Select the photographs that a part of a model classifies: all, or those with a head box."""
+    """Select the photographs that a part of a model classifies: all photographs, or those with a
+    head box."""
     return np.array([part == WHOLE or f.head is not None for f in files], bool)
 
 
@@ -75,8 +75,8 @@ def evaluate_classifier(
     files: Sequence[PetFile],
     watch: Callable[[Sequence, int], Any] = lambda items, n: items,
 ) -> Evaluation:
-    """Compute the errors of a model on the test photographs, and of other methods if the data have
-    a training split."""
+    """Compute the test errors of a model, and those of other methods if the data have a training
+    split."""
     train, test = divide(files)
     if not test:
         raise ValueError(
@@ -149,7 +149,7 @@ def _competitors(
     model: ImageClassifier, part: str, X: Matrix, y: np.ndarray, X_test: Matrix, y_test: np.ndarray
 ) -> list[dict[str, Any]]:
     """Evaluate other methods on the same columns: other learners with the model's settings, nearest
-    neighbours and a linear SVM."""
+    neighbours, and a linear SVM."""
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC
 
@@ -164,7 +164,7 @@ def _competitors(
         rows.append(
             _row(part, name, len({int(c) for s in learnt for c in s.selected}), wrong, seconds)
         )
-    if part == WHOLE:  # the others use all 31,000 columns, or all that need no head box
+    if part == WHOLE:  # the others use all 31,000 columns, or those that require no head box
         X, X_test = X[:, pool], X_test[:, pool]
     k = min(5, len(y))
     others = {

@@ -22,10 +22,10 @@ from ..console import markdown_table
 from .data import PetFile, Photographs
 from .evaluate import COLUMNS, Evaluation, classified
 
-N_WORDS = 12  # rows of the figure of words
+N_WORDS = 12  # number of rows in the figure of words
 N_PAIRS = 6
-N_PATCHES = 10  # patches of each word
-N_EXPLAINED = 4  # photographs of each kind in the figure of evidence
+N_PATCHES = 10  # number of patches per word
+N_EXPLAINED = 4  # number of photographs of each kind in the figure of evidence
 REPORT_FILES = (
     "results.json",
     "table.md",
@@ -34,12 +34,12 @@ REPORT_FILES = (
     "component_*.png",
     "evidence_*.png",
 )
-PATCH = 72  # pixels of a patch in the figures
-SCALE = 2.0  # width of a patch relative to the keypoint's window: Figure 4.6
+PATCH = 72  # side of a patch in the figures in pixels
+SCALE = 2.0  # width of a patch relative to the keypoint's window in Figure 4.6
 
 
 class Patches:
-    """Patches around visual words in training photographs with columns X; each photograph is read
+    """Patches around visual words in training photographs with columns X. Each photograph is read
     once.
     """
 
@@ -51,7 +51,7 @@ class Patches:
 
     def of(self, column: int, n: int) -> list[np.ndarray]:
         """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs in
-        which it is most frequent.
+        which the word is most frequent.
         """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
@@ -96,7 +96,7 @@ def _show(axes: Axes, image: np.ndarray, title: str, size: float = 8, **place: A
 
 def draw_words(path: Path, model: ImageClassifier, part: str, patches: Patches) -> None:
     """Draw the strongest words of a part, each with patches from training photographs and the class
-    that it supports."""
+    that the word supports."""
     additive = model.scorers[part][0]
     chosen = [int(c) for c in model.selected(part) if c < _n_words(model)][:N_WORDS]
     if not chosen:
@@ -125,8 +125,8 @@ def _n_words(model: ImageClassifier) -> int:
 def draw_pairs(
     path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
 ) -> None:
-    """Draw pairs of words whose product sDist of order 2 uses on the selected columns (Figure
-    4.6)."""
+    """Draw the pairs of words whose products are used by sDist of order 2 on the selected columns
+    (Figure 4.6)."""
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -146,8 +146,8 @@ def draw_pairs(
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
-    """Draw the proportion of the first class minus that of the second in bins of a component
-    (Figure 4.2).
+    """Draw the difference between the proportions of two classes in bins of a component (Figure
+    4.2).
 
     ``values`` (n,) holds the score of each row on the first principal component of the learnt
     subspace; ``labels`` holds its class.
@@ -175,8 +175,8 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
-    """Draw photographs above copies that show their evidence: red for the label, blue against
-    it."""
+    """Draw photographs above copies that show the evidence for the label in red and against it in
+    blue."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(
         np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained
@@ -192,7 +192,7 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
 
 
 def first_component(Z: np.ndarray) -> np.ndarray:
-    """Compute the first principal component (n,) of rows Z."""
+    """Compute the first principal component (n,) of the rows of Z."""
     centred = Z - Z.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     return centred @ directions[0]
@@ -201,7 +201,7 @@ def first_component(Z: np.ndarray) -> np.ndarray:
 def write_report(
     folder: Path, record: dict[str, Any], model: ImageClassifier, evaluation: Evaluation
 ) -> None:
-    """Write ``table.md``, ``results.json`` and the figures; figures of words require the training
+    """Write ``table.md``, ``results.json`` and the figures. Figures of words require the training
     photographs."""
     rows = ([row[column] for column in COLUMNS] for row in record["rows"])
     text = "# Errors on test photographs\n\n" + markdown_table(COLUMNS.values(), rows)
@@ -234,7 +234,7 @@ def write_report(
 def _explained(
     model: ImageClassifier, part: str, evaluation: Evaluation
 ) -> list[tuple[str, Explanation]]:
-    """Explain the most confident correct photographs of each class, and the most confident
+    """Explain the most confident correct predictions for each class, and the most confident
     errors."""
     probabilities = evaluation.probabilities[part]
     y = np.array([model.classes.index(f.label) for f in evaluation.test])

@@ -1,4 +1,4 @@
-"""Activities at home from binary sensors: readers, simulation, protocols, reports.
+"""Recognition of activities at home from binary sensors: readers, protocols and reports.
 
 The names that commands use are listed in ``__init__.pyi`` and imported on first use.
 """

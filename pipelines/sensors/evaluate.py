@@ -1,6 +1,4 @@
-"""Evaluation protocols on held-out days: errors per minute and averaged over activities, with
-bootstrap intervals over days.
-"""
+"""Evaluation on held-out days: errors per minute and per activity, with bootstrap intervals."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,9 +14,9 @@ from ..common.checkpoints import Checkpoint
 from .readers import IDLE
 from .selection import METHODS, select_sensors
 
-RIDGE = 2.0  # twice crfsuite's c2, a choice: 0.2 gives the same errors, 20 gives larger ones
+RIDGE = 2.0  # twice crfsuite's c2 (heuristic); 0.2 gives the same errors, 20 gives larger errors
 N_BOOTSTRAP = 2000
-_TOLERANCE = 1e-6  # relative tolerance of the fits: the labels no longer change
+_TOLERANCE = 1e-6  # relative tolerance of the fits, below which the labels no longer change
 _SMOOTHING = 1.0  # added to the counts of the hidden Markov model
 
 Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (X, days) -> labels
@@ -33,8 +31,7 @@ class Prediction:
     method : str
     labels : ndarray of shape (n_minutes,), str
     minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction, since a penalised method may lack a size in some
-        folds.
+        Mask of the minutes with a prediction; a penalised method may lack a size in some folds.
     k : int or None
         Number of sensors; None means all.
     selected : list of list of str
@@ -49,7 +46,8 @@ class Prediction:
 
 
 def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
-    """Return masks of the test minutes of each fold: single days, or every n-th day together.
+    """Return masks of the test minutes of each fold, which are single days or every n-th day
+    together.
 
     Raises
     ------
@@ -71,8 +69,8 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Compute the proportion of wrong minutes, and its mean over the activities; ``idle=False``
-    excludes minutes that are truly idle.
+    """Compute the proportion of wrong minutes, and its mean over the activities. With
+    ``idle=False``, minutes whose true label is idle are excluded.
 
     Examples
     --------
@@ -90,7 +88,7 @@ def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str
 def bootstrap_interval(
     truth: np.ndarray, labels: np.ndarray, days: np.ndarray
 ) -> dict[str, list[float]]:
-    """Compute 95% intervals of both errors by resampling days with replacement."""
+    """Compute 95% bootstrap intervals of both errors by resampling days."""
     of_day = (days == np.unique(days)[:, None]).astype(float)
     of_class = (truth[:, None] == np.unique(truth)).astype(float)
     total, wrong = of_day @ of_class, of_day @ (of_class * (truth != labels)[:, None])
@@ -150,7 +148,7 @@ def evaluate_baselines(
 
 
 def check_selection_kinds(kinds: tuple[str, ...]) -> None:
-    """Raise a ValueError if a feature of a sensor depends on other sensors."""
+    """Raise a ValueError if features of a sensor depend on other sensors."""
     if "last" in kinds:
         raise ValueError(
             "the feature last depends on all sensors, including dropped ones; "
@@ -166,8 +164,7 @@ def evaluate_selection(
     n_folds: int = 5,
     cells: Checkpoint | None = None,
 ) -> list[Prediction]:
-    """Compute the errors for each number of sensors, which are selected on the training days of
-    each fold.
+    """Compute the errors for each number of sensors, with sensors selected on the training days.
 
     Parameters
     ----------
@@ -178,8 +175,8 @@ def evaluate_selection(
     sizes : range
         Numbers of sensors.
     methods : list of str or None
-        Keys of ``METHODS``; None means all. Penalised methods also yield a row with the suffix ",
-        shrunk".
+        Keys of ``METHODS``; None means all methods. Penalised methods also yield a row with the
+        suffix ", shrunk".
     n_folds : int, default 5
     cells : Checkpoint or None
 
@@ -262,7 +259,7 @@ def _crf(X: np.ndarray, y: np.ndarray, days: np.ndarray, fit_transitions: bool =
 
 
 def _hidden_markov(X: np.ndarray, y: np.ndarray, days: np.ndarray) -> Predictor:
-    """Build a chain whose scores are the log probabilities of the columns, as naive Bayes
+    """Build a chain whose scores are the log probabilities of the columns, with naive Bayes
     emissions."""
     classes, codes = np.unique(y, return_inverse=True)
     onehot = np.eye(len(classes))[codes]
@@ -289,8 +286,8 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """Return one row per prediction: errors with and without idle minutes, intervals over days, and
-    errors per activity."""
+    """Return one row per prediction with errors with and without idle minutes, intervals over days,
+    and errors per activity."""
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = one.minutes

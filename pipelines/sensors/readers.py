@@ -1,9 +1,12 @@
-"""Readers of homes: files of timed sensor events and activities, converted to minutes.
+"""Readers of sensor data from homes, which convert timed events and activities to minutes.
 
-Two layouts. ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv``
-(start, end, activity), as in the copies of Ordonez et al. (2013); and ``NAME-sensors.txt`` with
-``NAME-activities.txt`` (start, end, id, tab-separated), with names in ``NAME-sensor_names.txt`` and
-``NAME-activity_names.txt``, as in those of van Kasteren et al. (2008).
+There are two layouts:
+
+* ``NAME_events.csv`` (start, end, sensor, type, place) with ``NAME_activities.csv`` (start, end,
+  activity), as in the data of Ordonez et al. (2013)
+* ``NAME-sensors.txt`` with ``NAME-activities.txt`` (start, end, id, tab-separated), and names in
+  ``NAME-sensor_names.txt`` and ``NAME-activity_names.txt``, as in the data of van Kasteren et al.
+  (2008)
 """
 
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ import pandas as pd
 from ...models.sensors.features import SensorMinutes
 
 IDLE = "Idle"
-_MAX_MINUTES = 2_000_000  # nearly four years: a longer span means a mistyped year
+_MAX_MINUTES = 2_000_000  # nearly four years; a longer span indicates a mistyped year
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,9 @@ class Home:
     ----------
     name : str
     minutes : SensorMinutes
-        Sensor states per minute, with activities if there is a file of activities.
+        Sensor states per minute, with the activities if there is a file of them.
     places : tuple of str
-        Place of each sensor, empty if unknown.
+        Place of each sensor; empty if unknown.
     notes : tuple of str
         Notes about the files, one line each.
     """
@@ -99,7 +102,7 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
 
 def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) -> Home:
     """Build a home from events (start, end, sensor, place) and activities (start, end, activity),
-    limited to the time span of the activities.
+    restricted to the time span of the activities.
 
     Raises
     ------
@@ -114,7 +117,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     end = max(table.end.max() for table in tables).floor("min")
     n = (
         int((end.to_pydatetime() - begin.to_pydatetime()).total_seconds() // 60) + 1
-    )  # pandas represents at most 292 years
+    )  # pandas can represent at most 292 years
     if n > _MAX_MINUTES:
         raise ValueError(
             f"{name}: the times from {begin} span {n} minutes; "
@@ -133,7 +136,7 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     times = np.datetime64(begin, "m") + np.arange(n, dtype="timedelta64[m]")
     labels, notes = (None, []) if activities is None else _labels(name, activities, begin, n)
     known = slice(None)
-    if activities is not None:  # no diary was kept before the first activity and after the last one
+    if activities is not None:  # activities were recorded only between the first and the last one
         known = slice(
             _minute(activities.start, begin).min(), _minute(activities.end, begin).max() + 1
         )
@@ -154,8 +157,8 @@ def _minute(times: pd.Series, begin: pd.Timestamp) -> np.ndarray:
 def _labels(
     name: str, activities: pd.DataFrame, begin: pd.Timestamp, n: int
 ) -> tuple[np.ndarray, list[str]]:
-    """Determine the activity that covers most of each minute, or ``IDLE`` if there is none;
-    overlaps are noted."""
+    """Determine the activity that covers most of each minute, or ``IDLE`` if there is none.
+    Overlaps are reported in the notes."""
     kinds = sorted(activities.activity.unique())
     seconds = np.zeros((n, len(kinds)))
     ordered = activities.sort_values("start", kind="stable")
@@ -208,7 +211,7 @@ def _activities(path: Path, labelled: bool) -> pd.DataFrame | None:
 
 
 def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
-    """Read start and end, the sensor or activity, and further text columns. A .txt file has no
+    """Read the start and end, the sensor or activity, and further text columns. A .txt file has no
     header and may have empty trailing columns."""
     header = path.suffix == ".csv"
     columns = ("start", "end", what, *more)

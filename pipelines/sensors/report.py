@@ -24,8 +24,8 @@ _HEADS = (
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    """Return the cells of a table in percent: method, sensors, error, interval, class-averaged
-    error, and both errors without idle minutes."""
+    """Return the cells of a table: method, sensors, and in percent the error, its interval, the
+    class-averaged error, and both errors without idle minutes."""
     lines: list[list[Any]] = []
     for row in rows:
         low, high = (100 * value for value in row["error_interval"])
@@ -53,8 +53,8 @@ def print_results(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Return the table, the errors per activity, and the sensors selected at each size, as
-    Markdown."""
+    """Return Markdown with the table, the errors per activity, and the sensors selected at each
+    size."""
     names = sorted({name for row in rows for name in row["per_activity"]})
     lines: list[list[Any]] = []
     chosen: list[list[Any]] = []
@@ -84,7 +84,7 @@ def write_report(
     selections: list[Prediction],
 ) -> None:
     """Write ``results.json``, ``table.md``, a plot of the error against the number of sensors, and
-    the days with the fewest and most errors.
+    plots of the days with the fewest and most errors.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title:
     from matplotlib.patches import Patch
 
     names = sorted({str(name) for labels in bands.values() for name in np.unique(labels)})
-    # The strong half of the colour map first, since neighbours are shades of one colour.
+    # The strong half of the colour map comes first, since its neighbours are shades of one colour.
     colours = {
         name: colormaps["tab20"]((2 * i) % 20 + (i // 10) % 2) for i, name in enumerate(names)
     }

@@ -1,5 +1,4 @@
-"""Sensor selection with each method at every size: the paper's methods, its baselines and
-annealing."""
+"""Sensor selection at every size by the paper's methods, its baselines and annealing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from ...learners.sequences.problem import ChainFit, ChainProblem
 from ...learners.solvers.greedy import Step
 from ..common.config import check_names
 
-# One sensor is dropped at a time; a few steps with all sensors suffice, and the fit converges after
-# each drop.
+# One sensor is dropped at a time. A few steps with all sensors are sufficient, and the fit
+# converges after each drop.
 _ANNEALED = partial(FSACRF, schedule=Schedule("linear", mu=1.0), steps_per_cut=100)
 # Name -> estimator; "+swap" adds exchanges at each size.
 _ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
@@ -28,7 +27,7 @@ _ESTIMATORS: dict[str, Callable[..., FSACRF | ForwardBackwardCRF]] = {
 _PENALTIES = (
     "group lasso",
     "L1",
-)  # on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
+)  # penalties on the norm of each sensor's coefficients, and on single coefficients (L1-CRF)
 METHODS = (*_ESTIMATORS, *_PENALTIES)
 
 
@@ -39,7 +38,7 @@ class SensorSelection:
     Attributes
     ----------
     sensors : list of int
-        Ascending.
+        Indices of the sensors in ascending order.
     shrunk : LinearChainCRF or None
         Penalised fit of all columns; None for methods without a penalty.
     """
@@ -57,8 +56,9 @@ def select_sensors(
     sizes: range,
     ridge: float = 2.0,
 ) -> dict[int, SensorSelection]:
-    """Select sensors at the given sizes; methods with exchanges run once per size, the others once
-    in total.
+    """Select sensors at the given sizes.
+
+    Methods with exchanges run once for each size, the others only once.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def select_sensors(
         }
     n_sensors = int(groups.max()) + 1
     if method.startswith("annealed"):
-        steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends at half of the steps
+        steps = 2 * max(1, n_sensors - min(sizes))  # the schedule ends after half of the steps
         path, start = (
             estimator(min(sizes), n_steps=steps).fit(X, y, sequence=days).path_,
             range(n_sensors),
@@ -120,7 +120,7 @@ def visited(path: list[Step], start: Iterable[int] = ()) -> dict[int, list[int]]
     units = set(start)
     by_size = {len(units): sorted(units)}
     for step in path:
-        units ^= {step.feature}  # enters, or leaves
+        units ^= {step.feature}  # the unit enters or leaves
         by_size[step.size] = sorted(units)
     return dict(sorted(by_size.items()))
 
@@ -148,7 +148,7 @@ def _penalised(
 def problem_of(
     X: np.ndarray, y: np.ndarray, days: np.ndarray, ridge: float
 ) -> tuple[np.ndarray, ChainProblem]:
-    """Return the names of the activities, and the fit on all columns."""
+    """Return the names of the activities and the problem with all columns."""
     classes, codes = np.unique(y, return_inverse=True)
     begins = np.flatnonzero(np.r_[True, days[1:] != days[:-1]])
     return classes, ChainProblem(
@@ -157,8 +157,8 @@ def problem_of(
 
 
 def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
-    """Return the block of each coefficient (n_columns, n_classes): its sensor, or a block for each
-    coefficient."""
+    """Return the block of each coefficient (n_columns, n_classes), which is its sensor or the
+    coefficient itself."""
     return (
         np.repeat(groups[:, None], n_classes, axis=1)
         if grouped

@@ -1,4 +1,4 @@
-"""Training of a model of the activities in a home, on all or few of its sensors."""
+"""Training of a model of the activities in a home, with all or a few of its sensors."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ METHODS = {
     "annealed": "annealed+swap",
     "foba": "FoBa",
     "forward": "forward",
-}  # and their names in the tables
+}  # methods, and their names in the tables
 FULL_KINDS = ("on", "start", "last")
 SELECTION_KINDS = ("on", "start", "history")
 

@@ -1,2 +1,1 @@
-"""Local web page (``annealed serve``): a web server, worker processes, and one answer module per
-tab."""
+"""Local web page of ``annealed serve``: a web server, worker processes, and a module per tab."""

@@ -44,7 +44,7 @@ def make_app(
     Parameters
     ----------
     pool : WorkerPool
-        Pool of workers, started and stopped with the application.
+        Pool of workers, which are started and stopped with the application.
     host : str, default "127.0.0.1"
         Host name that the server listens on.
     labelling : Labelling, optional
@@ -57,7 +57,7 @@ def make_app(
 
     camera = WorkerPool(
         1, pool.memory
-    )  # a single process, which keeps the persons of earlier frames
+    )  # a single process, which remembers the persons of earlier frames
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -144,7 +144,7 @@ async def _answer(pool: WorkerPool, request: Request, kind: str, report: Progres
 async def _run(
     pool: WorkerPool, request: Request, kind: str, upload: Upload | None, report: ProgressCallback
 ) -> bytes:
-    """Let a worker answer a request. Unless an upload is given, it is read first, so that slow
+    """Have a worker answer a request. Unless it is given, the upload is read first, so that slow
     clients do not occupy a worker."""
     with pool.room() as hold:
         upload = upload or await read_upload(request, LIMITS[kind], hold)
@@ -153,7 +153,7 @@ async def _run(
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """Await the work, and cancel it if the client disconnects. The request must have been read
+    """Await the work, and cancel it if the client disconnects. The request must already be read
     completely."""
     task = asyncio.ensure_future(work)
     try:
@@ -179,8 +179,8 @@ async def _respond(request: Request, work: Work, media_type: str = "application/
 
 
 class _Lines(Response):
-    """Stream progress and the answer as one JSON object per line; the status is 200, and an error
-    is the last line.
+    """Stream of progress and the answer, with one JSON object per line. The status is always 200;
+    an error is reported in the last line.
 
     Starlette's StreamingResponse is not used because it would wait for a disconnect while the work
     is still reading the request.

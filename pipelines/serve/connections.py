@@ -1,25 +1,24 @@
-"""Connections of ``annealed serve``, which are closed after a timeout if a request is
-incomplete."""
+"""Connections of ``annealed serve``, which are closed if a request is not completed in time."""
 
 import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Timeout for the head of a request. A choice.
+#: Timeout for the head of a request (heuristic).
 HEAD_SECONDS = 15.0
 
 
 class BoundedConnection(H11Protocol):
-    """Connection of uvicorn that is closed if the head of a request takes too long, and at once
-    beyond ``limit_concurrency``."""
+    """Connection of uvicorn that is closed if the head of a request takes too long, or immediately
+    if there are more than ``limit_concurrency`` connections."""
 
     timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
-            transport.abort()  # file descriptors are limited: each worker needs one more
+            transport.abort()  # file descriptors are limited, and each worker needs one more
         self._watch()
 
     def data_received(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Worker processes of the local page: queueing, limits of time and memory, cancellation."""
+"""Worker processes of the local page: queue, time and memory limits, and cancellation."""
 
 import asyncio
 import fcntl
@@ -41,8 +41,7 @@ _CONTEXT.set_forkserver_preload([f"{__package__}.answers.{module}" for module in
 
 
 class Worker:
-    """Pool of one process, which can be stopped independently, with its own folder and progress
-    pipe.
+    """Worker process that can be stopped independently, with its own folder and progress pipe.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class Worker:
     """
 
     def __init__(self, memory: int):
-        # In memory, if a tmpfs exists.
+        # The folder is in memory if there is a tmpfs.
         shared = (
             "/dev/shm"
             if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 256 * 2**20
@@ -64,7 +63,7 @@ class Worker:
         )
         self.pid = self._executor.submit(os.getpid).result()
         theirs.close()
-        self._executor.submit(_prepare, "faces")  # for the first tab, before the first request
+        self._executor.submit(_prepare, "faces")  # prepares the first tab before the first request
         self.usable = True
 
     def stop(self) -> None:
@@ -87,7 +86,7 @@ class Worker:
         loop, seconds = asyncio.get_running_loop(), LIMITS[kind].seconds
 
         def forward() -> None:
-            with suppress(EOFError):  # the process has ended; its executor reports it
+            with suppress(EOFError):  # the process has ended, which its executor reports
                 while self._progress.poll():
                     report(json.loads(self._progress.recv_bytes()))
 
@@ -189,7 +188,7 @@ class WorkerPool:
 
     @contextmanager
     def room(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of an upload in memory, from their arrival until the answer.
+        """Count the bytes of an upload in memory from their arrival until the answer is sent.
 
         Raises
         ------
@@ -216,13 +215,13 @@ class WorkerPool:
         self._idle.put_nowait(worker)
 
 
-# The rest runs in the worker processes.
+# The remaining functions run in the worker processes.
 
-_progress: Connection  # to the server
+_progress: Connection  # connection to the server
 
 
 def _start(progress: Connection, folder: str, memory: int) -> None:
-    """Set the limits of this process, which ends together with the server."""
+    """Set the limits of this process, which ends when the server ends."""
     global _progress
     _progress = progress
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server stops its workers
@@ -241,17 +240,18 @@ def _end_with_server() -> None:
 
 
 def _module(kind: str) -> Any:
-    """The module that answers requests of a kind; those about keypoints share one."""
+    """Return the module that answers a kind of request; requests about keypoints share one
+    module."""
     return import_module(f".answers.{kind if kind in _MODULES else 'faces'}", __package__)
 
 
 def _prepare(kind: str) -> None:
-    """Load the model of a tab in one process at a time, since the others reuse the compiled code on
-    disk."""
+    """Load the model of a tab in one process at a time, so that the others reuse the compiled code
+    on disk."""
     if kind in TABS:
         folder = os.open(Path(__file__).parent, os.O_RDONLY)
         try:
-            with suppress(OSError):  # a file system without locks: several processes compile
+            with suppress(OSError):  # without file locks, several processes compile
                 fcntl.flock(folder, fcntl.LOCK_EX)
             _module(kind).prepare()
         finally:
@@ -270,7 +270,7 @@ def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
             return json.dumps(plain(record), allow_nan=False).encode()
     except (ValueError, OSError, ModuleNotFoundError) as error:
         raise RequestError(400, short(error)) from None
-    except Exception as error:  # from a library; after a MemoryError the process is unusable
+    except Exception as error:  # raised by a library; after a MemoryError, the process is unusable
         full = isinstance(error, MemoryError) or "memory" in str(error).lower()
         reason = "exceeds the memory limit" if full else f"{type(error).__name__}: {error}"
         raise RequestError(413 if full else 500, short(f"{path}: {reason}")) from None

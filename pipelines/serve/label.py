@@ -20,18 +20,19 @@ from .answers.limits import MIB, UPLOAD_SECONDS, RequestError
 from .jobs import WorkerPool
 from .uploads import Upload, plain_name
 
-_BODY = 4 * MIB  # of the labels of one image
+_BODY = 4 * MIB  # maximum size of the labels of one image
 _UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 
 
 class Labelling:
-    """Labelled folder, model for proposals, and training of the next model.
+    """Labelled folder, with a model for proposals and the training of the next model.
 
     Parameters
     ----------
     labels : LabelFolder
     model : path, optional
-        Initial model for proposals; by default the one in the folder, from an earlier training.
+        Initial model for proposals; the default is the model from an earlier training in the
+        folder.
     """
 
     def __init__(self, labels: LabelFolder, model: Path | None = None):
@@ -42,7 +43,7 @@ class Labelling:
         self._said: IO[bytes] | None = None
 
     def train(self) -> None:
-        """Start ``annealed keypoints train`` on the labels; raise a RequestError if a training is
+        """Start ``annealed keypoints train`` on the labels; raise a RequestError if it is already
         running."""
         if self._training is not None and self._training.poll() is None:
             raise RequestError(
@@ -62,7 +63,7 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training, ``none``, ``running``, ``done`` or ``failed``, and its
+        """Return the state of the training (``none``, ``running``, ``done`` or ``failed``) and its
         last line of output."""
         if self._training is None or self._said is None:
             return {"state": "none", "line": ""}
@@ -78,14 +79,14 @@ class Labelling:
         }
 
     def stop(self) -> None:
-        """Stop a running training; its checkpoints remain beside the model."""
+        """Stop a running training; its checkpoints remain next to the model."""
         if self._training is not None and self._training.poll() is None:
             self._training.terminate()
             self._training.wait()
 
 
 def _version(objects: list[dict[str, Any]] | None) -> float:
-    """Return a fingerprint of the labels of an image, which :func:`save` compares."""
+    """Return a fingerprint of an image's labels, which :func:`save` compares."""
     return float(crc32(json.dumps(objects, sort_keys=True).encode()))
 
 
@@ -99,7 +100,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     async def shown(request: Request) -> Response:
         path = _picture(request)
         _refresh(path)
-        state = labelling.training()  # may have produced a new model
+        state = labelling.training()  # the training may have produced a new model
         labelled, proposed = labels.labels.get(path.name), labels.proposals.get(path.name)
         fields = {}
         if labelled is None and proposed is None and labelling.model is not None:
@@ -138,7 +139,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
         before = _version(labels.labels.get(path.name))
         _refresh(path)
         try:
-            # As floats, numbers of any length are parsed in linear time
+            # integers are parsed as floats, since this takes linear time for any number of digits
             record = json.loads(body, parse_int=float)
             if record.get("version", before) != _version(labels.labels.get(path.name)):
                 raise RequestError(

@@ -1,4 +1,4 @@
-"""Reading of a form with one file from a request, within limits and without writing to disk."""
+"""Reading of a form with one file from a request, with limits and without writing to disk."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ from .answers.limits import (
     RequestError,
 )
 
-_FORM_BYTES = 256 * 1024  # of a form without its file
+_FORM_BYTES = 256 * 1024  # maximum size of a form without its file
 _DISCARD_SECONDS = 20.0
 _FORM_LIMITS: dict[str, Any] = {"max_files": 1, "max_fields": 200, "max_part_size": FIELD_BYTES}
 _MAX_NAME_BYTES = 120
@@ -28,7 +28,7 @@ _MAX_NAME_BYTES = 120
 
 @dataclass
 class Upload:
-    """Uploaded file in memory, and the other fields.
+    """Uploaded file in memory, with the other fields of its form.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Upload:
 
 
 class _InMemory(MultiPartParser):
-    spool_max_size = 2**40  # never on disk: the stream is limited to much less
+    spool_max_size = 2**40  # never on disk, since the stream is limited to a much smaller size
 
 
 def check_head(request: Request, limit: Limit) -> None:
@@ -59,8 +59,8 @@ def check_head(request: Request, limit: Limit) -> None:
 
 
 async def read_upload(request: Request, limit: Limit, hold: Callable[[int], object]) -> Upload:
-    """Read the form of a request: one file, ``file``, and text fields. ``hold`` is called with the
-    size in bytes of each part.
+    """Read the form of a request, with one file named ``file`` and text fields. ``hold`` is called
+    with the size of each part in bytes.
 
     Raises
     ------
@@ -88,7 +88,7 @@ async def read_upload(request: Request, limit: Limit, hold: Callable[[int], obje
             f"the upload took more than {UPLOAD_SECONDS:.0f} seconds, or paused for more than "
             f"{STALL_SECONDS:.0f} seconds",
         ) from None
-    # ValueError: raised by older versions of python-multipart
+    # older versions of python-multipart raise a ValueError
     except (MultiPartException, KeyError, ValueError) as error:
         raise RequestError(
             400, f"the form cannot be read: {getattr(error, 'message', error)}"
@@ -108,9 +108,9 @@ async def read_upload(request: Request, limit: Limit, hold: Callable[[int], obje
 
 
 async def discard(request: Request) -> None:
-    """Read and discard the rest of a request, since browsers show an answer only after sending
-    everything."""
-    # RuntimeError: already read completely
+    """Read and discard the rest of a request, since browsers show an answer only after they have
+    sent everything."""
+    # a RuntimeError means that the request was already read completely
     with suppress(TimeoutError, ClientDisconnect, RuntimeError):
         async with asyncio.timeout(_DISCARD_SECONDS):
             async for _ in request.stream():

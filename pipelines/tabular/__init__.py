@@ -1,1 +1,1 @@
-"""Tables for the command ``annealed select``."""
+"""Reading, selection and prediction of tables in files."""

@@ -1,4 +1,4 @@
-"""Tables in Parquet files larger than memory, encoded block by block while rows are read."""
+"""Tables in Parquet files larger than memory, which are encoded block by block as they are read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,8 +18,8 @@ from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
 from ..console import naming
 from .request import Request
 
-_SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit. A choice
-_MIN_SAMPLE = 1000  # rows
+_SHARE = 8  # sampled rows take at most this fraction (1 / 8) of the memory limit (heuristic)
+_MIN_SAMPLE = 1000  # minimum number of sampled rows
 
 
 class EncodedSource(ParquetSource):
@@ -28,11 +28,11 @@ class EncodedSource(ParquetSource):
     Parameters
     ----------
     path : Path or str
-        A ``.parquet`` file, or a folder of them; or a URL of one.
+        A ``.parquet`` file, a folder of such files, or the URL of one.
     encoding : TableEncoding
         Encoding of some columns of the files.
     dtype : dtype
-        Type of the numbers.
+        Type of the encoded numbers.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class EncodedSource(ParquetSource):
         self._reopen = partial(EncodedSource, anywhere(path), encoding, dtype)
 
     def _kinds(self, part: ParquetPart) -> Iterator[np.dtype]:
-        """Return the type of the encoded values, regardless of the types in the file."""
+        """Return the type of the encoded values, which does not depend on the types in the file."""
         return iter([np.dtype(np.float64)])
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
@@ -65,13 +65,13 @@ class EncodedSource(ParquetSource):
 
 
 def read_out_of_core(path: Any, request: Request) -> Table:
-    """Read the target of a table in Parquet files, and decide from a sample of rows how to encode
-    its columns.
+    """Read the target of a table in Parquet files, and determine the encoding of its columns from a
+    sample of rows.
 
     Parameters
     ----------
     path : Path or str
-        A ``.parquet`` file, or a folder of them; or a URL of one.
+        A ``.parquet`` file, a folder of such files, or the URL of one.
     request : Request
         See :func:`.tables.read_table`.
 
@@ -83,7 +83,8 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     Raises
     ------
     ValueError
-        If the files cannot be read, their columns differ, or an option needs the table in memory.
+        If the files cannot be read, their columns differ, or an option requires the table in
+        memory.
     """
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):
         if given:
@@ -131,7 +132,7 @@ def read_out_of_core(path: Any, request: Request) -> Table:
 
 
 def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
-    """Return the names of the columns, which must be the same in all files."""
+    """Return the column names, which must be the same in all files."""
     first = parts[0]
     for part in parts:
         for name in dict.fromkeys([*first.kinds, *part.kinds]):

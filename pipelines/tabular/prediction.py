@@ -1,4 +1,4 @@
-"""Predictions of a saved model for the rows of a table (``annealed predict``)."""
+"""Prediction of the rows of a table with a saved model."""
 
 from pathlib import Path
 
@@ -21,14 +21,14 @@ def predict_table(
     contributions: bool = False,
     allow_empty: bool = False,
 ) -> pd.DataFrame:
-    """Return a data frame with ``prediction`` and, for classification, ``probability of CLASS`` for
-    each class.
+    """Return a data frame of predictions.
 
+    The columns are ``prediction`` and, for classification, ``probability of CLASS`` for each class.
     ``note`` is called with a line about each column with empty, unreadable or unknown cells, and
     about a detected table format. With ``contributions``, the frame also has the score,
     ``contribution of COLUMN`` for each selected column, and the contribution of the intercept; the
-    score is the sum of the contributions. An empty column in a table of several rows is an error
-    unless ``allow_empty``.
+    score is the sum of the contributions. An empty column in a table with several rows raises an
+    error unless ``allow_empty`` is set.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Options of ``annealed select``: those of the selection and those for files."""
+"""Options of ``annealed select`` for the selection and for files."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -8,7 +8,7 @@ from typing import Any
 from ...models.tabular.fitting.options import SelectionOptions, option
 
 _input = partial(option, "Input")
-# also of other commands that read tables
+# shared with other commands that read tables
 SEPARATOR = {
     "metavar": "CHARACTER",
     "help": "Column separator of a text file (default: detected).",
@@ -37,7 +37,7 @@ class _Target:
             "Target and task",
             "-k",
             metavar="N",
-            help="Number of columns to select, or auto to choose it by cross-validation.",
+            help="Number of columns to select, or auto to choose the number by cross-validation.",
         ),
     )
 
@@ -49,17 +49,17 @@ class Request(SelectionOptions, _Target):
     Attributes
     ----------
     target : str or None
-        Column to predict; not needed for npz and svmlight files, which contain the target.
+        Column to predict; not required for npz and svmlight files, which contain the target.
     k : str or None
-        Number of columns to select as a positive integer, or "auto"; a number above the number of
-        columns keeps all, with a warning. None with ``fdr``.
+        Number of columns to select, as a positive integer or "auto". A number above the number of
+        columns selects all, with a warning. None with ``fdr``.
     test : path or None
-        Another table whose rows are used to score the model.
+        Table with other rows on which the model is scored.
     memory_limit : str or None
-        Memory limit, such as "2GB", for a table in Parquet files; None reads files into memory,
-        except for folders.
+        Memory limit, such as "2GB", for a table in Parquet files. With None, single files are read
+        into memory.
     dask : str or None
-        Address of a Dask scheduler whose workers fit a table in Parquet files.
+        Address of a Dask scheduler whose workers fit the model to a table in Parquet files.
     sep, encoding : str or None
         See :func:`.tables.read_frame`.
 
@@ -68,20 +68,22 @@ class Request(SelectionOptions, _Target):
 
     test: Path | None = field(
         default=None,
-        metadata=option("Rows", metavar="TABLE", help="Another table on which to score the model."),
+        metadata=option(
+            "Rows", metavar="TABLE", help="Table of test rows on which to score the model."
+        ),
     )
     memory_limit: str | None = field(
         default=None,
         metadata=_input(
             metavar="SIZE",
-            help="Memory limit for .parquet, such as 2GB (default: 2GiB for folders, else none).",
+            help="Memory limit for parquet, such as 2GB (default: 2GiB for folders, else none).",
         ),
     )
     dask: str | None = field(
         default=None,
         metadata=_input(
             metavar="ADDRESS",
-            help="Dask scheduler whose workers fit models to .parquet files, "
+            help="Dask scheduler whose workers fit the model to parquet files, "
             "such as tcp://host:8786.",
         ),
     )
@@ -89,7 +91,7 @@ class Request(SelectionOptions, _Target):
     encoding: str | None = field(default=None, metadata=_input(**ENCODING))
 
     def record(self) -> dict[str, Any]:
-        """Return the options as JSON values; None for options that are not set."""
+        """Return the options as JSON values, with None for options that are not set."""
         options = super().record() | {"test": None if self.test is None else self.test.name}
         unset = [name for name in ("memory_limit", "dask") if options[name] is None]
         return {name: value for name, value in options.items() if name not in unset}

@@ -1,4 +1,4 @@
-"""Selection of the columns of a table in a file (``annealed select``)."""
+"""Selection of columns from a table in a file."""
 
 from dataclasses import replace
 from functools import partial
@@ -31,11 +31,11 @@ def select_file(
     path : Path, or str of a URL
     request : Request
     progress : function
-        Function that wraps an iterable; called with the iterable and a label.
+        Function that is called with an iterable and a label, and returns the wrapped iterable.
     note : function
         Function called with each line about dropped or imputed columns, before the fit.
     details : bool
-        Whether to add the details that only a report shows.
+        Whether to add the details that appear only in a report.
 
     Returns
     -------

@@ -28,12 +28,12 @@ from ..console import naming
 from .request import Request
 
 FRAMES = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx")
-_CHUNK = 100_000  # rows per read
-_SMALL = 2**26  # bytes of a file that is read in one piece
+_CHUNK = 100_000  # number of rows per read
+_SMALL = 2**26  # maximum size in bytes of a file that is read in one piece
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-# longer than one character: the tab as written in a shell, and any whitespace
+# separators longer than one character: a tab as written in a shell, and any whitespace
 _LONG_SEPARATORS = {r"\t": "\t", r"\s+": r"\s+"}
-_SEPARATORS = (";", "\t", "|")  # tried for a file with a single column
+_SEPARATORS = (";", "\t", "|")  # separators tried for a file with a single column
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Matrix:
 
 
 def read_table(path: str | Path, request: Request) -> Table:
-    """Read a table, and decide how its columns are encoded.
+    """Read a table and determine the encoding of its columns.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ def read_table(path: str | Path, request: Request) -> Table:
         ``.csv`` (also ``.csv.gz``), ``.tsv``, ``.parquet``, ``.xlsx``, ``.npz`` with ``X``, ``y``
         and optionally ``names``, or svmlight (``.svm``, ``.svmlight``, ``.libsvm``).
     request : Request
-        Names of the target and of other special columns, and how columns are read.
+        Names of the target and other special columns, and options for reading columns.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, lacks a named column, or has no usable column.
+        If the file cannot be read, lacks a named column, or has no usable columns.
     """
     path = Path(path)
     if brings_its_target(path):
@@ -92,7 +92,7 @@ def read_table(path: str | Path, request: Request) -> Table:
         with naming(path):
             table = table_from_frame(frame, request.target, request, notes)
         del frame
-        if "pyarrow" in sys.modules:  # its pool holds as much memory as the table
+        if "pyarrow" in sys.modules:  # its memory pool is as large as the table
             sys.modules["pyarrow"].default_memory_pool().release_unused()
     with naming(path):
         return usable(table)
@@ -106,8 +106,10 @@ def read_rows(
     notes: list[str],
     decimal_comma: bool = True,
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
-    """Read rows for a model: a data frame with at least the ``wanted`` columns, and the target if
-    the file contains it. Lines about the format are added to ``notes``.
+    """Read a data frame with the ``wanted`` columns of a model.
+
+    Other columns may also be read, and the target if the file contains it. Lines about the format
+    are added to ``notes``.
 
     Raises
     ------
@@ -120,7 +122,7 @@ def read_rows(
     places = {name: j for j, name in enumerate(matrix.names)}
     present = [i for i, name in enumerate(wanted) if name in places]
     is_sparse = hasattr(matrix.X, "tocsr")
-    # the last columns of a sparse table may be 0 in all of its rows
+    # the last columns of a sparse table may be 0 in all rows
     if len(present) < len(wanted) and not is_sparse:
         missing = next(name for name in wanted if name not in places)
         raise ValueError(f"{path}: the table has no column {missing!r}, which the model requires")
@@ -133,7 +135,7 @@ def read_rows(
 
 
 def read_test(path: Path, table: Table, request: Request) -> Table:
-    """Read the rows of another file, encoded as a table, with their target and weights.
+    """Read the rows of another file with their target and weights, in the encoding of a table.
 
     Raises
     ------
@@ -155,7 +157,7 @@ def read_test(path: Path, table: Table, request: Request) -> Table:
         )
     if (
         y.dtype.kind not in "US" and table.y.dtype.kind in "US"
-    ):  # numeric labels of classes that are text in the table
+    ):  # numeric labels for classes that are text in the table
         y = as_words(pd.Series(y)).astype(str)
     return Table(
         X,
@@ -201,7 +203,7 @@ def _from_matrix(matrix: Matrix, request: Request) -> Table:
 
 
 def check_table(path: Path) -> str:
-    """Check that a table exists and has a supported format; return its lower-case name.
+    """Check that a table exists and has a supported format, and return its name in lower case.
 
     Raises
     ------
@@ -222,7 +224,8 @@ def check_table(path: Path) -> str:
 
 
 def brings_its_target(path: Path) -> bool:
-    """Return whether a file holds a matrix and its target, so that ``--target`` does not apply."""
+    """Return whether a file contains a matrix and its target, so that ``--target`` does not
+    apply."""
     return path.name.lower().endswith((".npz", *_SVMLIGHT))
 
 
@@ -245,27 +248,27 @@ def read_frame(
     notes: list[str] | None = None,
     decimal_comma: bool = True,
 ) -> pd.DataFrame:
-    """Read a csv, tsv, parquet or xlsx file (the first sheet).
+    """Read a csv, tsv or parquet file, or the first sheet of an xlsx file.
 
     Parameters
     ----------
     path : Path
         File to read; csv may be compressed (``.csv.gz``).
     sep : str or None, default None
-        Column separator. None detects it: a comma, a tab in a .tsv file, or a separator within the
-        name of the only column.
+        Column separator. With None, it is detected: a comma, a tab in a .tsv file, or a separator
+        within the name of the only column.
     encoding : str or None, default None
         Character encoding; None means UTF-8.
     notes : list of str or None, default None
-        List to which lines about a detected separator, rows longer than the header, and sheets that
-        are not read are added.
+        List to which lines are added about a detected separator, rows longer than the header, and
+        sheets that are not read.
     decimal_comma : bool, default True
         Whether numbers such as 1,5 are detected if the comma is not the separator.
 
     Returns
     -------
     DataFrame
-        Table with distinct names without surrounding blanks.
+        Table with distinct column names without surrounding whitespace.
 
     Raises
     ------
@@ -292,7 +295,7 @@ def read_frame(
                 f"{path}: reading .xlsx requires openpyxl: pip install '.[export]' in the checkout "
                 "of annealed"
             ) from None
-        except Exception as error:  # errors of zipfile, xml and openpyxl on damaged files
+        except Exception as error:  # damaged files raise errors of zipfile, xml and openpyxl
             raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
         if notes is not None and len(sheets) > 1:
             notes.append(
@@ -326,7 +329,7 @@ def _read_text(
         frame = _read_csv(path, options)
         if (
             n_more := n_cells - len(header)
-        ) > 0:  # pandas takes that many leading cells as an index
+        ) > 0:  # pandas uses that number of leading cells as an index
             if frame.iloc[:, -n_more:].isna().all(axis=None):
                 notes.append(
                     f"{path.name}: unlike the header, the rows end in a separator; "
@@ -350,7 +353,7 @@ def _read_text(
         ):
             notes.append(f"{path.name}: detected numbers with a decimal comma")
             frame = pd.read_csv(path, decimal=",", **options)
-            # columns with a bad cell are text: their commas are not thousands separators
+            # columns with an invalid cell are text, whose commas are not thousands separators
             for column in frame.columns:
                 if _decimal_comma(frame[column], 0.9):
                     frame[column] = frame[column].str.replace(
@@ -374,8 +377,8 @@ def _read_text(
 
 
 def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
-    """Read a text file; a large file is read in parts, with fractional numbers in single precision
-    if that is sufficient."""
+    """Read a text file. A large file is read in parts, with fractional numbers in single precision
+    if this is sufficient."""
     if path.stat().st_size <= _SMALL:
         return pd.read_csv(path, **options)
     parts = []
@@ -386,7 +389,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
             if part[name].dtype == np.float64 and is_precise(part[name].to_numpy())
         ]
         parts.append(part.astype(dict.fromkeys(floats, np.float32)))
-        # a column is text in one part and numbers in another
+        # a column is text in one part and numeric in another
         if any(
             (a.kind in "biuf") != (b.kind in "biuf") for a, b in zip(parts[0].dtypes, part.dtypes)
         ):
@@ -395,7 +398,7 @@ def _read_csv(path: Path, options: dict[str, Any]) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file; a large file is read by blocks of columns, in the precision of
+    """Read a Parquet file. A large file is read in blocks of columns, with the precision of
     :func:`_read_csv`."""
     from pyarrow import parquet
 
@@ -407,11 +410,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         names = file.schema_arrow.empty_table().to_pandas().columns
         if (
             file.metadata.num_rows * len(names) * 8 <= _SMALL
-        ):  # many columns, each with statistics of its own
+        ):  # many columns, each with its own statistics
             return file.read().to_pandas()
         block = np.empty(
             (len(names), file.metadata.num_rows), np.float32
-        )  # in one piece, which is freed at once
+        )  # in one piece, which is freed immediately
         n_together = max(1, BLOCK // max(1, file.metadata.num_rows))
         for start in range(0, len(names), n_together):
             part = file.read(columns=list(names[start : start + n_together])).to_pandas(
@@ -426,8 +429,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _header(path: Path, sep: str, encoding: str | None) -> tuple[list[str], int]:
-    """Return the names in the file, since pandas renames duplicates, and the number of cells of the
-    first row. The result is None and 0 if the separator is longer than one character."""
+    """Return the column names in the file, since pandas renames duplicates, and the number of cells
+    in the first row. If the separator is longer than one character, the result is None and 0."""
     if len(sep) > 1:
         return [], 0
     encoding = (
@@ -553,7 +556,7 @@ def write_frame(frame: pd.DataFrame, out: Path) -> None:
 
 
 def check_out(option: str, path: Path | None, source: Path) -> None:
-    """Check that a table can be written under the name given by an option.
+    """Check that a table can be written to the path given by an option.
 
     Raises
     ------

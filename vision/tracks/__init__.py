@@ -1,1 +1,1 @@
-"""Feature tracks: reading, tracking, candidate segmentations and their features."""
+"""Point tracks: reading and tracking, candidate segmentations and their features."""

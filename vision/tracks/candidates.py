@@ -1,8 +1,8 @@
 """Candidate segmentations of point tracks into rigid motions.
 
-The candidates are those of velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2).
-Each recipe is a data class: a :class:`SubspaceFamily`, for example, holds the representation of the
-tracks, the exponent of the affinity and the range of dimensions.
+The method is velocity clustering (Barbu et al. (2014), section 6.1 and Algorithm 2). Each family of
+candidates is a data class with the settings of its recipe: a :class:`SubspaceFamily`, for example,
+holds the representation of the tracks, the exponent of the affinity and the range of dimensions.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ class SubspaceFamily:
     representation : {"velocity", "raw"}, default "velocity"
         Vectors that represent the tracks: velocities (eq. (20) of [1]_) or positions.
     alpha : float, default 2.0
-        Power to which the squared cosine is raised to give the affinity, eq. (21) of [1]_.
+        Exponent of the squared cosine in the affinity, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        Bounds of the projection dimensions: all integers from ``lowest`` K to ``highest`` K for K
+        All integers from ``lowest * K`` to ``highest * K`` are dimensions of projections for K
         motions.
 
     References
@@ -49,7 +49,7 @@ class SubspaceFamily:
         return self.representation
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the dimensions of the projections, at most the rank of the tracks.
+        """Return the dimensions of the projections, which never exceed the rank of the tracks.
 
         Parameters
         ----------
@@ -90,11 +90,11 @@ class SubspaceFamily:
 
 @dataclass(frozen=True)
 class NeighbourFamily:
-    """Recipe for videos that groups neighbouring points with similar motion.
+    """Recipe that groups neighbouring points of a video by similar motion.
 
-    Where the background is still or only shifts, all its points have the same velocity, and
-    neither the angle between tracks nor their subspace separates it from objects that move in
-    front of it. Differences in velocity between neighbours do.
+    If the background is still or only shifts, all its points have the same velocity. Neither the
+    angle between tracks nor their subspace then separates the background from objects that move in
+    front of it, but differences in velocity between neighbours do.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class NeighbourFamily:
     span : int, default 5
         Number of frames over which displacements are measured.
     floor : float, default 0.3
-        Difference in displacement, in pixels, below which it counts as noise.
+        Differences in displacement below this number of pixels count as noise.
     """
 
     name = "neighbours"  # in lists of candidates; not a parameter
@@ -155,11 +155,11 @@ class PairFamily:
     Parameters
     ----------
     kernel : str, default "all"
-        Name in :data:`.pairs.frame_pairs.KERNELS`: that of a model ("affinity", "homography",
-        "fundamental", "epipolar") or of a sum of kernels.
+        Name in :data:`.pairs.frame_pairs.KERNELS`: a model ("affinity", "homography",
+        "fundamental", "epipolar") or a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
-        Powers of the affinity, which is the kernel raised to a quarter of each power: a higher
-        power gives a sparser affinity. Each power gives one candidate and is its "dimension".
+        The affinity is the kernel raised to a quarter of each power; a higher power gives a sparser
+        affinity. Each power gives one candidate and is its "dimension".
 
     References
     ----------
@@ -210,12 +210,11 @@ class PairFamily:
 
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
-    """Recipe for scenes with a deep background: more clusters than motions, merged where one motion
-    explains two of them (:func:`.merging.merged`).
+    """Recipe for scenes with a deep background, which merges an excess of clusters.
 
-    A background with relief is split before a small object is separated from it. With more
-    clusters, the small object gets its own cluster, and the parts of the background are merged
-    again.
+    Clustering splits a background with relief before it separates a small object. With more
+    clusters than motions, the small object gets its own cluster; clusters that one motion explains
+    are then merged (:func:`.merging.merged`), which restores the background.
 
     Parameters
     ----------
@@ -241,17 +240,17 @@ class DominantFamily:
     """Recipe for scenes in which one motion dominates, such as a street seen from a car.
 
     The tracks that deviate from the dominant motion (:class:`.DominantMotion`) are clustered by
-    place and displacement. If too few deviate, the remaining motions are the clusters of neighbours
-    that are nearest compared with their surroundings: an oncoming car on the camera's axis looks
-    like a nearer part of the static scene, but nothing connects it with the ground.
+    position and displacement. If too few tracks deviate, the remaining motions are the clusters of
+    neighbours that are nearest to the camera relative to their surroundings: an oncoming car on the
+    camera's axis looks like a nearer part of the static scene, but is not connected to the ground.
 
     Parameters
     ----------
     model : {"essential", "homography"}, default "essential"
         Model of the dominant motion.
     levels : tuple of int, default (40,)
-        Percentages of the pairs of frames; a point that deviates in more of them counts as moving.
-        Each percentage gives one candidate and is its "dimension".
+        Percentages of frame pairs; a point that deviates in a larger percentage counts as moving.
+        Each value gives one candidate and is its "dimension".
     nearest : int, default 0
         Minimum number of motions that are clusters of neighbours.
     clusters : int, default 30
@@ -299,8 +298,8 @@ DOMINANT_FAMILIES: tuple[Family, ...] = (
     DominantFamily("essential", (25, 60), nearest=1),
     DominantFamily("homography", (40,)),
 )
-# Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes;
-# without the other recipes, a fitted ranking is better and takes half the time
+# Recipes that improve the best candidate on Hopkins155 and on the synthetic training scenes.
+# Without the other recipes, a fitted ranking is more accurate and takes half the time
 # (experiments/notebook/motion.md).
 SHIPPED_FAMILIES: tuple[Family, ...] = (
     *VIDEO_FAMILIES,
@@ -310,7 +309,7 @@ SHIPPED_FAMILIES: tuple[Family, ...] = (
     *MERGED_FAMILIES,
     *DOMINANT_FAMILIES,
 )
-# number of eigenvectors of each affinity: enough for every number of motions that a ranker
+# number of eigenvectors of each affinity, sufficient for every number of motions that a ranker
 # considers
 _N_VECTORS = 9
 
@@ -336,7 +335,7 @@ class Candidate:
 
 
 def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Return candidates by partition, keeping the first candidate of each partition."""
+    """Return the first candidate of each distinct partition, by partition."""
     kept: dict[bytes, Candidate] = {}
     for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)
@@ -365,7 +364,7 @@ def candidates(
     Returns
     -------
     list of Candidate
-        Candidates, one for each partition; a repeated partition keeps the name of its first family.
+        One candidate for each partition; a repeated partition keeps the name of its first family.
         The partitions do not depend on the order of the points.
 
     Raises

@@ -1,4 +1,4 @@
-"""Spectral clustering: the angular affinity, eigenvectors of the normalised affinity, k-means."""
+"""Spectral clustering: the angular affinity, its leading eigenvectors, and k-means."""
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
@@ -16,7 +16,7 @@ def angular_affinity(points: np.ndarray, alpha: float) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, P)
-        The diagonal is zero, as in Ng, Jordan and Weiss (2001); a diagonal of one would make
+        The diagonal is zero, as in Ng, Jordan and Weiss (2001); a diagonal of ones would favour
         clusters of single points.
     """
     unit = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300)
@@ -46,14 +46,14 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
     n_runs, n_clusters = uniforms.shape
     centres = _seeds(points, uniforms)
     labels = np.full((n_runs, n_points), -1)
-    moving = np.arange(n_runs)  # all runs in parallel, until none changes
+    moving = np.arange(n_runs)  # runs that still change, all in parallel
     for _ in range(n_iterations):
         now = centres[moving]
         worth = (now.reshape(-1, width) @ points.T).reshape(
             -1, n_clusters, n_points
         ) - 0.5 * np.square(now).sum(axis=2)[..., None]
         best, nearest = worth[:, 0], np.zeros((len(now), n_points), int)
-        for c in range(1, n_clusters):  # the nearest centre; ties go to the first
+        for c in range(1, n_clusters):  # nearest centre; the first one wins a tie
             np.copyto(nearest, c, where=worth[:, c] > best)
             best = np.maximum(best, worth[:, c])
         changed = (nearest != labels[moving]).any(axis=1)
@@ -69,8 +69,8 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
     )
     best = 0
     for run in range(n_runs):
-        # A tie in the last digits must not depend on the order of the runs: only a real improvement
-        # replaces the best run.
+        # Rounding errors must not decide between tied runs: only a clear improvement replaces the
+        # best run.
         best = run if totals[run] < totals[best] * (1.0 - 1e-9) else best
     return labels[best]
 
@@ -95,8 +95,8 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
 
 
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Compute the leading eigenvectors of the normalised affinity [1]_, for any number of clusters
-    up to ``n_vectors``.
+    """Compute the leading eigenvectors of the normalised affinity [1]_, which serve any number of
+    clusters up to ``n_vectors``.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Tracks with gaps: low-rank completion, and removal of points that are rarely seen."""
+"""Low-rank completion of tracks with gaps, and removal of rarely seen points."""
 
 import numpy as np
 
-_FARTHEST = 1e9  # pixels, a choice: larger than any image, with a finite fourth power
+_FARTHEST = 1e9  # pixels: larger than any image, with a finite fourth power (heuristic)
 
 
 def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -> np.ndarray:
@@ -10,9 +10,9 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
 
     Each gap is first bridged with the mean velocity of the eight visible points whose motion is
     most similar in the common frames. Then the missing entries are repeatedly replaced by those of
-    the best low-rank approximation (tracks of K rigid motions under an affine camera have rank 4K
-    at most); there are so few iterations that the bridge remains where the observed entries do not
-    determine the track.
+    the best low-rank approximation (tracks of K rigid motions under an affine camera have a rank of
+    at most 4K). The number of iterations is small enough that the bridging values remain where the
+    observed entries do not determine the track.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def thin_tracks(tracks: np.ndarray, min_frames: int) -> tuple[np.ndarray, np.nda
     -------
     tracks : ndarray of shape (F, P', 2)
     kept : ndarray of shape (P',), int
-        Columns of the kept points in the given ``tracks``.
+        Indices of the kept points in the given ``tracks``.
     """
     kept = np.flatnonzero(np.isfinite(tracks).all(axis=2).sum(axis=0) >= min_frames)
     return tracks[:, kept], kept

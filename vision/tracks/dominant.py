@@ -1,5 +1,4 @@
-"""The dominant motion of a sequence, fitted robustly in each pair of frames, segmentations by the
-deviation from it, and their measures."""
+"""Robust fit of the dominant motion of a sequence, and segmentations by the deviation from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +12,18 @@ from .pairs.frame_pairs import FramePairs
 from .pairs.measures import motions_of
 from .tracks import MIN_POINTS_PER_MOTION, Tracks
 
-_N_ITERATIONS = 200  # RANSAC iterations in each pair of frames; a choice
-_LEVEL = 1.0  # pixels: larger distances from the essential matrix are outliers; a choice
-_MIN_PARALLAX = 1.0  # pixels: smaller parallaxes have no reliable sign; a choice
-_RELIABLE = 0.25  # maximum share of deviating pairs for a point's depth to be known; a choice
-# Maximum mean share of deviating pairs over all points for one motion to dominate; chosen by
-# cross-validation on the training sequences (experiments/notebook/motion.md)
+_N_ITERATIONS = 200  # RANSAC iterations in each pair of frames (heuristic)
+_LEVEL = 1.0  # pixels: larger distances from the essential matrix are outliers (heuristic)
+_MIN_PARALLAX = 1.0  # pixels: smaller parallaxes have no reliable sign (heuristic)
+_RELIABLE = 0.25  # maximum share of deviating pairs of a point with a known depth (heuristic)
+# One motion dominates if the mean share of deviating pairs over all points does not exceed this
+# value; chosen by cross-validation on the training sequences (experiments/notebook/motion.md)
 _MAX_DEVIATING = {"essential": 0.12, "homography": 0.3}
 MODELS = ("essential", "homography")
-_NEAR = 10.0  # distance in pixels that counts as one pixel of displacement; a choice
-_N_AROUND = 5  # number of nearest outside points around each point of a group; a choice
-_N_NEAR = 60  # number of nearest points among which outside points are searched; a choice
-_MOVING = 0.4  # share of deviating pairs above which the measures count a point as moving; a choice
+_NEAR = 10.0  # distance in pixels that counts as one pixel of displacement (heuristic)
+_N_AROUND = 5  # number of nearest outside points around each point of a group (heuristic)
+_N_NEAR = 60  # number of nearest points among which outside points are searched (heuristic)
+_MOVING = 0.4  # share of deviating pairs above which a point counts as moving (heuristic)
 _DEVIATIONS = ("outliers of the essential matrix", "outliers of the homography", "points behind")
 _SHARES = (
     "mean in the other motions",
@@ -36,12 +35,12 @@ MEASURES = (
     "spread of depth within motions",
     "smallest depth gap of a motion that follows the dominant one",
 )
-_MAX_CLUSTERS = 40  # of deviating points; additional clusters are tracking errors; a choice
+_MAX_CLUSTERS = 40  # of deviating points; further clusters are tracking errors (heuristic)
 
 
 @dataclass(frozen=True)
 class DominantMotion:
-    """Shares of the pairs of frames in which each point deviates from the dominant motion.
+    """Share of the frame pairs in which each point deviates from the dominant motion.
 
     Since the focal length is unknown, the essential matrix assumes that it equals the extent of the
     points in the image. A body that moves away ahead of a moving camera satisfies the epipolar
@@ -56,8 +55,7 @@ class DominantMotion:
         Share of the pairs in which the point satisfies the essential matrix but lies behind the
         camera.
     depth : ndarray of shape (P,)
-        Median logarithm of the depth relative to the median of the points; NaN where
-        unknown.
+        Median logarithm of the depth relative to the median of the points; NaN where unknown.
 
     References
     ----------
@@ -70,12 +68,13 @@ class DominantMotion:
     depth: np.ndarray
 
     def deviating(self, model: str) -> np.ndarray:
-        """Return the share of the pairs in which each point deviates from a model, (P,); for the
-        essential matrix, points behind the camera also deviate."""
+        """Return the share of the pairs in which each point deviates from a model, (P,). For the
+        essential matrix, points behind the camera also count as deviating."""
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
-        """Return whether one motion dominates: few points deviate from the model."""
+        """Return whether one motion dominates, that is, whether few points deviate from the
+        model."""
         return bool(self.deviating(model).mean() < _MAX_DEVIATING[model])
 
 
@@ -110,9 +109,9 @@ def _fitted(pairs: FramePairs, coordinates: np.ndarray) -> DominantMotion:
 
 
 def _votes(first: np.ndarray, second: np.ndarray, focal: float) -> np.ndarray:
-    """Compute for each point whether it is an outlier of the essential matrix, whether it is an
-    outlier of the homography, whether it lies behind the camera, and its logarithmic depth, (4, n);
-    NaN where unknown."""
+    """Return four rows (4, n) that state whether each point is an outlier of the essential matrix,
+    whether it is an outlier of the homography, whether it lies behind the camera, and its
+    logarithmic depth. Unknown values are NaN."""
     votes = np.full((4, len(first)), np.nan)
     plane, inside = cv2.findHomography(first, second, cv2.RANSAC, 1.0, maxIters=_N_ITERATIONS)
     if plane is not None:
@@ -183,8 +182,9 @@ def dominant_and_moving(
 
 
 def _groups(tracks: Tracks, moving: np.ndarray, n_groups: int) -> list[np.ndarray]:
-    """Return at most ``n_groups`` clusters of the points ``moving`` by place and displacement,
-    largest first, from the coarsest clustering that has that many clusters of enough points."""
+    """Cluster the points ``moving`` by position and displacement, and return at most ``n_groups``
+    clusters, largest first. They come from the coarsest clustering that has this many clusters of
+    sufficient size."""
     if len(moving) < MIN_POINTS_PER_MOTION or n_groups < 1:
         return []
     inside = np.ix_(moving, moving)
@@ -229,9 +229,8 @@ def depth_gap(tracks: Tracks, members: np.ndarray) -> float:
 def dominant_measures(tracks: Tracks, segmentations: Sequence[np.ndarray]) -> np.ndarray:
     """Compute the ``MEASURES`` of segmentations.
 
-    The measures of a model from which too many points deviate are zero. A motion that is not the
-    largest, but whose points follow the dominant motion, may be an oncoming car or a piece of the
-    static scene.
+    If too many points deviate from a model, its measures are zero. A smaller motion whose points
+    follow the dominant motion may be an oncoming car or a part of the static scene.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Likelihood and prior features of a segmentation (Barbu et al. (2014), section 6.2).
 
-Every feature exists for every number of motions, points and frames, so that one ranking function
-serves all sequences. No feature depends on the order of the points or on the names of the labels.
+Every feature is defined for any number of motions, points and frames, so that one ranking function
+serves all sequences. No feature depends on the order of the points or on the values of the labels.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,10 +38,10 @@ class Feature(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Space in which points are compared: a representation of the tracks or its projection."""
+    """Space in which points are compared: a representation of the tracks or a projection of one."""
 
     representation: str
-    dimension: float | None = None  # in multiples of the number of motions; None: the full vectors
+    dimension: float | None = None  # multiple of the number of motions; None: full vectors
     scaled: bool = True
 
     @property
@@ -68,7 +68,7 @@ class FeatureSet:
         raise NotImplementedError
 
     def get_feature_names_out(self) -> np.ndarray:
-        """Return the names of the features, (n_features,), in the order of the columns.
+        """Return the names of the features in the order of the columns.
 
         Returns
         -------
@@ -78,7 +78,7 @@ class FeatureSet:
         return np.array([feature.name for feature in self.features()], dtype=object)
 
     def is_prior(self) -> np.ndarray:
-        """Return a mask of the prior features, (n_features,).
+        """Return a mask of the prior features.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class SegmentationFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be left zero. None means all.
+            Columns to compute; the other columns may be zero. None means all.
 
         Returns
         -------
@@ -291,8 +291,8 @@ class SegmentationFeatures(FeatureSet):
         n_neighbours = min(max(self.neighbours), len(points(space)) - 1)
         near = nearest_neighbours(points(space), n_neighbours, measure)
         cut = np.array([(labels[near] != labels[:, None]).mean(axis=0) for labels in segmentations])
-        # The edges of the k-graph are those of the first k columns, so its share is the mean of the
-        # first k column means.
+        # The edges of the k-nearest-neighbour graph are the first k columns, so its share is the
+        # mean of the first k column means.
         running = np.cumsum(cut, axis=1)
         return np.column_stack(
             [running[:, min(k, n_neighbours) - 1] / min(k, n_neighbours) for k in self.neighbours]
@@ -312,7 +312,8 @@ def evaluated(
         Number of features of each block, and the function that returns them, (n_rows, n_features).
     n_rows : int
     columns : ndarray of int or None, default None
-        Columns to compute; a block without such a column is left at zero. None means all.
+        Columns to compute; a block without any of these columns is filled with zeros. None means
+        all.
 
     Returns
     -------
@@ -339,8 +340,8 @@ PAPER_FEATURES = SegmentationFeatures(
     n_thresholds=32,
     neighbours=(2, 3, 4, 5, 7, 10, 14, 20, 28, 40),
 )
-# Another interpretation of the same text: trajectories and their projections, without velocities,
-# in enough dimensions for a pool of "more than 2000" columns.
+# Another interpretation of the same paper: trajectories and their projections, without velocities,
+# in enough dimensions for its pool of "more than 2000" columns.
 TRAJECTORY_FEATURES = replace(
     PAPER_FEATURES, representations=("raw",), dimensions=tuple(np.linspace(2.0, 4.0, 18))
 )

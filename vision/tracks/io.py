@@ -1,6 +1,6 @@
 """Reading and writing of point tracks.
 
-Tracks are float arrays (F, P, 2) of x and y in pixels; NaN where a point is not seen.
+Tracks are float arrays (F, P, 2) of x and y in pixels, with NaN where a point is not seen.
 """
 
 import re
@@ -99,7 +99,7 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Raises
     ------
     ValueError
-        If the file is missing, damaged or has another layout; the message names the file.
+        If the file is missing, damaged or has an unknown layout; the message names the file.
     """
     path = Path(path)
     if not path.is_file():
@@ -199,7 +199,7 @@ def _seen(tracks: np.ndarray, content: Mapping[str, np.ndarray]) -> np.ndarray:
         )
     hidden = visible.reshape(tracks.shape[:2]) > 0.5
     tracks = np.where((hidden if name == "occluded" else ~hidden)[..., None], np.nan, tracks)
-    # Points move little between frames and lie far apart.
+    # Points move little between frames compared with the distances between points.
     steps = [
         np.nanmedian(np.abs(np.diff(tracks, axis=axis))) if np.isfinite(tracks).any() else 0.0
         for axis in (0, 1)

@@ -1,4 +1,4 @@
-"""Canonical labels, and the error of a segmentation."""
+"""Canonical labels, and the misclassification rate of a segmentation."""
 
 import numpy as np
 import numpy.typing as npt

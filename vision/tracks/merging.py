@@ -1,4 +1,4 @@
-"""Merge the motions of a segmentation that one geometric model explains, down to a given number."""
+"""Merging of motions that one geometric model explains, down to a given number of motions."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from .tracks import Tracks
 
 
 def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
-    """Merge motions one pair at a time, always the pair whose union increases the sum of GRIC by
-    the smallest amount [1]_.
+    """Merge motions one pair at a time, each time the pair whose union increases the total
+    geometric robust information criterion (GRIC) by the smallest amount [1]_.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
 
 
 def _costs(tracks: Tracks, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the costs of motions; those not cached are computed together."""
+    """Return the costs of motions; costs that are not cached are computed in one batch."""
     keys = [one.tobytes() for one in np.packbits(members, axis=1)]
     known: dict[bytes, float] = tracks.cached("costs of motions", dict)
     new = np.array([i for i, key in enumerate(keys) if key not in known], int)

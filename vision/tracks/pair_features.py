@@ -1,5 +1,4 @@
-"""Features of a segmentation from models between two frames, and joined features of several
-kinds."""
+"""Features of a segmentation from two-frame models, and joint features of several kinds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ class PairFeatures(FeatureSet):
         "rivals": points that another motion's model fits better. "gric": the robust information
         criterion of Torr [2]_, for each model and for the best model of each motion. "dominant":
         agreement with the points that deviate from the dominant motion. These four groups are
-        likelihoods, except that "dominant" also has cuts between neighbours with similar motion.
+        likelihoods, but "dominant" also contains cuts between neighbours with similar motion.
         "cuts": amount by which the segmentation cuts the kernels of shared hypotheses [1]_, a
         prior.
 
@@ -117,7 +116,7 @@ class PairFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be left zero. None means all.
+            Columns to compute; the other columns may be zero. None means all.
 
         Returns
         -------
@@ -201,7 +200,7 @@ class JoinedFeatures(FeatureSet):
         segmentations : sequence of ndarray of shape (P,)
             Labels of each segmentation.
         columns : ndarray of int or None, default None
-            Columns to compute; the other columns may be left zero. None means all.
+            Columns to compute; the other columns may be zero. None means all.
 
         Returns
         -------

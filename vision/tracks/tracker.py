@@ -76,7 +76,7 @@ class Tracker:
         ValueError
             If the video cannot be opened, has fewer than two frames, or has no corners to track.
         """
-        # per frame: numbers of the points, positions
+        # indices and positions of the points in each frame
         rows: list[tuple[np.ndarray, np.ndarray]] = []
         numbers, points = np.empty(0, np.int64), np.empty((0, 2), np.float32)
         n_points = 0

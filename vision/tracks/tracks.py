@@ -54,8 +54,8 @@ def right_vectors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     vectors : ndarray of shape (P, n)
-        Singular vectors; column i is v_{i+1}. Directions without energy (singular value below 1e-9
-        times the largest) are dropped, except the first.
+        Singular vectors; column i is v_{i+1}. Vectors with a singular value below 1e-9 times the
+        largest are dropped, except the first.
     strengths : ndarray of shape (n,)
         Singular values, in descending order.
     """
@@ -125,14 +125,14 @@ class Tracks:
         return cls(complete_tracks(array), np.isfinite(array).all(axis=2))
 
     def cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return the value of a function without arguments, computed once for each key.
+        """Return a cached value, which is computed once for each key.
 
         Parameters
         ----------
         key : hashable
             Key of the value in the cache.
         compute : function
-            Function that computes the value if the key is new.
+            Function without arguments that computes the value if the key is new.
 
         Returns
         -------
@@ -186,19 +186,19 @@ class Tracks:
 
     @cached_property
     def places_apart(self) -> np.ndarray:
-        """Root mean squared distances (P, P) of the points over the frames, in pixels, in
+        """Root mean square distances (P, P) between points over the frames, in pixels, in
         :attr:`canonical_order`."""
         place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
         return cdist(place, place)
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """Indices (P, P) of all points by :attr:`places_apart` from each point; the first is the
-        point itself."""
+        """Indices (P, P) of all points in order of :attr:`places_apart` from each point, starting
+        with the point itself."""
         return np.argsort(self.places_apart, axis=1, kind="stable")
 
     def displacements_apart(self, span: int = 5) -> np.ndarray:
-        """Compute the root mean squared differences between displacements, once for each span.
+        """Compute the root mean square differences between displacements, once for each span.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class Tracks:
         span : int, default 5
             Number of frames over which displacements are measured.
         floor : float, default 0.3
-            Difference in displacement, in pixels, below which it counts as noise.
+            Differences in displacement below this number of pixels count as noise.
 
         Returns
         -------
@@ -240,8 +240,8 @@ class Tracks:
         np.put_along_axis(joined, self.nearest[:, : n_neighbours + 1], True, axis=1)
         joined |= joined.T
         np.fill_diagonal(joined, False)
-        # A heavy tail rather than a Gaussian: an outlier must stay weakly connected; otherwise it
-        # would form a separate cluster.
+        # A heavy-tailed kernel replaces the Gaussian to keep outliers weakly connected; otherwise,
+        # they would form separate clusters.
         scale = max(float(np.median(difference[joined])), floor)
         return np.where(joined, (1.0 + (difference / scale) ** 2) ** -4.0, 0.0)
 
@@ -281,7 +281,7 @@ def as_tracks(tracks: Tracks | npt.ArrayLike) -> Tracks:
 
 
 def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]:
-    """Complete the tracks of the usable points: those seen in both frames of a pair.
+    """Complete the tracks of the usable points, which are seen in both frames of at least one pair.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Opening videos, and reading them frame by frame."""
+"""Functions that open videos and read them frame by frame."""
 
 import os
 import warnings
@@ -66,7 +66,7 @@ def read_frames(path: str | Path) -> Iterator[np.ndarray]:
 def frames_of(
     capture: cv2.VideoCapture, name: str, is_camera: bool = False
 ) -> Iterator[np.ndarray]:
-    """Yield the frames of an open capture, then release it; Ctrl-C ends a camera."""
+    """Yield the frames of an open capture, then release it; Ctrl-C stops a camera."""
     n_read = 0
     try:
         while True:

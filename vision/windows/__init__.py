@@ -1,2 +1,2 @@
-"""Windows of photographs: the pool of HOG and Haar features, dense and sparse scans, and training
+"""Image windows: the pool of HOG and Haar features, dense and sparse scans, and training
 designs."""

@@ -1,5 +1,5 @@
 """Layout of features: columns of a feature array, cells of Haar features, orientation histograms,
-and the arrays that the loops read."""
+and the arrays that the compiled loops read."""
 
 import math
 from collections.abc import Mapping
@@ -16,8 +16,9 @@ from .kernels import MAGNITUDE_SCALE
 Column = IntEnum("Column", "KIND CHANNEL X Y CELL_WIDTH CELL_HEIGHT CELL ORIENTATION", start=0)
 
 
-#: Weights of the cells of each kind of Haar feature, row by row: a difference of two halves across
-#: or along, a centre against both sides, a checkerboard, and a centre against its surroundings.
+#: Weights of the cells of each kind of Haar feature, row by row. The kinds compare two halves side
+#: by side or one above the other, a centre with both sides, the two colours of a checkerboard, and
+#: a centre with its surroundings.
 HAAR_KINDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "2h": ((1, -1),),
     "2v": ((1,), (-1,)),
@@ -100,7 +101,8 @@ def hog_features(window: int, kind: int, hog: HogLayout) -> list[tuple[int, ...]
 
 
 class WindowLayout(NamedTuple):
-    """Window and its orientation histograms in the form required by the loops; see `HogLayout`."""
+    """Window and its orientation histograms in the form required by the compiled loops; see
+    `HogLayout`."""
 
     window: int  # side in pixels
     cell: int
@@ -148,21 +150,21 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile features (n, 8) that `FeaturePool.check` has validated, with the kinds and layout of
-    the pool."""
+    """Compile features (n, 8) validated by `FeaturePool.check`, with the kinds and layout of their
+    pool."""
     n, n_kinds = len(features), len(kinds)
     kind, channel, x, y, w, h, part_of_block, orientation = np.array(
         features.T, dtype=np.int64, order="C"
     )
     corners = [_corner_weights(rows) for rows in kinds.values()]
     width = max([8] + [len(c) for c in corners])
-    # row, column and weight of every corner, by kind
+    # row, column and weight of every corner of each kind
     table = np.zeros((n_kinds + 1, width, 3), np.int64)
     counts = np.zeros(n_kinds + 1, np.int64)
     totals = np.ones(n_kinds + 1)
     for k, (corner, rows) in enumerate(zip(corners, kinds.values(), strict=True)):
         table[k, : len(corner)] = corner
-        counts[k] = 6 if len(corner) <= 6 else max(8, len(corner))  # spare corners have weight 0
+        counts[k] = 6 if len(corner) <= 6 else max(8, len(corner))  # unused corners have weight 0
         totals[k] = np.abs(np.array(rows)).sum() / 2
     area = w * h * totals[kind]
 

@@ -25,16 +25,17 @@ from .responses import CompiledModel, Responses, compile_model
 
 @dataclass(frozen=True)
 class FeaturePool:
-    """Features of a square RGB window, and their values.
+    """Features of a square RGB window.
 
     A *feature* is a row of eight integers (see `Column`): its kind (index in ``kinds``;
     ``len(kinds)`` for HOG), colour channel, left and top pixel in the window, and the size of its
-    cells in pixels. For HOG, x and y are those of the block, ``CELL`` counts the cells of the block
-    row by row and ``ORIENTATION`` the bins; both are 0 for Haar features. Any feature that fits
-    into the window can be evaluated, even if it is not in ``features``.
+    cells in pixels. For HOG, x and y are those of the block, ``CELL`` is the index of the cell in
+    the block, row by row, and ``ORIENTATION`` is the index of the bin; both are 0 for Haar
+    features. Any feature that fits into the window can be evaluated, even if it is not in
+    ``features``.
 
-    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and one pixel around it, used
-    only by the gradients. Sides are in pixels.
+    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and a margin of one pixel,
+    which only the gradients use. Sides are in pixels.
 
     Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``
     with ``A = cell area * sum |weight| / 2`` and sigma the square root of the variance of the

@@ -6,8 +6,8 @@ compiler converts the loop over lanes to vector instructions. The same loops ser
 (lane = window, tables per block) and a dense scan (lane = neighbouring window of a row, tables per
 image): both look up corners in a flat integral image, at ``base + corner + lane``.
 
-Larger kernels take their tables as NamedTuples and unpack them before their loops: references to
-members of tuples would be counted in every iteration.
+Larger kernels take their tables as NamedTuples and unpack them before their loops; inside a loop,
+members of tuples would be reference-counted in every iteration.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ from ...learners.compilation import jit
 #: Windows per block.
 LANES = 64
 
-#: Gradient magnitudes are kept as whole numbers, in quarters of a grey level: sums are exact in
-#: every order.
+#: Gradient magnitudes are stored as integers, in quarters of a grey level, so that sums are exact
+#: in any order.
 MAGNITUDE_SCALE = 4.0
 
 
@@ -89,8 +89,8 @@ def gather_corners(flat, places, offsets, weights, f, n_corners, n_lanes, out): 
 def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
     """Compute 1 / sigma of a window of n pixels.
 
-    It is computed from ``n * sum of squares - squared sums`` over the three channels (exact) and
-    ``factor = 1 / (3 * n**2)``.
+    It is computed from the exact value of ``n * sum of squares - squared sums`` over the three
+    channels and from ``factor = 1 / (3 * n**2)``.
     """
     sigma = np.sqrt(np.float32(scaled_variance * factor))
     one = np.float32(1)
@@ -163,9 +163,8 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
     """Add the response of feature f to scores, six bins at a time, and set those below the limit to
     -inf.
 
-    The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)`` with
-    ``t = clip(sums * scale * slope - shift, 0, top)``, the place among the bins, and slope, shift,
-    start = ``lines[f]``.
+    The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)`` with ``t = clip(sums * scale *
+    slope - shift, 0, top)``, the position among the bins, and slope, shift, start = ``lines[f]``.
     """
     zero = np.float32(0)
     slope, shift = lines[f, 0], lines[f, 1]

@@ -14,7 +14,7 @@ from .feature_layout import Program
 from .feature_pool import FeaturePool
 from .kernels import LANES, MAGNITUDE_SCALE, gradients, inverse_deviation
 
-# Number of histogram entries of a strip that take as long as one window (measured).
+# Number of histogram entries of a strip that take as long to compute as one window (measured).
 _WINDOW_COST = 60
 
 
@@ -32,21 +32,22 @@ class Histograms(NamedTuple):
 
     cells: npt.NDArray[Any]  # entries of orientation histograms
     inverse_norm: npt.NDArray[np.float32]  # 1 / norm of blocks
-    cells_at: npt.NDArray[np.uint64]  # (n,) where the entries of each window begin
-    norms_at: npt.NDArray[np.uint64]  # (n,) and its norms
-    # (features, 2) the entry and the norm of each feature, from there
+    cells_at: npt.NDArray[np.uint64]  # (n,): start of the entries of each window
+    norms_at: npt.NDArray[np.uint64]  # (n,): start of the norms of each window
+    # (features, 2): offset of the entry and of the norm of each feature from these positions
     offsets: npt.NDArray[np.uint64]
 
 
 class Buffers:
-    """Memory that is reused from strip to strip, since allocation takes as long as computing the
+    """Memory that is reused for all strips, since allocation takes as long as computing the
     sums."""
 
     def __init__(self) -> None:
         self._held: dict[str, npt.NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an uninitialised array, which overwrites the previous array of this name."""
+        """Return an uninitialised array, which shares the memory of the previous array of this
+        name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty(size, np.uint8)
@@ -290,7 +291,7 @@ def level_channels(
         First row and end of a strip; all rows by default. Values of windows in the strip are
         bitwise equal to those for the whole level.
     margin : int, default 0
-        Number of additional rows above and below the strip, as far as the level has them.
+        Number of additional rows above and below the strip, limited to the rows of the level.
     buffers : Buffers, optional
         Memory to reuse; reuse invalidates all tables computed earlier with the same buffers.
     expected_requests : float, default 1.0
@@ -321,7 +322,8 @@ def level_channels(
     window = pool.window
     stride = -(-width // LANES) * LANES + window
     before, after = window // 2 + 1, window - window // 2
-    # Pixels beyond the strip come from the level; the border is repeated only outside the level.
+    # Pixels beyond the strip come from the level; border pixels are repeated only outside the
+    # level.
     above, below = min(before, first), min(after, height - end)
     part = image[first - above : end + below]
     buffers = Buffers() if buffers is None else buffers
@@ -427,9 +429,9 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Compute lengths and bins of the gradients at all pixels of the tables but the last row and
+    """Compute lengths and bins of the gradients at all pixels of the tables except the last row and
     column."""
-    # entry x is the pixel x + 1 of the padded level
+    # entry x is pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
     for c in range(3):
@@ -496,7 +498,7 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
             if top >= 0:
                 energy[top] = 0
             for k in range(n_bins):
-                # no lengths in row -1, the last one
+                # row -1, the last row, has no lengths
                 move_bin(length[c], bins[c], y, max(top, 0) - 1, k, upright)
                 if top >= 0:
                     entry = cells[c * n_bins + k, top * stride :]

@@ -1,4 +1,4 @@
-"""Design of training windows, whose features are computed on demand."""
+"""Design matrix of training windows, whose features are computed on demand."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from .kernels import LANES, clipped_ramps, ramp
 from .patch_values import Bins, block_tables, encode_rows
 
 _T = TypeVar("_T")
-_SUM_FEATURES = 512  # features: more are summed in double precision
+_SUM_FEATURES = 512  # features summed in single precision before they are added in double precision
 # rows whose gradients are summed before they are added to the total, in row order
 _CHUNK = 16 * LANES
 
@@ -25,10 +25,10 @@ class PatchDesign(Design):
     """Piecewise-linear responses to features of the pool, on windows stored as bytes.
 
     A value v is represented by its *code* ``round(clip((v - low) / bin_width, 0, B) * s)``, s = 252
-    // B, exactly as in `annealed.learners.designs.piecewise_linear.PiecewiseDesign`, but codes are
-    in memory only while a block of 64 windows is in use. Once the remaining features fit into
-    ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with stored codes, in
-    the same standardised coordinates.
+    // B, exactly as in `annealed.learners.designs.piecewise_linear.PiecewiseDesign`, but the codes
+    of a block of 64 windows are in memory only while the block is in use. Once the remaining
+    features fit into ``cache_bytes`` (``n * m`` bytes), `keep` returns a ``PiecewiseDesign`` with
+    stored codes, in the same standardised coordinates.
 
     Sums over rows are computed in blocks of fixed size and order, so results do not depend on the
     number of threads.
@@ -45,8 +45,8 @@ class PatchDesign(Design):
     n_bins : int, default 6
         Number of bins B, from 1 to 126.
     low, bin_width : array_like of shape (m,), optional
-        Left edge of the first bin and bin width for each feature; computed from the patches by
-        `value_range` by default.
+        Left edge of the first bin and bin width for each feature; by default, `value_range`
+        computes them from the patches.
 
     Attributes
     ----------
@@ -106,8 +106,8 @@ class PatchDesign(Design):
     def codes(
         self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
     ) -> npt.NDArray[np.uint8]:
-        """Compute codes (r, k), uint8, of the patches and features at given positions; by default
-        of all features."""
+        """Compute codes (r, k), uint8, of the patches and features at given positions; the default
+        is all features."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         blocks = [
             codes[:, : len(block)].T.copy()

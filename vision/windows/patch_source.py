@@ -13,7 +13,7 @@ from ..images import read_image
 from .feature_pool import FeaturePool
 from .patches import extract_patches
 
-_ROWS = 1024  # windows whose features are computed together: 2 MB of pixels, a choice
+_ROWS = 1024  # number of windows whose features are computed together, 2 MB of pixels (heuristic)
 
 
 class ImageWindows:
@@ -81,19 +81,19 @@ class ImageWindows:
 
 
 class PatchSource(Source):
-    """Values of features of the pool in windows on disk, (n windows, m features) float32, computed
-    block by block.
+    """Matrix of the values of pool features in windows on disk, computed block by block.
 
-    The estimators read it in blocks within 2 GiB of memory, or the limit of
-    ``annealed.learners.on_disk(source, memory_limit=...)``: the features of the next block are
-    computed while one is in use, and dropped features are not computed again.
+    The matrix has one float32 row per window and one column per feature. The estimators read it in
+    blocks within 2 GiB of memory, or within the limit of ``annealed.learners.on_disk(source,
+    memory_limit=...)``: the features of the next block are computed while the current one is in
+    use, and dropped features are not computed again.
     ``dask.array.from_array(source, chunks=(4096, -1))`` turns it into a Dask array; the Dask
     workers then read the windows and compute the features.
 
     Parameters
     ----------
     patches : path, `ImageWindows` or array
-        Windows with one pixel around each, uint8 (n, window + 2, window + 2, 3), in a ``.npy`` file
+        Windows with a margin of one pixel, uint8 (n, window + 2, window + 2, 3), in a ``.npy`` file
         or in any object of this shape whose row slices are such arrays, for example
         ``h5py.Dataset`` or ``zarr.Array``.
     pool : FeaturePool, optional

@@ -9,7 +9,7 @@ from ...learners.compilation import jit
 from .feature_layout import Program, WindowLayout
 from .kernels import LANES, gradients, inverse_deviation, scaled, sum_corners
 
-# features evaluated at a time: 128 KB, which stay in the cache. A choice
+# number of features evaluated at a time, whose 128 KB stay in the cache (heuristic)
 _CHUNK = 512
 
 
@@ -17,7 +17,7 @@ class BlockTables(NamedTuple):
     """Buffers for one block of windows, which are reused from block to block."""
 
     layout: WindowLayout
-    offsets: npt.NDArray[np.uint64]  # (features, corners): where corners lie in the integral images
+    offsets: npt.NDArray[np.uint64]  # (features, corners): positions in the integral images
     pixels: npt.NDArray[np.uint8]  # ((window + 2)**2 * 3, LANES)
     integral: npt.NDArray[np.int32]  # (3 * (window + 1)**2 * LANES,)
     inverse_sigma: npt.NDArray[np.float32]  # (LANES,)

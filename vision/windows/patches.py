@@ -1,4 +1,4 @@
-"""Windows extracted from images, with one pixel around each."""
+"""Windows extracted from images, each with a margin of one pixel."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,13 +7,13 @@ import numpy.typing as npt
 def extract_patches(
     image: npt.NDArray[np.uint8], xs: npt.ArrayLike, ys: npt.ArrayLike, window: int = 24
 ) -> npt.NDArray[np.uint8]:
-    """Extract windows, with one pixel around each, from an image.
+    """Extract windows from an image, each with a margin of one pixel.
 
-    The window *at* pixel (x, y) has this pixel at its position (window // 2, window // 2): (12, 12)
-    of 0..23, the upper left pixel of its lower right quarter. In the patch, which is one pixel
-    larger on each side, the position is (13, 13). A keypoint belongs to the window at the
-    `nearest_pixel` of its coordinates on the pyramid level. Windows may extend beyond the image,
-    and centres may lie outside; border pixels are repeated.
+    The window *at* pixel (x, y) has this pixel at its position (window // 2, window // 2): for a
+    window of 24 pixels, (12, 12), the upper left pixel of the lower right quarter. In the patch,
+    which is one pixel larger on each side, the position is (13, 13). A keypoint belongs to the
+    window at the `nearest_pixel` of its coordinates on the pyramid level. Windows may extend beyond
+    the image, and centres may lie outside; border pixels are repeated.
 
     Parameters
     ----------

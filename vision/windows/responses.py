@@ -1,5 +1,4 @@
-"""Piecewise-linear responses of features on equidistant knots, and sparse additive models of
-them."""
+"""Piecewise-linear responses with equidistant knots, and sparse additive models of them."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ import numpy.typing as npt
 from .feature_layout import Program
 from .kernels import accumulate
 
-# number of features in the first stage of a cascade; it doubles with every stage. A choice
+# number of features in the first stage of a cascade; it doubles with every stage (heuristic)
 _FIRST_STAGE = 8
 
 
@@ -22,7 +21,7 @@ class ResponseTables(NamedTuple):
     inverse_bin_width: npt.NDArray[np.float32]  # (n,)
     top: np.float32  # B
     start: npt.NDArray[np.float32]  # (n,) response at the first knot
-    # (n, B rounded up to whole sixes): how much the response rises in each bin
+    # (n, B rounded up to a multiple of 6): rise of the response in each bin
     rises: npt.NDArray[np.float32]
 
 
@@ -179,7 +178,7 @@ class Responses:
     def running_sums(
         self, feature_values: npt.NDArray[np.float32], intercept: float, output: int = 0
     ) -> npt.NDArray[np.float32]:
-        """Return the sums after each feature, in single precision and in the order of the scans.
+        """Return the running sums after each feature, in single precision and in scan order.
 
         Parameters
         ----------
@@ -214,13 +213,14 @@ class CompiledModel(NamedTuple):
     program: Program
     # (q, n, 3): slope, shift and start of the responses, see `kernels.respond`
     lines: npt.NDArray[np.float32]
-    # (q, n, B rounded up to whole sixes): how much the response rises in each bin
+    # (q, n, B rounded up to a multiple of 6): rise of the response in each bin
     rises: npt.NDArray[np.float32]
-    knots: npt.NDArray[np.float32]  # (q, n, as many + 1): responses at the knots
+    knots: npt.NDArray[np.float32]  # (q, n, the same number + 1): responses at the knots
     top: np.float32  # B
     intercept: npt.NDArray[np.float32]  # (q,)
     limits: npt.NDArray[np.float32]  # (n,) rejection thresholds of the first output
-    # features 0, 8, 24, 56, ..., n, and the first one that needs histograms
+    # boundaries of the stages: features 0, 8, 24, 56, ..., n, and the first one that needs
+    # histograms
     stages: npt.NDArray[np.int64]
     n_plain: int  # stages before the first feature that needs histograms
 
@@ -253,7 +253,8 @@ def compile_model(
             f"thresholds has shape {limits.shape}; "
             f"expected one number, not NaN, for each of the {n_features} features"
         )
-    # A numerator s of a feature, times its scale, lies at s * slope - shift among the bins.
+    # A feature's numerator s, multiplied by its scale, is at position s * slope - shift among the
+    # bins.
     slope, shift = program.inverse_area * inverse_bin_width, low * inverse_bin_width
     lines = np.stack([np.stack([slope, shift, table.start], axis=1) for table in tables])
     rises = np.stack([table.rises for table in tables])

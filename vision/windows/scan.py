@@ -1,11 +1,10 @@
-"""Sparse additive models on the windows of a level: all windows, those on a grid, or those near a
-prediction.
+"""Scans of a level with a sparse additive model: all windows, a grid, or given windows.
 
 The dense scan processes neighbouring windows of a row together and rejects early; if few windows of
 a group remain, the sparse scan finishes them. In the sparse scan, each lane has a separate
 position: corners are gathered, and the windows that a cascade has not rejected are packed after
-every stage, so that the lanes remain full. Orientation histograms are computed for the windows that
-remain when the first feature needs them; if there are many, for the whole strip.
+every stage, so that the lanes remain full. Orientation histograms are computed as soon as a feature
+needs them, for the windows that remain or, if these are many, for the whole strip.
 """
 
 import cv2
@@ -17,11 +16,11 @@ from .kernels import LANES, gather_corners, respond, sum_corners
 from .level_features import LevelChannels
 from .responses import CompiledModel, Responses
 
-#: If at most this many windows of a group remain, the sparse scan finishes them, packed with those
-#: of other groups. A choice.
+#: If a group has at most this many remaining windows, the sparse scan finishes them, packed with
+#: those of other groups (heuristic).
 MAX_SPARSE = 16
 
-_PLAIN_VALUES = 1 << 14  # number of feature values computed at a time without numba. A choice
+_PLAIN_VALUES = 1 << 14  # number of feature values computed at a time without numba (heuristic)
 
 
 def scan(
@@ -70,7 +69,8 @@ def scan_level(
     channels: LevelChannels, model: CompiledModel, row_step: int = 1
 ) -> npt.NDArray[np.float32]:
     """Score every window of a level, or of a strip of it, with a compiled model; the result is as
-    in `scan`. With a ``row_step``, only every such row of the level is scored; the others are -inf.
+    in `scan`. With a ``row_step`` of n, only every n-th row of the level is scored; the others are
+    -inf.
 
     If the first features reject windows and need no histograms, the sparse scan computes histograms
     for the remaining windows only.
@@ -386,7 +386,7 @@ def _follow(model, tables, histograms, between, places, entered, scores):  # typ
         begin = model.stages[stage]
         while begin < last and len(
             left
-        ):  # sums do not depend on how many features are taken at a time
+        ):  # sums do not depend on the number of features processed at a time
             f = slice(begin, min(last, begin + max(8, _PLAIN_VALUES // len(left))))
             for some in np.array_split(left, -(-len(left) // _PLAIN_VALUES)):
                 added = _responses(
@@ -439,7 +439,7 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
     t = values * slope
     t -= shift
     np.fmin(t, model.top, out=t)
-    knot = np.floor(np.fmax(t, 0, out=t))  # no NaN: memory beyond the width of a level is not set
+    knot = np.floor(np.fmax(t, 0, out=t))  # memory beyond the width of a level may hold NaN
     t -= knot
     at = knot.astype(np.intp)
     at += np.arange(len(t))[:, None] * model.knots.shape[2]

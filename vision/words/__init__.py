@@ -1,1 +1,1 @@
-"""Visual words: dense SIFT, bags of words, and the features of pets."""
+"""Visual words: dense SIFT, bags of words, and features of pet photographs."""

@@ -12,12 +12,11 @@ from ..images import as_rgb
 N_CELLS = 4  # cells along each side of a descriptor
 N_ORIENTATIONS = 8
 N_VALUES = N_CELLS * N_CELLS * N_ORIENTATIONS
-CLIP = 0.2  # Lowe 2004, section 6.1: no value above it after the first normalisation
-CELL_OF_SIZE = 1.5  # width of a cell in units of the keypoint's size, OpenCV's convention
+CLIP = 0.2  # maximum value after the first normalisation (Lowe 2004, section 6.1)
+CELL_OF_SIZE = 1.5  # width of a cell in units of the keypoint's size (OpenCV's convention)
 
 
-# Where the values of the mirrored descriptor come from: columns of cells from right to left, angle
-# a becomes pi - a.
+# Permutation that mirrors a descriptor: columns of cells are reversed, and angle a becomes pi - a.
 _MIRROR = (
     np.arange(N_VALUES)
     .reshape(N_CELLS, N_CELLS, N_ORIENTATIONS)[:, ::-1][..., [4, 3, 2, 1, 0, 7, 6, 5]]
@@ -156,7 +155,7 @@ class DenseSift:
             Descriptors ordered by size, and row by row within each size.
         """
         grey = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
-        # Lowe's base image: the camera has blurred by 0.5 already.
+        # Lowe's base image; the camera is assumed to have blurred it by 0.5 already.
         maps = _orientation_maps(
             cv2.GaussianBlur(grey, (0, 0), float(np.sqrt(self.sigma**2 - 0.25)))
         )
@@ -172,8 +171,8 @@ class DenseSift:
 
 
 def _cell_windows(size: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first offset (4,) and the weights (4, n) of each row of cells: the triangle of a
-    cell times the Gaussian of the descriptor."""
+    """Return the first offset (4,) and the weights (4, n) of each row of cells. The weights are the
+    product of the cell's triangle and the descriptor's Gaussian."""
     width = CELL_OF_SIZE * size
     reach = int(np.floor(width * (N_CELLS + 1) / 2))
     offsets = np.arange(-reach, reach + 1)
@@ -209,9 +208,9 @@ def _orientation_maps(image: np.ndarray) -> np.ndarray:
 def _describe(
     maps: np.ndarray, rows: np.ndarray, columns: np.ndarray, first: np.ndarray, windows: np.ndarray
 ) -> np.ndarray:
-    """Compute descriptors (n, 128) at all grid points: the maps are summed with weights over the
-    rows and then over the columns of each cell, scaled to length 1, clipped, and scaled to length
-    512, as bytes."""
+    """Compute descriptors (n, 128) at all grid points. Weighted sums of the maps, over the rows and
+    then over the columns of each cell, are scaled to length 1, clipped, scaled to length 512 and
+    stored as bytes."""
     reach = int(max(-first.min(), (first + windows.shape[1]).max()))
     weights = np.zeros((N_CELLS, 2 * reach), np.float32)
     for cell, start, window in zip(weights, first + reach, windows):

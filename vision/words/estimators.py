@@ -14,7 +14,7 @@ from .pet_features import PetColumns, Photograph
 from .visual_words import CODE, ImageRows, WordCounts, rooted
 
 _BLOCK = 4096  # descriptors per matrix product
-_COARSE_STEPS, _FINE_STEPS = 15, 8  # of k-means on the first and second level
+_COARSE_STEPS, _FINE_STEPS = 15, 8  # k-means steps on the first and second levels
 
 
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
@@ -79,14 +79,14 @@ class VisualWords(_Transformer, WordCounts):
         of Ma (thesis), section 4.1.2.
     mirror : bool, default True
         Whether to count the words of both the image and its mirror image, since the direction in
-        which an animal looks does not identify it.
+        which an animal faces does not identify it.
     power : float, default 0.25
         Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that one
         texture that fills the image does not dominate; 1 keeps the frequencies in proportion.
     n_probes : int, default 8
         Number of cells, out of about sqrt(``n_words``), that are searched for words, nearest first.
-        More cells are slower and more exact: with 8 of 70 cells, 99 of 100 descriptors are assigned
-        to their nearest word.
+        More cells are slower but more accurate: with 8 of 70 cells, 99 of 100 descriptors are
+        assigned to their nearest word.
     descriptors_per_image : int, default 300
         Number of descriptors drawn at random from each image to learn the vocabulary.
     lloyd_steps : int, default 1
@@ -176,7 +176,8 @@ class VisualWords(_Transformer, WordCounts):
             raise ValueError(f"power={self.power!r} is not valid; expected a number in (0, 1]")
 
     def _two_levels(self, points: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        """Cluster into sqrt(n_words) cells, and each cell into its share of the words."""
+        """Cluster the points into sqrt(n_words) cells, and each cell into its share of the
+        words."""
         n_clusters = max(1, round(np.sqrt(self.n_words)))
         start = points[rng.permutation(len(points))[:n_clusters]]
         labels = nearest_centres(points, lloyd(points, start, _COARSE_STEPS))

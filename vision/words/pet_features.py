@@ -14,11 +14,11 @@ from ..images import as_rgb
 from .dense_sift import DenseSift, Descriptors
 from .visual_words import ImageRows, WordCounts, frequencies
 
-N_SHADES = 10  # of each colour channel
+N_SHADES = 10  # number of shades of each colour channel
 
 
 class Box(NamedTuple):
-    """Box in an image, given by the x and y of its borders in pixels, at the outer edges of the
+    """Box in an image, given by the coordinates of its borders in pixels, at the outer edges of the
     outermost pixels."""
 
     x_min: float
@@ -27,8 +27,8 @@ class Box(NamedTuple):
     y_max: float
 
     def check(self, width: int, height: int) -> "Box":
-        """Return the box clipped to an image of the given shape; raise a ValueError if it extends
-        more than a pixel beyond."""
+        """Return the box clipped to an image of the given size; raise a ValueError if the box
+        extends more than one pixel beyond the image."""
         text = f"head box ({', '.join(f'{v:g}' for v in self)})"
         if not all(math.isfinite(v) for v in self):
             raise ValueError(f"{text} contains NaN or infinity; expected four finite numbers")
@@ -94,7 +94,7 @@ class Photograph:
         return Photograph(pixels, head)
 
     def head_image(self, side: int) -> np.ndarray | None:
-        """Return the head as a square, uint8 RGB, or None without a box.
+        """Return the head as a square RGB image, or None if there is no box.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Return descriptors of the head, in pixels of its square, or None without a box.
+        """Return descriptors of the head, in pixels of its square, or None if there is no box.
 
         Parameters
         ----------

@@ -1,5 +1,4 @@
-"""Visual words: descriptors are assigned to words of a vocabulary, and images to word frequencies
-in spatial bins."""
+"""Visual words: assignment of descriptors to words, and word frequencies in spatial bins."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -16,8 +15,8 @@ BINS = ("", "top left", "top right", "bottom left", "bottom right")
 
 
 def rooted(descriptors: np.ndarray) -> np.ndarray:
-    """Compute square roots of descriptors, of length 1 (float32), whose Euclidean distances are
-    Hellinger distances.
+    """Compute the square roots of descriptors, scaled to length 1 (float32), so that Euclidean
+    distances are Hellinger distances.
 
     The method is that of Arandjelovic and Zisserman (2012), cited in :class:`VisualWords`.
     """
@@ -53,7 +52,7 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
         bytearray(),
         bytearray(),
         [0],
-    )  # they grow in place; arrays of NumPy 2.5 are copied
+    )  # byte arrays grow in place; NumPy arrays are copied
     for row in rows:
         present = np.flatnonzero(row)
         data += row[present].astype(np.float32).tobytes()
@@ -64,8 +63,8 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """Conversion of images to sparse rows with given words, one image at a time. This is the part
-    of the transformers that a trained model needs, without scikit-learn."""
+    """Conversion of images to sparse rows with given words, one image at a time. A trained model
+    needs only this part of the transformers, which does not import scikit-learn."""
 
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 
@@ -193,7 +192,7 @@ class WordCounts(ImageRows):
         n_cells = len(self._cells)
         n_probes = min(self.n_probes, n_cells)
         to_cells = points @ self._cells.T - 0.5 * np.einsum("ij,ij->i", self._cells, self._cells)
-        # Points that search each cell: all (cell, point) pairs, sorted by cell.
+        # All (cell, point) pairs, sorted by cell, so that each cell is searched once.
         probed = np.argpartition(-to_cells, n_probes - 1, axis=1)[:, :n_probes].ravel()
         searchers = np.argsort(probed, kind="stable") // n_probes
         ends = np.concatenate([[0], np.cumsum(np.bincount(probed, minlength=n_cells))])

@@ -1,1 +1,1 @@
-"""The commands ``annealed reproduce`` and ``annealed data``, added by entry points."""
+"""Commands ``annealed reproduce`` and ``annealed data``, which entry points add to the package."""

@@ -1,5 +1,4 @@
-"""``annealed data``: converts downloaded public data sets into the folders that the commands
-read."""
+"""Command ``annealed data``, which converts downloads of public data sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,16 +15,16 @@ def convert(
         str,
         typer.Argument(metavar="NAME", help="Name of a data set; see annealed data list."),
     ],
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="The downloaded folder or file.")
-    ],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Downloaded folder or file.")],
     out: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="Folder of the data sets, for --data or ANNEALED_DATA."),
+        typer.Argument(
+            metavar="OUT", help="Folder of data sets, for use with --data or ANNEALED_DATA."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Convert a public data set into the folder that the commands read.
+    """Convert a downloaded public data set to the folder that the commands read.
 
     \b
     Examples:
@@ -45,7 +44,7 @@ def convert(
 
 @command_of(app, "list")
 def list_sets(as_json: AsJson = False) -> None:
-    """List the data sets, their downloads, and the next command.
+    """List the data sets, their downloads and the commands that use them.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``annealed reproduce``: reproduces the tables of the papers."""
+"""Command ``annealed reproduce``, which reproduces the tables and figures of the papers."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,50 +11,51 @@ def reproduce(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="Name of a table (see --list), or a script and its arguments."
+            metavar="NAME", help="Name of a table (see --list), or a script with its arguments."
         ),
     ] = None,
     list_tables: Annotated[bool, typer.Option("--list", help="List the tables and exit.")] = False,
     runs: Annotated[
-        int | None, typer.Option(help="Repetitions; the default depends on the table.")
+        int | None, typer.Option(help="Number of repetitions (default: depends on the table).")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the real data sets; by default ANNEALED_DATA.")
+        Path | None, typer.Option(help="Folder of the real data sets (default: ANNEALED_DATA).")
     ] = None,
     noisy: Annotated[
         bool,
-        typer.Option("--noisy", help="fsa-classification: a tenth of the labels drawn at random."),
+        typer.Option("--noisy", help="Draw a tenth of the labels of fsa-classification at random."),
     ] = False,
     method: Annotated[
-        list[str] | None, typer.Option("--method", help="Run only these methods.")
+        list[str] | None, typer.Option("--method", help="Run only this method; repeatable.")
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Use only these data sets, if a table has several."),
+        typer.Option("--set", help="Use only this data set, if the table has several; repeatable."),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="File of finished cells, from which a run resumes.")
+        Path | None,
+        typer.Option(help="File of finished cells, from which an interrupted run resumes."),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Folder for the figure of NAME, or all figures without NAME."),
+        typer.Option(help="Folder for the figure NAME, or for all figures without NAME."),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(help="JSON file of results, in which new rows replace old ones."),
+        typer.Option(help="JSON file of results, in which new rows replace old rows."),
     ] = None,
     render: Annotated[
         Path | None,
         typer.Option(
             metavar="CHECKOUT",
-            help="Write the tables of all pages from the stored results, without NAME.",
+            help="Write the tables of all pages of a checkout from the stored results.",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
             "--check",
-            help="Compute the cheapest cells again and compare them with the stored ones.",
+            help="Recompute the cheapest cells and compare them with the stored cells.",
         ),
     ] = False,
     stale: Annotated[
@@ -138,7 +139,7 @@ def reproduce(
 
 
 def _check(name: str | None, data: Path | None, as_json: bool) -> None:
-    """Compare the cells of one check or of all; exit code 1 if a value differs."""
+    """Recompute the cells of one check or all checks; exit with code 1 if a value differs."""
     from ..checks import compare, selected
 
     results = Path("experiments/results")
@@ -162,7 +163,7 @@ def _check(name: str | None, data: Path | None, as_json: bool) -> None:
 def _draw(
     name: str | None, folder: Path, data: Path | None, runs: int | None, checkpoint: Path | None
 ) -> None:
-    """Draw the figure of a name, or all, reusing the cells of its table."""
+    """Draw one figure or all figures, reusing the cells of their tables."""
     from annealed.models.files import make_folder
     from annealed.pipelines.common.checkpoints import Checkpoint
 
@@ -189,7 +190,7 @@ def _make(
     checkpoint: Path | None,
     quiet: bool,
 ) -> dict[str, Any]:
-    """Compute a table, with a progress bar over its cells."""
+    """Compute a table with a progress bar over its cells."""
     from annealed.learners.common.progress import progress_bar
 
     from ..cells import Cells

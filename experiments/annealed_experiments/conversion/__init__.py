@@ -1,1 +1,1 @@
-"""Converters of downloaded public data sets into the folders that the commands read."""
+"""Converters of downloaded public data sets to the folders that the commands read."""

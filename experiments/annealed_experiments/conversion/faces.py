@@ -1,9 +1,9 @@
-"""Converts annotated faces of AFLW (21 points), LFPW (35 named points) and HELEN (194 points) to
-the nine keypoints.
+"""Conversion of annotated faces to the nine keypoints.
 
-Photographs are not copied: ``keypoints.csv`` names them by paths relative to itself, and
-``ignore.csv`` has a box for every face without annotated eyes. Coordinates are kept as published;
-their origin is not documented.
+The data sets are AFLW (21 points), LFPW (35 named points) and HELEN (194 points). Photographs are
+not copied: ``keypoints.csv`` refers to them by relative paths, and ``ignore.csv`` has a box for
+every face without annotated eyes. Coordinates are those of the publishers, who do not document
+their origin.
 """
 
 import csv
@@ -22,16 +22,16 @@ from annealed.vision.images import image_size
 
 from .files import find_file
 
-Points = dict[str, tuple[float, float, bool]]  # x, y and whether it is visible, by name
+Points = dict[str, tuple[float, float, bool]]  # x, y and visibility, by name
 _EYES, _MOUTH = slice(0, 2), slice(4, 6)  # positions in KEYPOINTS
-# Names of the points whose mean is the keypoint, "Left" for the subject's left; of several groups,
-# separated by "|", the first complete one is used.
+# Names of the points whose mean is the keypoint, with "Left" for the subject's left. If there are
+# several groups, separated by "|", the first complete group is used.
 _AFLW = {
     "eye": "{}EyeLeftCorner {}EyeRightCorner|{}EyeCenter",
     "nose": "Nose{}",
     "mouth": "Mouth{}Corner",
 }
-_AFLW |= {"ear": "{}Ear", "chin": "ChinCenter"}  # the lobe
+_AFLW |= {"ear": "{}Ear", "chin": "ChinCenter"}  # the ear is the lobe
 _LFPW = {"eye": "{}_eye_out {}_eye_in|{}_eye_pupil", "nose": "{}_nose_out", "mouth": "{}_mouth_out"}
 _LFPW |= {"ear": "{}_ear_canal", "chin": "chin"}
 _AFLW_QUERIES = {
@@ -41,9 +41,10 @@ _AFLW_QUERIES = {
     "boxes": "SELECT face_id, x, y, w, h FROM FaceRect",
 }
 _LFPW_HIDDEN = (
-    2  # from this type on a point is hidden by the pose; 1 means hair, glasses and the like
+    2  # from this type on, the pose hides the point; 1 means hair, glasses or similar objects
 )
-# HELEN's 194 points: the outline from ear to ear, the nose, the outer lips and the eyes are curves.
+# Among HELEN's 194 points, the outline from ear to ear, the nose, the outer lips and the eyes are
+# curves.
 _JAW, _NOSE, _LIPS, _EYE_CURVES = (
     slice(0, 41),
     slice(41, 58),
@@ -54,24 +55,25 @@ _N_HELEN = 194
 
 
 class _Faces:
-    """Faces of the photographs below a folder: keypoints (9, 2) with NaN, their visibility, and
-    boxes without annotation.
+    """Faces in the photographs of a folder and its subfolders: keypoints (9, 2) with NaN where
+    missing, their visibility, and boxes of unannotated faces.
     """
 
     def __init__(self, folder: Path):
-        self.by_name: dict[str, list[Path]] = {}  # image files by name, with and without suffix
+        self.by_name: dict[str, list[Path]] = {}  # image files by stem and by name
         for path in sorted(folder.rglob("*")):
             if path.suffix.lower() in IMAGE_SUFFIXES:
                 for key in {path.name.lower(), path.stem.lower()}:
                     self.by_name.setdefault(key, []).append(path)
         self.points: dict[Path, list[tuple[np.ndarray, np.ndarray]]] = {}
         self.ignore: dict[Path, list[tuple[float, ...]]] = {}
-        self.missing = 0  # annotations without a photograph
+        self.missing = 0  # number of annotations without a photograph
 
     def add(
         self, name: str, xy: np.ndarray, visible: np.ndarray, box: tuple[float, ...] | None = None
     ) -> None:
-        """Add a face of a named photograph; without both eyes only its box, if it has one."""
+        """Add a face of a named photograph; if an eye is missing, only the box of the face is
+        added, if there is one."""
         parts = [part.lower() for part in re.split(r"[/\\]", name) if part]
         paths = self.by_name.get(parts[-1], []) if parts else []
         close = [
@@ -88,7 +90,8 @@ class _Faces:
 
 
 def aflw(source: Path, folder: Path, name: str) -> list[str]:
-    """Read the database ``aflw.sqlite``; hidden points have no entry. The ear is the lobe."""
+    """Read the database ``aflw.sqlite``, which has no entries for hidden points. The ear is its
+    lobe."""
     path = find_file(source, "aflw.sqlite")
     faces = _Faces(path.parent if source.is_file() else source)
     try:
@@ -109,8 +112,8 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def lfpw(source: Path, folder: Path, name: str) -> list[str]:
-    """Read tables of tab-separated points, in the rows of the average of the workers; photographs
-    are named by the end of their URL.
+    """Read tables of tab-separated points from the rows with the workers' averages. Photographs are
+    named by the end of their URL.
     """
     tables = (
         [source]
@@ -157,8 +160,8 @@ def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> Points:
 
 
 def helen(source: Path, folder: Path, name: str) -> list[str]:
-    """Read ``annotation/N.txt``: the photograph's name and 194 lines ``x , y``. The ears are the
-    ends of the outline.
+    """Read the files ``annotation/N.txt``, which contain the name of the photograph and 194 lines
+    ``x , y``. The ears are the ends of the outline.
     """
     paths = sorted(source.rglob("annotation/*.txt")) or sorted(
         path for path in source.glob("*.txt") if path.stem.isdigit()
@@ -185,15 +188,15 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def _nine_of_194(xy: np.ndarray) -> np.ndarray:
-    """Keypoints of HELEN's curves: means of the eyes, ends of the nose and lips along the line of
-    the eyes, ends of the outline.
+    """Return the keypoints of HELEN's curves: the means of the eyes, the ends of the nose and lips
+    along the line of the eyes, and the ends of the outline.
     """
     eyes = np.array([xy[curve].mean(axis=0) for curve in _EYE_CURVES])
     lips, jaw = xy[_LIPS], xy[_JAW]
     down = lips.mean(axis=0) - eyes.mean(axis=0)
     to_left = np.array(
         [down[1], -down[0]]
-    )  # to the subject's left, the direction of increasing x in an upright face
+    )  # towards the subject's left, the direction of increasing x in an upright face
     eyes = eyes[np.argsort(-(eyes @ to_left))]
     ends = [
         part[np.argsort(-(part @ to_left))[[0, -1]]] for part in (xy[_NOSE], lips, jaw[[0, -1]])
@@ -204,7 +207,8 @@ def _nine_of_194(xy: np.ndarray) -> np.ndarray:
 def _nine(
     points: Points, scheme: dict[str, str], sides: tuple[str, str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nine keypoints from named points, NaN if some are missing, and their visibility."""
+    """Return the nine keypoints from named points, with NaN if some are missing, and their
+    visibility."""
     xy, visible = np.full((len(KEYPOINTS), 2), np.nan), np.zeros(len(KEYPOINTS), bool)
     for i, keypoint in enumerate(KEYPOINTS):
         side = sides[keypoint.startswith("right")]
@@ -218,11 +222,11 @@ def _nine(
 
 
 def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
-    """Whether "left" in the names of points means the viewer's left.
+    """Return whether "left" in the names of points means the viewer's left.
 
     If the subject's left eye is on the right-hand side of an upright face, the cross product of the
-    eye line and the direction to the mouth is positive, for any rotation of the face. The faces
-    vote.
+    eye line and the direction to the mouth is positive for any rotation of the face. The result is
+    the majority vote of the faces.
     """
     xy = np.array(list(faces))
     across, down = xy[:, 0] - xy[:, 1], xy[:, _MOUTH].mean(axis=1) - xy[:, _EYES].mean(axis=1)
@@ -231,7 +235,7 @@ def names_are_the_viewers(faces: Iterable[np.ndarray]) -> bool:
 
 
 def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
-    """Write ``keypoints.csv`` and ``ignore.csv``, and return notes for the user."""
+    """Write ``keypoints.csv`` and ``ignore.csv`` and return notes for the user."""
     every = [xy for listed in faces.points.values() for xy, _ in listed]
     if not every:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Finds and reads the files of a download."""
+"""Search and reading of downloaded files."""
 
 import bz2
 import gzip
@@ -12,10 +12,10 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 def find_file(source: Path, *names: str) -> Path:
-    """The first of the named files in ``source`` or its subfolders, possibly compressed (.gz, .bz2)
-    or in another case.
+    """Return the first of the named files in ``source`` or its subfolders, possibly compressed
+    (.gz, .bz2) or in a different case.
 
-    A ValueError names the missing file, or two different files of that name.
+    A ValueError is raised if the file is missing, or if two different files have the same name.
     """
     if source.is_file():
         source = source.parent
@@ -44,8 +44,8 @@ def open_file(path: Path, mode: str = "rt") -> IO[Any]:
 
 
 def numbers(path: Path, n_columns: int, **options: Any) -> np.ndarray:
-    """Read the numbers of a text file, (n, n_columns), float32; a ValueError names the file.
-    ``options`` are those of ``numpy.loadtxt``."""
+    """Read the numbers of a text file, (n, n_columns), float32, or raise a ValueError that names
+    the file. ``options`` are those of ``numpy.loadtxt``."""
     try:
         with open_file(path) as lines:
             table = np.loadtxt(lines, dtype=np.float32, ndmin=2, **options)

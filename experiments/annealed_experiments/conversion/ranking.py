@@ -1,4 +1,5 @@
-"""Converts ranking data, LETOR's MQ2008 and LightGBM's example, to compressed svmrank files."""
+"""Conversion of ranking data, LETOR's MQ2008 and LightGBM's example, to compressed svmrank
+files."""
 
 import gzip
 from collections.abc import Iterable
@@ -6,13 +7,13 @@ from pathlib import Path
 
 from .files import find_file, open_file
 
-# The file and fold of each part S1, ..., S5: each fold tests on another part.
+# File and fold of each part S1, ..., S5; each fold tests on a different part.
 _TEST_OF_FOLD = {"S1": 2, "S2": 3, "S3": 4, "S4": 5, "S5": 1}
 
 
 def mq2008(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert the five parts S1 to S5, from files of that name or from the test files of the folds,
-    without comments.
+    """Convert the five parts S1 to S5 without comments, from files with these names or from the
+    test files of the folds.
     """
     for part, fold in _TEST_OF_FOLD.items():
         folds = sorted(
@@ -25,7 +26,8 @@ def mq2008(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def lambdarank(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert grades and features, with the sizes of the queries in another file, one per line."""
+    """Convert grades and features; a second file contains the sizes of the queries, one per
+    line."""
     for half in ("train", "test"):
         path, sizes = find_file(source, f"rank.{half}"), find_file(source, f"rank.{half}.query")
         rows = path.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Public data sets by name: their downloads and converters."""
+"""Public data sets by name, with their downloads and converters."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from annealed.pipelines.common.config import check_names
 
 @dataclass(frozen=True)
 class DataSet:
-    """A public data set.
+    """Public data set.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class DataSet:
         ``module.function`` in this package. It takes the source, the output folder and the name,
         and returns notes for the user, one line each.
     source : str
-        Content of SOURCE, as downloaded.
+        Description of the downloaded SOURCE.
     then : str
-        The next command, with DATA for the output folder of ``convert``.
+        Command that uses the data set, with DATA for the output folder of ``convert``.
     folder : str, default ""
         Name of the output folder; the name of the data set if empty.
     """
@@ -129,21 +129,21 @@ DATA_SETS = {
 
 
 def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[str]]:
-    """Convert a public data set into the folder that the commands read.
+    """Convert a downloaded public data set to the folder that the commands read.
 
     Parameters
     ----------
     name : str
-        A key of ``DATA_SETS``.
+        Key of ``DATA_SETS``.
     source : path
-        The download: a folder (searched with its subfolders) or a file.
+        Downloaded file, or a folder, which is searched with its subfolders.
     out : path
         Folder of the data sets, for ``--data`` or ``ANNEALED_DATA``; created if missing.
 
     Returns
     -------
     (Path, list of str)
-        The folder written in ``out``, and notes for the user, one line each.
+        Folder written in ``out``, and notes for the user, one line each.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Converts the tracks of Hopkins155 and the homes of Ordonez et al. (2013)."""
+"""Conversion of the tracks of Hopkins155 and the homes of Ordonez et al. (2013)."""
 
 import zipfile
 from pathlib import Path
@@ -11,13 +11,13 @@ from annealed.vision.tracks.io import TRUTH, read_sequences
 
 from .files import find_file
 
-_NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions, not one of the 155; excluded in the literature
+_NOT_OF_THE_BENCHMARK = ("dancing",)  # five motions; not among the 155 sequences
 _HEADER_LINES = 2  # names and a dashed line
 
 
 def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
-    """Write ``NAME.npz`` with tracks and labels of each sequence, without unpacking the videos of
-    the archive.
+    """Write ``NAME.npz`` with the tracks and labels of each sequence, without unpacking the videos
+    in the archive.
     """
     if source.is_file():
         with TemporaryDirectory() as place:
@@ -38,7 +38,7 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def _tree(source: Path) -> Path:
-    """The folder that contains the folders NAME: the source or a subfolder."""
+    """Return the source or the subfolder that contains the folders NAME."""
     if any(source.glob(f"*/*{TRUTH}")):
         return source
     below = sorted(
@@ -55,7 +55,7 @@ def _extract_truth(archive: Path, place: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as content:
             for member in content.namelist():
-                name = Path(member).name  # never a path from the archive
+                name = Path(member).name  # the archive must not determine the folder
                 if name.endswith(TRUTH):
                     target = place / name.removesuffix(TRUTH) / name
                     target.parent.mkdir(exist_ok=True)
@@ -67,7 +67,7 @@ def _extract_truth(archive: Path, place: Path) -> None:
 
 
 def ordonez(source: Path, folder: Path, name: str) -> list[str]:
-    """Write ``NAME_events.csv`` and ``NAME_activities.csv`` of each home; activities that end
+    """Write ``NAME_events.csv`` and ``NAME_activities.csv`` for each home; activities that end
     before they start are repaired.
     """
     notes = []
@@ -94,7 +94,7 @@ def ordonez(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
-    """Rows of fields separated by one or more tabs."""
+    """Read rows of fields that are separated by one or more tabs."""
     rows = []
     for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
         fields = [field.strip() for field in line.split("\t") if field.strip()]
@@ -110,8 +110,8 @@ def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _repaired(path: Path, start: str, end: str) -> str:
-    """An end before its start gets the day and hour of the start; its minutes and seconds are
-    kept."""
+    """Repair an end before its start, which gets the day and hour of the start and keeps its
+    minutes and seconds."""
     try:
         begin, stop = pd.Timestamp(start), pd.Timestamp(end)
     except ValueError:

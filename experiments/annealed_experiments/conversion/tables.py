@@ -1,4 +1,4 @@
-"""Converts classification tables: NIPS 2003, UCI, the digits of ESL, LIBSVM, newsgroups."""
+"""Conversion of classification tables: NIPS 2003, UCI, the digits of ESL, LIBSVM and newsgroups."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from ..datasets import save_set
 from .files import find_file, numbers, open_file
 
-# Number of columns of the NIPS 2003 challenge sets; rows of sparse sets hold entries "column:value"
-# or the columns of ones.
+# Number of columns of the NIPS 2003 challenge sets; rows of sparse sets contain entries
+# "column:value" or the indices of columns with ones.
 _N_COLUMNS = {
     "arcene": 10_000,
     "dexter": 20_000,
@@ -21,14 +21,14 @@ _N_COLUMNS = {
     "madelon": 500,
 }
 _SPARSE = {"dexter", "dorothea"}
-_LEUKEMIA_TRAIN = 38  # of 72 patients, in the published order
-_IONOSPHERE_TRAIN = 200  # first rows of 351: the split of the authors
+_LEUKEMIA_TRAIN = 38  # number of training patients, the first of 72 in the published order
+_IONOSPHERE_TRAIN = 200  # number of training rows, the first of 351, as in the authors' split
 _N_SECOM = 590
 _NEWSGROUPS = {1: "comp.sys.ibm.pc.hardware", -1: "comp.sys.mac.hardware"}
 
 
 def nips2003(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert the training part, with the validation part as the test part, since the test labels
+    """Convert the training part, with the validation part as the test part, because the test labels
     were never published.
     """
     parts = [_nips2003_part(source, name, part) for part in ("train", "valid")]
@@ -40,8 +40,8 @@ def nips2003(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
-    """Split the 1,000 validation rows of Gisette into 700 and 300, stratified by class, for
-    experiments in which its 6,000 rows are too many.
+    """Split the 1,000 validation rows of Gisette into 700 and 300 rows, stratified by class, for
+    experiments in which the 6,000 training rows are too many.
     """
     X, y = _nips2003_part(source, "gisette", "valid")
     _save_divided(folder, name, X, y, test_size=0.3)
@@ -52,7 +52,8 @@ def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def _save_divided(folder: Path, name: str, X, y: np.ndarray, test_size: float) -> None:
-    """Save a set with a stratified split by our own seed, keeping the order of the rows."""
+    """Save a data set with a stratified split by a fixed seed; the order of the rows is
+    preserved."""
     train, test = map(
         np.sort,
         train_test_split(np.arange(len(y)), test_size=test_size, stratify=y, random_state=0),
@@ -76,7 +77,7 @@ def _nips2003_part(source: Path, name: str, part: str):
 
 
 def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
-    """Rows of ``column:value`` or of columns only, counted from 1."""
+    """Read rows of ``column:value`` entries or of column indices, which start at 1."""
     columns, values, starts = list[int](), list[float](), [0]
     with open_file(path) as lines:
         for number, line in enumerate(lines, 1):
@@ -100,8 +101,8 @@ def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
 
 
 def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert rows of 34 numbers and g (good, +1) or b (bad, -1); the first 200 rows are the
-    authors' training part.
+    """Convert rows of 34 numbers with the label g (good, +1) or b (bad, -1). The first 200 rows are
+    the authors' training part.
     """
     path = source if source.is_file() else find_file(source, "ionosphere.data")
     classes, n = {"g": 1, "b": -1}, _IONOSPHERE_TRAIN
@@ -119,8 +120,8 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def secom(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert 590 measurements, some missing, and pass (-1) or fail (+1) with a time; three
-    quarters of the rows train, by our split.
+    """Convert rows of 590 measurements, some of them missing, with the label pass (-1) or fail (+1)
+    and a time. Our split uses three quarters of the rows for training.
     """
     X = numbers(find_file(source, "secom.data"), _N_SECOM)
     path = find_file(source, "secom_labels.data")
@@ -136,8 +137,8 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert the words of 4,143 advertisements, accepted (+1) or not; our split keeps identical
-    rows on one side.
+    """Convert the words of 4,143 advertisements, which were accepted (+1) or not (-1). In our
+    split, identical rows are in the same part.
     """
     path = source if source.is_file() else find_file(source, "farm-ads-vect")
     X, y = _svmlight(path, zero_based="auto")
@@ -158,8 +159,8 @@ def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def pcmac(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert word counts of two newsgroups on PC (+1) and Mac hardware, split by date by their
-    distributor.
+    """Convert word counts of two newsgroups on PC (+1) and Mac (-1) hardware, which their
+    distributor split by date.
     """
     parts = {part: _newsgroups(source, f"20news-bydate-{part}") for part in ("train", "test")}
     words = CountVectorizer(dtype=np.int16).fit(parts["train"][0])
@@ -187,7 +188,8 @@ def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
 
 
 def usps(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert rows of a digit and 256 grey values; 7 (-1) and 9 (+1) also separately."""
+    """Convert rows of a digit and 256 grey values; the digits 7 (-1) and 9 (+1) are also written
+    separately."""
 
     def rows(part: str) -> tuple[np.ndarray, np.ndarray]:
         path = find_file(source, f"zip.{part}")
@@ -211,8 +213,8 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def leukemia(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert 72 patients with 7,129 genes, AML (+1, the rarer class) against ALL; the first 38 are
-    the published training part.
+    """Convert 72 patients with 7,129 genes and the class AML (+1, the rarer one) or ALL (-1). The
+    first 38 patients are the published training part.
     """
     path = source if source.is_file() else find_file(source, "ALLAML.mat", "leu")
     if path.suffix == ".mat":
@@ -247,7 +249,7 @@ def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def news20(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert word counts of 15,935 texts in 20 classes to X.npz and class.npy, without a test
+    """Convert word counts of 15,935 texts in 20 classes to X.npz and class.npy. There is no test
     part.
     """
     path = source if source.is_file() else find_file(source, "news20")
@@ -258,7 +260,7 @@ def news20(source: Path, folder: Path, name: str) -> list[str]:
 
 
 def libsvm(source: Path, folder: Path, name: str) -> list[str]:
-    """Convert any LIBSVM training file of two classes with its test file ``NAME.t``; the larger
+    """Convert any LIBSVM training file with two classes, and its test file ``NAME.t``. The larger
     label becomes +1.
     """
     if not source.is_file():
@@ -284,7 +286,7 @@ def _libsvm_pair(path: Path):
     stem = path.name.removesuffix(path.suffix) if path.suffix in (".gz", ".bz2") else path.name
     test = find_file(path, f"{stem}.t")
     (X, y), (X_test, y_test) = (_svmlight(part) for part in (path, test))
-    n = max(X.shape[1], X_test.shape[1])  # columns may be zero in one of the files
+    n = max(X.shape[1], X_test.shape[1])  # a column may be zero throughout one of the files
     X.resize(X.shape[0], n)
     X_test.resize(X_test.shape[0], n)
     return (X, y), (X_test, y_test)

@@ -1,1 +1,1 @@
-"""Comparison of losses and learners on windows of faces, for the command ``annealed reproduce``."""
+"""Comparison of losses and learners on windows of faces."""

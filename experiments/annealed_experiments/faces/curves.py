@@ -1,5 +1,6 @@
-"""Reproduces figures and tables on face keypoints of Barbu et al. (2014) [1]_ and (2017) [2]_:
-learners on the same windows, modes.
+"""Reproduction of the results on face keypoints in Barbu et al. (2014) [1]_ and (2017) [2]_.
+
+They compare learners on the same windows, and search modes.
 
 References
 ----------
@@ -46,8 +47,8 @@ from ..data_folder import data_folder
 from ..printed_values import beside
 from .learners import annealing, histogram_svm, logitboost
 
-# Ten rounds of mining and 1,500 features as printed; fewer windows per round, so that all learners
-# can use the same ones.
+# Ten rounds of mining and 1,500 features, as in the paper; fewer windows per round, so that all
+# learners can use the same windows.
 SETTINGS = TrainingSettings(
     first_rows=4_000, rounds=10, n_random=4_000, per_round=600, views_per_round=20
 )
@@ -56,9 +57,10 @@ TRAIN, BACKGROUND, TEST = (
     140,
     150,
 )  # training photographs with and without faces, and test photographs
-_POINTS = 400  # stored points of a curve
+_POINTS = 400  # maximum number of stored points of a curve
 
-# Name -> (learner, grid of settings, chosen by average precision on held-out photographs).
+# Name -> (learner, grid of settings). The setting is chosen by average precision on held-out
+# photographs.
 LEARNERS: dict[str, tuple[Callable[..., KeypointModel], dict[str, list[float]]]] = {
     "FSA, SVM loss": (partial(annealing, loss="huberised_hinge"), {"learning_rate": [0.1, 0.3]}),
     "FSA, Lorenz loss": (partial(annealing, loss="lorenz"), {"learning_rate": [0.1, 0.3]}),
@@ -69,7 +71,7 @@ LEARNERS: dict[str, tuple[Callable[..., KeypointModel], dict[str, list[float]]]]
 
 
 def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
-    """At most ``n`` photographs, evenly spaced."""
+    """Return at most ``n`` evenly spaced photographs."""
     return [
         images[i]
         for i in np.unique(np.linspace(0, len(images) - 1, min(n, len(images))).astype(int))
@@ -77,7 +79,8 @@ def some_of(images: list[AnnotatedImage], n: int) -> list[AnnotatedImage]:
 
 
 def mined_rows(training: ClassifierTraining, keypoint: str) -> tuple[Windows, ...]:
-    """Windows of a finished training: positives, held-out positives, random and all negatives."""
+    """Return the windows of a finished training run: positives, held-out positives, random
+    negatives and all negatives."""
     path = training.job.checkpoint(f"{training.stage}.rows", keypoint)
     kept = read_part(path, ROWS, training.job.made_from(training.stage, keypoint))
     if kept is None:
@@ -108,12 +111,12 @@ class _Windows:
 
     @cached_property
     def rows(self):
-        """Positives, held-out positives, random and all negatives."""
+        """Return positives, held-out positives, random negatives and all negatives."""
         self.training.train(self.keypoint)
         return mined_rows(self.training, self.keypoint)
 
     def try_out(self, name: str, setting: dict[str, float]) -> tuple[KeypointModel, dict[str, Any]]:
-        """Fit a learner; returns its calibrated model and the average precision on held-out
+        """Fit a learner, and return its calibrated model and the average precision on held-out
         photographs.
         """
         positives, reference, ordinary, negatives = self.rows
@@ -132,9 +135,9 @@ class _Windows:
 
 
 def _kept(curve: Curve) -> dict[str, Any]:
-    """A curve for the checkpoint: average precision, and the points at hits.
+    """Return a curve for the checkpoint: the average precision, and the points at hits.
 
-    Most detections are false ones in the tail, so evenly spaced ranks would leave few useful
+    Most detections are false positives in the tail, so evenly spaced ranks would give few useful
     points.
     """
     hits = np.flatnonzero(np.diff(curve.recall, prepend=0.0) > 0)
@@ -163,7 +166,8 @@ def curves_of(
     pool=None,
     checkpoint=None,
 ) -> list[dict[str, Any]]:
-    """Cells of :func:`faces_curves` with their precision-recall curves: ``curves`` by tolerance."""
+    """Return the cells of :func:`faces_curves` with their precision-recall ``curves`` by
+    tolerance."""
     check_names("method", methods, LEARNERS)
     check_names("set", sets, KEYPOINTS)
     data = data_folder(data_dir) / "faces"
@@ -202,7 +206,7 @@ def curves_of(
 def _best(
     work: _Windows, name: str, data: Path, cells: Checkpoint, key: dict[str, Any]
 ) -> dict[str, Any]:
-    """The setting with the highest average precision on held-out photographs, evaluated on the test
+    """Evaluate the setting with the highest average precision on held-out photographs on the test
     photographs.
     """
     ((parameter, values),) = LEARNERS[name][1].items()
@@ -227,7 +231,7 @@ def _best(
 
 
 def _row(cell: dict[str, Any]) -> dict[str, Any]:
-    """A cell with its curves replaced by their average precision."""
+    """Return a cell with its curves replaced by their average precision."""
     precision = {f"AP_{100 * at:.0f}": cell["curves"][str(at)]["ap"] for at in TOLERANCES}
     return {key: value for key, value in cell.items() if key != "curves"} | precision
 
@@ -235,17 +239,17 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
 def faces_curves(
     runs: int = 1, data_dir=None, *, sets=("left_eye",), methods=None, checkpoint=None, **options
 ) -> dict[str, Any]:
-    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): five learners on the same
-    windows of one keypoint.
+    """Compare five learners on the same windows of one keypoint.
 
-    Windows of 120 photographs of ``faces/train``, a tenth of them held out, are mined in ten rounds
-    by annealing with the logistic loss. Every learner is fitted to all windows, gets its order and
-    its rejection thresholds in the same way, and scans the 150 photographs of ``faces/test`` once.
-    Settings are chosen by average precision on the held-out photographs.
+    This reproduces Figure 5 of Barbu et al. (2014) and Figure 7 of Barbu et al. (2017). Windows of
+    120 photographs of ``faces/train``, a tenth of which are held out, are mined in ten rounds by
+    annealing with the logistic loss. Every learner is fitted to all windows, its feature order and
+    rejection thresholds are set in the same way, and it scans the 150 photographs of ``faces/test``
+    once. Settings are chosen by average precision on the held-out photographs.
 
-    ``sets`` are keypoints. There is a single training, so ``runs`` is not used; other ``options``
-    are those of :func:`curves_of`. Mined windows are stored beside the checkpoint, in a folder
-    ``NAME.parts``.
+    ``sets`` are keypoints. There is a single training run, so ``runs`` is not used; other
+    ``options`` are those of :func:`curves_of`. Mined windows are stored next to the checkpoint, in
+    a folder ``NAME.parts``.
     """
     rows = []
     for cell in curves_of(data_dir, sets=sets, methods=methods, checkpoint=checkpoint, **options):
@@ -268,7 +272,7 @@ MODES = {
     Mode.SCAN: "FSA-PL",
     Mode.REGRESS: "Reg+Clf",
     Mode.PRUNE: "Clf+Reg+Clf",
-}  # and their names in Table 4
+}  # modes, and their names in Table 4
 MODE_KEYPOINTS = ("left_mouth", "right_eye")
 
 
@@ -279,7 +283,8 @@ def modes_of(
     model: KeypointDetector | None = None,
     checkpoint=None,
 ) -> list[dict[str, Any]]:
-    """Cells of :func:`faces_modes` with their precision-recall curves: ``curves`` by tolerance."""
+    """Return the cells of :func:`faces_modes` with their precision-recall ``curves`` by
+    tolerance."""
     detector = load_model("faces") if model is None else model
     check_names("set", sets, detector.models)
     cells = cells_of(checkpoint, {"table": "faces-modes"})
@@ -310,13 +315,13 @@ def modes_of(
 def faces_modes(
     runs: int = 1, data_dir=None, *, sets=MODE_KEYPOINTS, model=None, checkpoint=None
 ) -> dict[str, Any]:
-    """Table 4 of Barbu et al. (2014): seconds per photograph and average precision of the three
-    modes of search.
+    """Measure the seconds per photograph and average precision of the three search modes.
 
-    Uses the shipped model on the photographs of ``faces/test``, without assembly of faces; the
-    printed numbers are for LFPW, at 3 pixels of a level. The classifier of the shipped model is
-    trained for the windows of the last mode. ``sets`` are keypoints with a detector, which the chin
-    does not have. There is a single model, so ``runs`` is not used.
+    This reproduces Table 4 of Barbu et al. (2014) with the shipped model on the photographs of
+    ``faces/test``, without assembly of faces. The printed numbers are for LFPW, at 3 pixels of a
+    level. The classifiers of the shipped model are trained for the windows of the last mode.
+    ``sets`` are keypoints with a detector, which the chin does not have. There is a single model,
+    so ``runs`` is not used.
     """
     rows = []
     for cell in modes_of(data_dir, sets=sets, model=model, checkpoint=checkpoint):

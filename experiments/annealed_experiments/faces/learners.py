@@ -1,7 +1,6 @@
-"""Learners of Barbu et al. (2017), Figure 7, on the windows of one training: annealing, LogitBoost,
-an SVM on gradient histograms.
+"""Learners of Barbu et al. (2017), Figure 7: annealing, LogitBoost, and an SVM on HOG.
 
-Each returns a :class:`~annealed.models.keypoints.windows.window_models.KeypointModel`:
+Each learner returns a :class:`~annealed.models.keypoints.windows.window_models.KeypointModel` of
 piecewise-linear responses with the same bins, so that all models scan photographs with the same
 code.
 """
@@ -26,14 +25,14 @@ from annealed.vision.windows.patch_design import PatchDesign
 from annealed.vision.windows.responses import Responses
 from sklearn.svm import LinearSVC
 
-SHARE_TRIED = 0.1  # share of the features per round of LogitBoost: section 3.3.1
-_BLOCK = 2048  # windows encoded at a time
+SHARE_TRIED = 0.1  # share of the features tried per round of LogitBoost (section 3.3.1)
+_BLOCK = 2048  # number of windows encoded at a time
 
 
 def annealing(
     patches, y, pool: FeaturePool, settings: WindowFitSettings, loss: str, learning_rate: float
 ) -> KeypointModel:
-    """FSA with a given loss and step size."""
+    """Fit FSA with a given loss and step size."""
     return fit_rows(
         patches, y, pool, replace(settings, loss=loss, learning_rate=learning_rate), seed=[0, 2]
     )
@@ -42,7 +41,8 @@ def annealing(
 def _model(
     design: PatchDesign, features: np.ndarray, values: np.ndarray, intercept: float
 ) -> KeypointModel:
-    """A model of selected features of a design, in the order of the pool, without rejection."""
+    """Return a model of selected features of a design in the order of the pool, without
+    rejection."""
     responses = Responses(design.low[features], design.bin_width[features], values)
     return KeypointModel(
         design.features[features], responses, intercept, np.full(len(features), -np.inf, np.float32)
@@ -53,16 +53,16 @@ class WindowLearners:
     """Piecewise-linear weak learners on windows, for
     :func:`~annealed.learners.selectors.logitboost.boost`.
 
-    The next feature is chosen on a sample of rows, as many of each class as annealing starts with,
-    and its response is fitted on all rows, because the codes of all features and rows do not fit
-    into memory.
+    The next feature is chosen on a sample of rows, with as many rows of each class as in the first
+    stage of annealing. Its response is fitted on all rows, because the codes of all features and
+    rows do not fit in memory.
 
     Parameters
     ----------
     patches : ndarray of shape (n, 26, 26, 3), uint8
         Windows.
     y : ndarray of shape (n,)
-        -1 or +1.
+        Labels, -1 or +1.
     pool : FeaturePool
         Pool of candidate features.
     settings : WindowFitSettings
@@ -82,7 +82,7 @@ class WindowLearners:
             np.count_nonzero(sign * y > 0) / len(rows)
             for sign, rows in zip((-1, 1), of_class, strict=True)
         ]
-        # the sums over all rows are kept
+        # the factor preserves the sums over all rows
         self.factor = np.where(y[self.rows] > 0, counts[1], counts[0])[:, None]
         self.design = PatchDesign(patches, balanced_weights(y), pool=pool, n_bins=settings.n_bins)
         self.basis = hat_basis(settings.n_bins)
@@ -93,12 +93,13 @@ class WindowLearners:
         self.some = CodeLearners(codes, len(self.rows), self.basis)
 
     def gains(self, g, h, features):
-        """Decrease of the quadratic model by each of ``features``, on the sampled rows."""
+        """Return the decrease of the quadratic model by each of ``features`` on the sampled
+        rows."""
         return self.some.gains(g[self.rows] * self.factor, h[self.rows] * self.factor, features)
 
     def step(self, g, h, feature):
-        """Response of one feature on all rows: scores (n, 1) to add, and its values at the knots
-        (1, n_bins + 1).
+        """Fit the response of one feature on all rows, and return the scores (n, 1) to add and the
+        values at the knots (1, n_bins + 1).
         """
         codes = in_blocks(self.design.codes(np.arange(len(g)), [feature])[:, 0])
         return CodeLearners(codes[:, None], len(g), self.basis).step(g, h, 0)
@@ -107,11 +108,11 @@ class WindowLearners:
 def logitboost(
     patches, y, pool: FeaturePool, settings: WindowFitSettings, shrinkage: float = 1.0
 ) -> KeypointModel:
-    """LogitBoost (LB): one round per feature of the annealed model, with a tenth of the features
-    tried in each.
+    """Fit LogitBoost (LB) with one round per feature of the annealed model; each round tries a
+    tenth of the features.
 
-    Weak learners are piecewise linear instead of the paper's piecewise constants, to match the
-    responses of the other models.
+    Weak learners are piecewise linear instead of piecewise constant as in the paper, so that they
+    match the responses of the other models.
     """
     learners = WindowLearners(patches, y, pool, settings)
     limits: dict[str, Any] = {
@@ -138,7 +139,7 @@ def logitboost(
 def histogram_svm(
     patches, y, pool: FeaturePool, settings: WindowFitSettings, C: float
 ) -> KeypointModel:
-    """SVM-PL HOG: scikit-learn's linear SVM on the hat functions of all gradient histograms,
+    """Fit SVM-PL HOG, a linear SVM (scikit-learn) on the hat functions of all gradient histograms
     without selection.
     """
     design = PatchDesign(
@@ -156,7 +157,8 @@ def histogram_svm(
 
 
 def hat_columns(design: PatchDesign) -> sp.csr_array:
-    """The hat functions of all features, (n, m (B + 1)): at most two of a feature are not zero."""
+    """Return the hat functions of all features, (n, m (B + 1)); at most two per feature are
+    non-zero."""
     n, m = design.n_samples, design.n_features
     first_column = design.n_knots * np.arange(m, dtype=np.int32)
     levels = sublevels(design.n_bins)
@@ -169,5 +171,5 @@ def hat_columns(design: PatchDesign) -> sp.csr_array:
         values[rows, :, 0] = 1.0 - values[rows, :, 1]
         columns[rows, :, 0] = first_column + left
         columns[rows, :, 1] = first_column + left + 1
-    starts = 2 * m * np.arange(n + 1, dtype=np.int32)  # the only type that the solver accepts
+    starts = 2 * m * np.arange(n + 1, dtype=np.int32)  # the solver accepts only this type
     return sp.csr_array((values.ravel(), columns.ravel(), starts), shape=(n, m * design.n_knots))

@@ -1,3 +1,1 @@
-"""Reproduced figures of the papers (``annealed reproduce NAME --figures DIR``): one function per
-name in ``registry.FIGURES``.
-"""
+"""Reproduced figures of the papers, with one function per name in ``registry.FIGURES``."""

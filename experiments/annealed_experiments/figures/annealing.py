@@ -1,6 +1,4 @@
-"""Figures of Barbu et al. (2014, 2017): schedules, losses, coefficients along the steps, speed,
-stability, responses.
-"""
+"""Figures of Barbu et al. (2014, 2017) on schedules, losses, coefficients, speed and stability."""
 
 from typing import Any
 
@@ -28,8 +26,8 @@ _PARAMETERS = {"learning_rate": "learning rate", "mu": "mu", "n_steps": "number 
 
 
 def stability(data_dir=None, **options: Any) -> Figure:
-    """Figure 6 of Barbu et al. (2017): AUC against rate, mu and number of steps; options of
-    :func:`fsa_stability`.
+    """Draw the AUC against the learning rate, mu and the number of steps (Figure 6 of Barbu et al.
+    (2017)). The options are those of :func:`fsa_stability`.
     """
     rows = fsa_stability(**options)["rows"]
     figure, axes = panels(9, 2.8, 3, sharey=True)
@@ -49,8 +47,8 @@ def stability(data_dir=None, **options: Any) -> Figure:
 
 
 def schedules(data_dir=None) -> Figure:
-    """Figure 1 of Barbu et al. (2014), with mu = M / (k v), and Figure 3 of Barbu et al. (2017):
-    features remaining after each step.
+    """Draw the number of features that remain after each step: Figure 1 of Barbu et al. (2014),
+    with mu = M / (k v), and Figure 3 of Barbu et al. (2017).
     """
     figure, (left, right) = panels(9, 3.2, 2)
     for v in (50, 100, 200):
@@ -66,7 +64,7 @@ def schedules(data_dir=None) -> Figure:
 
 
 def losses(data_dir=None) -> Figure:
-    """Figure 4 of Barbu et al. (2017): losses as functions of the margin."""
+    """Draw the losses as functions of the margin (Figure 4 of Barbu et al. (2017))."""
     margin = np.linspace(-3.0, 4.0, 281)
     figure, (ax,) = panels(5, 3.2)
     for label, loss in (
@@ -81,8 +79,8 @@ def losses(data_dir=None) -> Figure:
 
 
 def coefficients(data_dir=None) -> Figure:
-    """Figure 2 of both papers: coefficients after each step of one run from all columns to k, N = M
-    = 1000, k = 10.
+    """Draw the coefficients after each step of one run from all columns to k, with N = M = 1000 and
+    k = 10 (Figure 2 of both papers).
     """
     draw = Design("classification", 1000, 1000, 10).draw(0)
     model = FSAClassifier(10, refinement=None, **FSA["FSA"])
@@ -93,8 +91,8 @@ def coefficients(data_dir=None) -> Figure:
 
 
 def large(data_dir=None, **options: Any) -> Figure:
-    """Figure 1 of Barbu et al. (2017): seconds, columns found and AUC against N, FSA with the
-    Lorenz loss against LogitBoost.
+    """Draw the seconds, detected columns and AUC against N for FSA with the Lorenz loss and
+    LogitBoost (Figure 1 of Barbu et al. (2017)).
     """
     rows = fsa_large(**{"runs": 1, "methods": ["FSL", "annealed", "LB1", "LB"], **options})["rows"]
     figure, axes = panels(10, 3, 3)
@@ -103,7 +101,7 @@ def large(data_dir=None, **options: Any) -> Figure:
     ):
         curves(ax, ((row["method"], row["N"], row[what]) for row in rows), "osD^")
         for order, line in enumerate(ax.lines):
-            line.set_markersize(10 - 2 * (order % 4))  # overlapping points remain visible
+            line.set_markersize(10 - 2 * (order % 4))  # keeps overlapping points visible
         ax.set(xlabel="rows", ylabel=label, xscale="log")
         ax.grid(alpha=0.3)
     axes[0].set_yscale("log")
@@ -112,9 +110,11 @@ def large(data_dir=None, **options: Any) -> Figure:
 
 
 def responses(data_dir=None) -> Figure:
-    """Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017): response functions. Above,
-    the first features of the shipped eye detector, which has no second-order prior; below, fits to
-    four simulated responses, without the prior of (13) and with it.
+    """Draw response functions (Figure 4 of Barbu et al. (2014), Figure 5 of Barbu et al. (2017)).
+
+    The upper row shows the first features of the shipped eye detector, which has no second-order
+    prior. The lower row shows fits to four simulated responses, without the prior of (13) and with
+    it.
     """
     figure = Figure(figsize=(10, 4), layout="constrained")
     above, below = figure.subplots(2, 4)

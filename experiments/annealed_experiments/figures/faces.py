@@ -1,6 +1,4 @@
-"""Figures 5 and 7 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): precision and recall of
-face keypoints.
-"""
+"""Figures of the precision and recall of face keypoints."""
 
 from typing import Any
 
@@ -11,19 +9,20 @@ from ..faces.curves import curves_of, modes_of
 
 
 def learners(data_dir=None, *, runs: int = 1, **options: Any) -> Figure:
-    """Figure 5 of Barbu et al. (2014), Figure 7 of Barbu et al. (2017): learners on the same
-    windows; ``runs`` is not used.
+    """Draw the curves of learners on the same windows (Figure 5 of Barbu et al. (2014), Figure 7 of
+    Barbu et al. (2017)); ``runs`` is not used.
     """
     return _curves(curves_of(data_dir, **options))
 
 
 def modes(data_dir=None, *, runs: int = 1, **options: Any) -> Figure:
-    """Figure 7 of Barbu et al. (2014): the modes of search; ``runs`` is not used."""
+    """Draw the curves of the search modes (Figure 7 of Barbu et al. (2014)); ``runs`` is not
+    used."""
     return _curves(modes_of(data_dir, **options))
 
 
 def _curves(cells: list[dict[str, Any]]) -> Figure:
-    """A row per keypoint, a column per tolerance."""
+    """Draw a row of panels per keypoint and a column per tolerance."""
     keypoints = list(dict.fromkeys(cell["data"] for cell in cells))
     figure = Figure(figsize=(10, 4.5 * len(keypoints)), layout="constrained")
     for axes, keypoint in zip(

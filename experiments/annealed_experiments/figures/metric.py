@@ -1,4 +1,4 @@
-"""Figures of Ma (thesis), chapter 2: the sparse metric sDist."""
+"""Figures of the sparse metric sDist, from Ma (thesis), chapter 2."""
 
 import functools
 from typing import Any
@@ -18,8 +18,8 @@ from .panels import panels
 
 
 def surfaces(data_dir=None) -> Figure:
-    """Figures 2.1 and 2.3 of Ma (thesis): the first principal component of the transformed
-    training rows L phi(x) over the two informative columns.
+    """Draw the first principal component of the transformed training rows L phi(x) over the two
+    informative columns (Figures 2.1 and 2.3 of Ma (thesis)).
     """
     figure = Figure(figsize=(13, 6.5), layout="tight")
     axes = figure.subplots(2, 4)
@@ -45,10 +45,11 @@ def surfaces(data_dir=None) -> Figure:
 
 
 def base_classifier(data_dir=None, runs: int = 20) -> Figure:
-    """Figure 2.2 of Ma (thesis): f_W of (2.3) against nearest neighbours over k on Ionosphere, both
-    in the Euclidean metric.
+    """Compare f_W of (2.3) with nearest neighbours at each k on Ionosphere (Figure 2.2 of Ma
+    (thesis)).
 
-    Error of 5-fold cross-validation on all rows, averaged over ``runs`` random partitions.
+    Both use the Euclidean metric. The error is that of 5-fold cross-validation on all rows,
+    averaged over ``runs`` random partitions.
     """
     sizes, errors = base_errors(data_dir, runs)
     figure, (ax,) = panels(5, 3.2, layout="tight")
@@ -62,7 +63,7 @@ def base_classifier(data_dir=None, runs: int = 20) -> Figure:
 def base_errors(
     data_dir, runs: int, sizes: tuple[int, ...] = (1, 3, 5, 7, 9, 11, 15, 21, 31, 41)
 ) -> tuple[tuple[int, ...], np.ndarray]:
-    """Numbers of neighbours, and the errors of f_W and of the vote, of shape (2, n_sizes)."""
+    """Return the numbers of neighbours, and the errors (2, n_sizes) of f_W and of the vote."""
     train_X, train_y, test_X, test_y = load_set("ionosphere", data_dir)
     X, y = np.concatenate([train_X, test_X]), np.concatenate([train_y, test_y])
     errors = np.zeros((2, len(sizes)))
@@ -77,8 +78,8 @@ def base_errors(
 
 
 def _mean_distances(X, y, X_new, k):
-    """f of (2.3) in the Euclidean metric: mean squared distance to the k nearest negative rows
-    minus that to the positive ones.
+    """Compute f of (2.3) in the Euclidean metric: the mean squared distance to the k nearest
+    negative rows minus that to the k nearest positive rows.
     """
     square = [((X_new[:, None] - X[y == label]) ** 2).sum(axis=2) for label in (-1, 1)]
     near = [np.partition(d, k - 1, axis=1)[:, :k].mean(axis=1) for d in square]
@@ -86,8 +87,8 @@ def _mean_distances(X, y, X_new, k):
 
 
 def columns(data_dir=None, **options: Any) -> Figure:
-    """Figure 2.4 of Ma (thesis): share of the columns that sDist uses on the real sets, and the
-    seconds of a fit.
+    """Draw the share of columns that sDist uses on the real data sets, and the seconds of a fit
+    (Figure 2.4 of Ma (thesis)).
     """
     rows = sdist_real(**{"runs": 3, "data_dir": data_dir, "methods": ["sDist"], **options})["rows"]
     figure, (left, right) = panels(8, 3, 2, layout="tight")
@@ -109,11 +110,12 @@ SENSITIVITY: dict[str, list[float]] = {
 
 
 def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
-    """Figure 2.5 of Ma (thesis): error on Madelon against the frequency of updates, the bagging
-    fraction and kappa (rho p).
+    """Draw the error on Madelon against three parameters of sDist (Figure 2.5 of Ma (thesis)).
 
-    5-fold cross-validation on the training rows, ``runs`` partitions (20 in Ma (thesis)); votes of
-    three neighbours and f_W, 150 steps, order 1, the other two parameters as in the table.
+    The parameters are the frequency of updates, the bagging fraction and kappa (rho p). Errors are
+    those of 5-fold cross-validation on the training rows with ``runs`` partitions (20 in Ma
+    (thesis)), for votes of three neighbours and for f_W, with 150 steps and order 1. The other two
+    parameters are those of the table.
     """
     X, y, _, _ = load_set("madelon", data_dir)
     cells = cells_of(checkpoint, {"table": "sdist-sensitivity"})
@@ -161,7 +163,8 @@ def sensitivity(data_dir=None, runs: int = 1, checkpoint=None) -> Figure:
 
 
 def _fold_errors(X, y, settings: dict[str, Any], runs: int) -> list[float]:
-    """Mean error of the vote and of f_W on held-out rows, then on training rows."""
+    """Return the mean errors of the vote and of f_W on held-out rows, followed by those on training
+    rows."""
     errors = []
     for run in range(runs):
         for train, test in StratifiedKFold(5, shuffle=True, random_state=run).split(X, y):

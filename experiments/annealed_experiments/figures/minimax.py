@@ -1,6 +1,4 @@
-"""Figures of Tan et al. (2013): recovery, convergence, sensitivity, and why Newton's method needs
-bisection.
-"""
+"""Figures of Tan et al. (2013): recovery, convergence, conditioning and sensitivity."""
 
 from typing import Any
 
@@ -16,15 +14,15 @@ from ..datasets import load_set
 from ..tables.minimax import SUBSTITUTE_DATASETS, mslr_leukemia, mslr_synthetic
 from .panels import curves, panels
 
-_ACROSS = 5  # panels in a row
+_ACROSS = 5  # number of panels in a row
 # Constants of the example of the paper's Figure 2.
 _C1, _C2 = 0.09, 0.99
 _CUTS = {"a": [0.015, 0.040], "b": [-2.433, 1.380], "square_norms": [2406.148, 2403.345]}
 
 
 def recovery(data_dir=None, **options: Any) -> Figure:
-    """Figures 1, 3 and 4: relevant columns recovered against the number selected; options of
-    :func:`mslr_synthetic`.
+    """Draw the number of recovered relevant columns against the number of selected columns (Figures
+    1, 3 and 4). The options are those of :func:`mslr_synthetic`.
     """
     rows = mslr_synthetic(**options)["rows"]
     cases = list(dict.fromkeys((row["setup"], row["tau"]) for row in rows))
@@ -51,8 +49,8 @@ def recovery(data_dir=None, **options: Any) -> Figure:
 
 
 def leukemia(data_dir=None) -> Figure:
-    """Figures 6(a) and 7(a): misclassified test samples of leukemia and seconds of a fit against
-    the number of genes.
+    """Draw the misclassified test samples of leukemia and the seconds of a fit against the number
+    of genes (Figures 6(a) and 7(a)).
     """
     rows = mslr_leukemia(data_dir=data_dir)["rows"]
     figure, (left, right) = panels(9, 3.2, 2)
@@ -68,8 +66,8 @@ def leukemia(data_dir=None) -> Figure:
 
 
 def conditioning(data_dir=None) -> Figure:
-    """Figure 2: the smoothed problem of one coordinate for q = 10 and 100, with the paper's
-    constants: slope, curvature, value and the weight of the first cut.
+    """Draw the smoothed problem of one coordinate for q = 10 and 100 with the paper's constants
+    (Figure 2): slope, curvature, value, and the weight of the first cut.
     """
     c1, c2 = _C1, _C2
     a, b, half = (np.array(_CUTS[name])[:, None] for name in ("a", "b", "square_norms"))
@@ -105,8 +103,8 @@ def conditioning(data_dir=None) -> Figure:
 
 
 def convergence(data_dir=None) -> Figure:
-    """Figure 5: relative change of the objective from cut to cut, on leukemia and one half of
-    news20 against the other.
+    """Draw the relative change of the objective at each cut, on leukemia and on one half of news20
+    against the other (Figure 5).
     """
     figure, (ax,) = panels(5, 3.2)
     X, y, _, _ = load_set("leukemia", data_dir)
@@ -132,11 +130,11 @@ def convergence(data_dir=None) -> Figure:
 
 
 def sensitivity(data_dir=None) -> Figure:
-    """Figure 8: accuracy and seconds for C = 5, 10 and 20 against the number of features, on one
-    half of news20 against the other.
+    """Draw the accuracy and seconds for C = 5, 10 and 20 against the number of features (Figure 8).
 
-    The paper uses astro-ph, which was not available. Half of the documents train, the others test;
-    models are retrained with C = 5.
+    The task is one half of the newsgroups of news20 against the other; the paper uses astro-ph,
+    which was not available. Half of the documents are used for training, and the others for
+    testing. Models are retrained with C = 5.
     """
     X, y = SUBSTITUTE_DATASETS["news20"](data_dir)
     train, test = np.array_split(np.random.RandomState(0).permutation(len(y)), 2)

@@ -1,4 +1,4 @@
-"""Figure of Barbu et al. (2014) on motion segmentation."""
+"""Figure of motion segmentation errors, from Barbu et al. (2014)."""
 
 from dataclasses import replace
 
@@ -11,11 +11,10 @@ _NAMES = {"VC": "VC: smallest mean distance", "RankBoost": "RankBoost", "all": "
 
 
 def cumulative(data_dir=None, *, runs: int = 10, checkpoint=None) -> Figure:
-    """Figure 9 of Barbu et al. (2014): cumulative distributions of the test error for two and three
-    motions.
+    """Draw the cumulative test errors for two and three motions (Figure 9 of Barbu et al. (2014)).
 
-    For the rule of VC and the rankings on all features, on the candidates of VC, without the other
-    programs of the figure.
+    The figure shows the rule of VC and the rankings on all features, applied to the candidates of
+    VC, without the other programs in the paper's figure.
     """
     benchmark, results = paper_results(runs, data_dir, checkpoint)
     return cumulative_figure(

@@ -1,4 +1,4 @@
-"""Figures of chapter 3 of Ma (thesis): sparse online learners."""
+"""Figures of sparse online learners, from Ma (thesis), chapter 3."""
 
 from typing import Any
 
@@ -11,12 +11,13 @@ from sklearn.preprocessing import MaxAbsScaler, normalize
 from ..datasets import load_set
 from .panels import panels
 
-_EVERY = 4  # stages between two error evaluations
+_EVERY = 4  # number of stages between two error evaluations
 _PASSES = 20
 
 
 def _stages(**settings: Any) -> dict[str, StabilizedTruncatedSGDClassifier]:
-    """Annealed stages, and the threshold of Ma (thesis) with some settings."""
+    """Return the learners: annealed stages, and the threshold of Ma (thesis) with several
+    settings."""
     threshold: dict[str, Any] = {
         "selection": "threshold",
         "rejection": 0.7,
@@ -33,7 +34,8 @@ def _stages(**settings: Any) -> dict[str, StabilizedTruncatedSGDClassifier]:
 
 
 def nonzeros(data_dir=None) -> Figure:
-    """Figures 3.1 and 3.5 of Ma (thesis): features in use after every 25 rows on Dexter."""
+    """Draw the number of features in use after every 25 rows of Dexter (Figures 3.1 and 3.5 of Ma
+    (thesis))."""
     X, y, _, _ = load_set("dexter", data_dir)
     X = normalize(X[:, X.getnnz(axis=0) > 0])  # the other columns are empty
     figure, (ax,) = panels(7, 4, layout="tight")
@@ -60,8 +62,10 @@ def nonzeros(data_dir=None) -> Figure:
 
 
 def sparsity(data_dir=None) -> Figure:
-    """Figure 3.3 of Ma (thesis): share of the columns selected at each density on Dorothea, by
-    Algorithm 3.4 and by truncated gradient, with both losses and a single order of the rows.
+    """Draw the share of columns selected at each density on Dorothea (Figure 3.3 of Ma (thesis)).
+
+    The learners are Algorithm 3.4 and truncated gradient, with both losses and a single order of
+    the rows.
     """
     X, y, _, _ = load_set("dorothea", data_dir)
     X = MaxAbsScaler().fit_transform(X)
@@ -94,8 +98,8 @@ def sparsity(data_dir=None) -> Figure:
 
 
 def rejection(data_dir=None) -> Figure:
-    """Figure 3.2 of Ma (thesis): rejection rate against the share of columns in use, gamma of
-    (3.14) -5, 0 and 5.
+    """Draw the rejection rate against the share of columns in use for gamma = -5, 0 and 5 in (3.14)
+    (Figure 3.2 of Ma (thesis)).
     """
     figure, (ax,) = panels(5, 3.2, layout="tight")
     shares = np.linspace(0.0, 1.0, 201)
@@ -108,8 +112,8 @@ def rejection(data_dir=None) -> Figure:
 
 
 def error(data_dir=None) -> Figure:
-    """Figure 3.4 of Ma (thesis): test error along the rows on Dexter, annealed stages and the
-    threshold of the text, 16 paths.
+    """Draw the test error along the rows of Dexter for annealed stages and the published threshold,
+    with 16 paths (Figure 3.4 of Ma (thesis)).
     """
     X, y, X_test, y_test = load_set("dexter", data_dir)
     X, X_test = normalize(X), normalize(X_test)

@@ -1,4 +1,4 @@
-"""Helpers for the figures: panels in a row, and a curve for each label."""
+"""Helper functions for figures: panels in a row, and a curve for each label."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -15,8 +15,8 @@ def panels(
     layout: Literal["constrained", "tight"] = "constrained",
     **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure, with its size in inches, and its ``n`` panels in a row; ``shared`` are shared axes
-    (matplotlib's ``subplots``).
+    """Return a figure of the given size in inches and its ``n`` panels in a row; ``shared`` are the
+    shared axes of matplotlib's ``subplots``.
     """
     figure = Figure(figsize=(width, height), layout=layout)
     return figure, list(figure.subplots(1, n, squeeze=False, **shared)[0])

@@ -1,6 +1,4 @@
-"""Figures 4.4 and 4.5 of Ma (thesis): photographs of cats and dogs, and the keypoints of their
-visual words.
-"""
+"""Figures of cats and dogs and the keypoints of their visual words, from Ma (thesis)."""
 
 import numpy as np
 from annealed.pipelines.pets.data import Photographs, read_pets
@@ -10,17 +8,17 @@ from matplotlib.figure import Figure
 
 from ..datasets import data_folder
 
-_SIDE = 400  # pixels of the longer side, as in training
-_STEP = 40  # pixels between the drawn keypoints
-_SIZE = 8.0  # of the drawn keypoints, in pixels
+_SIDE = 400  # longer side in pixels, as in training
+_STEP = 40  # distance between drawn keypoints in pixels
+_SIZE = 8.0  # size of the drawn keypoints in pixels
 
 
 def keypoints(data_dir=None) -> Figure:
-    """Figures 4.4 and 4.5: two cats and two dogs of the training photographs, and the descriptors
-    of keypoints on one dog.
+    """Draw two cats and two dogs of the training photographs, and descriptors on one dog (Figures
+    4.4 and 4.5).
 
-    Descriptors of some keypoints are drawn as in Ma (thesis): a star of eight orientations in each
-    of 4 x 4 cells.
+    The descriptors of some keypoints are drawn as in Ma (thesis), with a star of eight orientations
+    in each of 4 x 4 cells.
     """
     files = [f for f in read_pets(data_folder(data_dir) / "pets") if f.split != "test"]
     chosen = [
@@ -44,11 +42,11 @@ def keypoints(data_dir=None) -> Figure:
 
 
 def _stars(image) -> np.ndarray:
-    """Line segments (n, 2, 2) in pixels: the orientations of the cells of each keypoint, with
-    lengths by their share.
+    """Return line segments (n, 2, 2) in pixels for the orientations in each keypoint's cells, with
+    lengths proportional to their shares.
     """
     descriptors = DenseSift(step=_STEP, sizes=(_SIZE,)).describe(image)
-    cells = descriptors.values.reshape(-1, N_CELLS, N_CELLS, 8) / 512.0  # of length one
+    cells = descriptors.values.reshape(-1, N_CELLS, N_CELLS, 8) / 512.0  # scaled to length one
     width = CELL_OF_SIZE * _SIZE
     offset = width * (np.arange(N_CELLS) - N_CELLS / 2 + 0.5)
     angle = 2.0 * np.pi * np.arange(8) / 8

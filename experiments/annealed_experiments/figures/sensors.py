@@ -1,4 +1,4 @@
-"""Figure 2 of Liu et al. (2014): errors by the number of sensors, and of each activity."""
+"""Figure of the errors by number of sensors and by activity, from Liu et al. (2014)."""
 
 from typing import Any
 
@@ -9,13 +9,15 @@ from ..tables.sensors import FEATURE_METHODS, sensors_features
 from .panels import panels
 
 _SENSORS = range(7, 26)
-_COMPARED = (10, 15)  # sensors of the panel of activities, as in the paper
+_COMPARED = (10, 15)  # numbers of sensors in the panel of activities, as in the paper
 
 
 def by_sensors(data_dir=None, *, runs: int = 10, **options: Any) -> Figure:
-    """Figure 2 of Liu et al. (2014) on simulated homes: the smallest test error by the maximum
-    number of sensors, with a standard error over the homes; and the error of each activity, the
-    most frequent first, with 10 and with 15 sensors selected by FoBa.
+    """Draw Figure 2 of Liu et al. (2014) on simulated homes.
+
+    One panel shows the smallest test error by the maximum number of sensors, with the standard
+    error over the homes. The other shows the error of each activity, most frequent first, with 10
+    and 15 sensors selected by FoBa.
     """
     rows = sensors_features(runs, **options)["rows"]
     figure, (left, right) = panels(10, 3.6, 2)
@@ -40,8 +42,8 @@ def by_sensors(data_dir=None, *, runs: int = 10, **options: Any) -> Figure:
 
 
 def best(rows: list[dict[str, Any]], method: str, home: int, n: int) -> dict[str, Any]:
-    """The row of a method and home with the smallest error among those of at most n sensors; empty
-    if there is none.
+    """Return the row of a method and home with the smallest error among those with at most n
+    sensors; empty if there is none.
     """
     matching = (
         row

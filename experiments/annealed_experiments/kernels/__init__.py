@@ -1,3 +1,4 @@
-"""Tables of sparse Fourier features (Ma (thesis), section 4.2), compared with other kernels that
-select or weight columns.
+"""Tables that compare sparse Fourier features (Ma (thesis), section 4.2) with other kernels.
+
+The other kernels select or weight columns.
 """

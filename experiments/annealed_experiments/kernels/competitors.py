@@ -1,4 +1,4 @@
-"""Competitors of sparse Fourier features, each tuned by cross-validation on its training rows."""
+"""Competitors of sparse Fourier features, each tuned by cross-validation on the training rows."""
 
 import numpy as np
 from annealed.learners import SDist
@@ -15,10 +15,10 @@ from sklearn.svm import SVC
 
 
 class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):
-    """Laplace kernel machine whose diagonal metric is the mean squared gradient of the last fit,
-    Radhakrishnan et al. (2024).
+    """Laplace kernel machine with a learnt diagonal metric (Radhakrishnan et al., 2024).
 
-    The authors' package xRFM needs torch; this class follows its diagonal variant.
+    The metric is the mean squared gradient of the previous fit. The authors' package xRFM requires
+    torch; this class follows its diagonal variant.
     """
 
     def __init__(self, bandwidth=1.0, ridge=1e-2, n_rounds=5):
@@ -27,7 +27,7 @@ class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):
         self.n_rounds = n_rounds
 
     def fit(self, X, y):
-        """Fit to labels -1 and +1."""
+        """Fit the model to labels -1 and +1."""
         self.classes_, self._X = np.unique(y), np.asarray(X, float)
         n, p = self._X.shape
         self.metric_ = np.ones(p)
@@ -47,21 +47,21 @@ class RecursiveFeatureMachine(ClassifierMixin, BaseEstimator):
         return cdist(X * root, self._X * root) / (self.bandwidth * np.sqrt(len(root)))
 
     def predict(self, X):
-        """Sign of the score."""
+        """Return the sign of the score."""
         return np.where(np.exp(-self._distances(np.asarray(X, float))) @ self._alpha > 0, 1, -1)
 
 
 class ARD(ClassifierMixin, BaseEstimator):
-    """Gaussian process regression on labels -1 and +1, one length scale per column, by marginal
-    likelihood (L-BFGS).
+    """Gaussian process regression on labels -1 and +1, with one length scale per column fitted by
+    marginal likelihood (L-BFGS).
     """
 
     def __init__(self, n_iter=40):
         self.n_iter = n_iter
 
     def fit(self, X, y):
-        """Maximise the marginal likelihood over log squared inverse lengths, log signal and log
-        noise.
+        """Maximise the marginal likelihood over the logarithms of the squared inverse lengths, the
+        signal and the noise.
         """
         self.classes_, self._X = np.unique(y), np.asarray(X, float)
         n, p = self._X.shape
@@ -100,12 +100,12 @@ class ARD(ClassifierMixin, BaseEstimator):
         return np.exp(theta[-2] - 0.5 * cdist(X * root, self._X * root, "sqeuclidean"))
 
     def predict(self, X):
-        """Sign of the mean."""
+        """Return the sign of the mean."""
         return np.where(self._kernel(np.asarray(X, float), self._theta) @ self._alpha > 0, 1, -1)
 
 
 def competitors(p: int, n_folds: int = 3) -> dict[str, BaseEstimator]:
-    """Estimators by name, each with a cross-validated search over its settings."""
+    """Return estimators by name, each with a cross-validated search over its settings."""
 
     def searched(model, grid):
         return GridSearchCV(model, grid, cv=n_folds)

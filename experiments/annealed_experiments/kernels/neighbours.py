@@ -1,9 +1,9 @@
-"""The discriminant of Ma (thesis), (4.4): the kernel to the nearest row of one class minus that of
-the other class.
+"""Discriminant of Ma (thesis), (4.4), from the kernels to the nearest row of each class.
 
-The kernel is the mean of cos(omega'(x - x')) over the atoms, with equal weights. Labels are
-Bernoulli with the logistic function of the discriminant, whose neighbours exclude the row itself in
-training. A move takes O(N^2) time.
+The discriminant is the kernel to the nearest row of one class minus that to the nearest row of the
+other. The kernel is the mean of cos(omega'(x - x')) over the atoms, with equal weights. Labels are
+Bernoulli with the logistic function of the discriminant; in training, the neighbours of a row
+exclude the row itself. A move takes O(N^2) time.
 """
 
 import math
@@ -24,13 +24,13 @@ from annealed.learners.kernel_machines.chains.screening import Table
 from annealed.learners.kernel_machines.estimators import SparseFourierClassifier
 from annealed.learners.types import Matrix
 
-MAX_ROWS = 2000  # of a chain, which stores N^2 numbers
+MAX_ROWS = 2000  # maximum number of rows of a chain, which stores N^2 numbers
 MAX_KEPT = 50
 
 
 @dataclass
 class NeighbourChain(Chain):
-    """The samples of a chain with its rows: their columns (p, N) and labels (N,), 0 or 1."""
+    """Samples of a chain, with the columns (p, N) and labels (N,), 0 or 1, of its rows."""
 
     columns: np.ndarray
     labels: np.ndarray
@@ -40,8 +40,8 @@ class NeighbourFourierClassifier(SparseFourierClassifier):
     """:class:`SparseFourierClassifier` with the discriminant of Ma (thesis), for at most 2,000
     rows.
 
-    Requires ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` are not
-    meaningful.
+    It requires ``solver="mcmc"`` and ``likelihood="logistic"``; ``coef_`` and ``intercept_`` have
+    no meaning.
     """
 
     def _chain(
@@ -89,8 +89,8 @@ def _largest(row, first, last):
 
 @jit(fastmath=True)
 def _log_likelihood(kernel, size, positive):
-    """Log-likelihood of the labels given the sums of cosines (N, N); the first ``positive`` rows
-    have label 1."""
+    """Compute the log-likelihood of the labels from the sums of cosines (N, N); the first
+    ``positive`` rows have label 1."""
     total, n = 0.0, len(kernel)
     for i in range(n):
         diagonal = kernel[i, i]
@@ -105,7 +105,7 @@ def _log_likelihood(kernel, size, positive):
 
 @jit(fastmath=True)
 def _add(kernel, source, pair, sign):
-    """kernel = source + sign (c c' + s s')."""
+    """Set kernel = source + sign (c c' + s s')."""
     c, s = pair[0], pair[1]
     for i in range(len(kernel)):
         a, b = sign * c[i], sign * s[i]
@@ -118,7 +118,7 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
     n_rows, size = (
         XT.shape[1],
         np.int64(0),
-    )  # not a literal, which would compile all called functions a second time
+    )  # a literal would compile all called functions a second time
     columns, omega = np.zeros(prior.max_order, np.int64), np.zeros(prior.max_order)
     kernel, proposed = np.zeros((n_rows, n_rows)), np.zeros((n_rows, n_rows))
     phase, pair = np.zeros(n_rows), np.zeros((2, n_rows))
@@ -166,8 +166,8 @@ def _run(XT, positive, atoms, prior, table, cumulative, n_steps, burn_in, rng, k
 
 
 def neighbour_probabilities(chain: NeighbourChain, XT: np.ndarray) -> np.ndarray:
-    """Mean probability (n,) of label 1 for new rows, given as columns (p, n), over the samples of
-    one chain.
+    """Return the mean probability (n,) of label 1 over the samples of one chain, for new rows given
+    as columns (p, n).
     """
     kept, train, y = chain.kept, chain.columns, chain.labels
     total = np.zeros(XT.shape[1])

@@ -20,8 +20,8 @@ from .neighbours import NeighbourFourierClassifier
 SIZES = (10, 50, 200, 1000)
 COMPETITOR_RUNS = 1
 PARITY_SPREAD = 0.5
-# Grid of the cross-validation on training rows. Order, scale and moves were narrowed on two folds
-# of Madelon's training rows.
+# Grid of the cross-validation on training rows. The ranges of order, scale and moves were narrowed
+# on two folds of Madelon's training rows.
 MADELON: dict[str, Any] = {
     "n_steps": 200_000,
     "max_components": 100,
@@ -52,13 +52,14 @@ IONOSPHERE_CHOICES: list[dict] = [
 
 
 def parity(n: int, p: int, seed: int, n_test: int = 2000):
-    """Simulate three columns whose signs multiply to the label, with normal noise of 0.5, among p
-    columns of unit variance.
+    """Simulate labels that are the product of the signs of three columns.
+
+    The three columns have normal noise of 0.5, and are among p columns of unit variance.
 
     Parameters
     ----------
     n, p : int
-        Training rows, columns.
+        Numbers of training rows and columns.
     seed : int
     n_test : int, default 2000
 
@@ -77,7 +78,7 @@ def parity(n: int, p: int, seed: int, n_test: int = 2000):
 
 
 def parity_bayes_error() -> float:
-    """Bayes error of :func:`parity`: the probability of an odd number of wrong signs.
+    """Compute the Bayes error of :func:`parity`, the probability of an odd number of wrong signs.
 
     Examples
     --------
@@ -91,14 +92,15 @@ def parity_bayes_error() -> float:
 def kernel_simulated(
     runs: int = 10, data_dir=None, *, methods=None, checkpoint=None
 ) -> dict[str, Any]:
-    """Table of XOR, rings, three-way parity and permuted labels, with all columns of equal scale.
+    """Compute the table of XOR, rings, three-way parity and permuted labels, with columns of equal
+    scale.
 
     Parameters
     ----------
     runs : int, default 10
-        Number of seeds, from 0; competitors use one, permuted labels twice as many.
+        Number of seeds, from 0. Competitors use one seed, and permuted labels use twice as many.
     data_dir : path or None
-        Not used: the data are simulated.
+        Not used, since the data are simulated.
     methods : list of str or None, default None
         Methods to run; None means all.
     checkpoint : path, Checkpoint or None, default None
@@ -107,7 +109,7 @@ def kernel_simulated(
     Returns
     -------
     dict
-        ``name``, ``settings``, ``rows``.
+        ``name``, ``settings`` and ``rows``.
     """
     every = [
         "chains",
@@ -163,15 +165,17 @@ def kernel_simulated(
 
 
 def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) -> dict[str, Any]:
-    """Table of Madelon on its own split and Ionosphere on random 70 / 30 splits; settings by 3-fold
-    cross-validation on training rows.
+    """Compute the table of Madelon and Ionosphere.
+
+    Madelon has its own split, and Ionosphere has random 70 / 30 splits. Settings are chosen by
+    3-fold cross-validation on training rows.
 
     Parameters
     ----------
     runs : int, default 5
-        Splits of Ionosphere.
+        Number of splits of Ionosphere.
     data_dir : path or None, default None
-        Folder of the real data; None takes ``ANNEALED_DATA``.
+        Folder of the real data; None means ``ANNEALED_DATA``.
     methods : list of str or None, default None
         Methods to run; None means all.
     checkpoint : path, Checkpoint or None, default None
@@ -180,7 +184,8 @@ def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) 
     Returns
     -------
     dict
-        ``name``, ``settings``, ``rows``; ``seconds`` is one fit with the chosen settings.
+        ``name``, ``settings`` and ``rows``; ``seconds`` is the time of one fit with the chosen
+        settings.
     """
     check_names("method", methods, ("chains", "annealed"))
     cells = cells_of(checkpoint, {"table": "kernel-real"})
@@ -188,7 +193,7 @@ def kernel_real(runs: int = 5, data_dir=None, *, methods=None, checkpoint=None) 
     correlation = np.abs(np.corrcoef(X.T.astype(float))) - np.eye(X.shape[1])
     true = set(
         np.flatnonzero((correlation > 0.2).any(axis=1)).tolist()
-    )  # the probes are uncorrelated with the others
+    )  # the noise columns are uncorrelated with the other columns
     choices = {
         "chains": [
             SparseFourierClassifier(random_state=0, **MADELON, **choice)
@@ -228,7 +233,7 @@ def _permuted(seed):
 
 
 def _row(cells, head, model, draw, seeds, true, methods) -> list[dict[str, Any]]:
-    """One row of the table, or none."""
+    """Return one row of the table, or no row."""
     if methods and head["method"] not in methods:
         return []
     measured = []
@@ -273,7 +278,8 @@ def _measure(model, draw, seed, true) -> dict[str, Any]:
 
 
 def _choose(models, X, y):
-    """The model with the smallest error in 3-fold cross-validation, and its index in the list."""
+    """Return the model with the smallest error in 3-fold cross-validation, and its index in the
+    list."""
     if len(models) == 1:
         return 0, models[0]
     folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))

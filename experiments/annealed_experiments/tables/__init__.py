@@ -1,1 +1,1 @@
-"""The papers' tables, one module per topic."""
+"""Tables of the papers, with one module per topic."""

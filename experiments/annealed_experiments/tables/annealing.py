@@ -1,4 +1,4 @@
-"""Cost and behaviour of annealing: reproduces Figure 6, Tables I and V of Barbu et al. (2017) [1]_.
+"""Reproduction of Figure 6 and Tables I and V of Barbu et al. (2017) [1]_ on annealing.
 
 References
 ----------
@@ -38,10 +38,10 @@ STABILITY: dict[str, list[float]] = {
 def fsa_stability(
     runs: int = 10, data_dir=None, *, n_samples: int = 1000, k: int = 10, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 6 of Barbu et al. (2017): AUC against each parameter of annealing, the others fixed,
-    with only a refit.
+    """Measure the AUC against each parameter of annealing (Figure 6 of Barbu et al. (2017)).
 
-    M = 1000 columns and noise-free labels; the paper has 10 runs per point. Rows: ``parameter``,
+    The other parameters are fixed, and annealing is followed only by a refit. There are M = 1000
+    columns and noise-free labels; the paper has 10 runs per point. The rows have ``parameter``,
     ``value``, ``method``, ``AUC`` and ``PCD`` (percent).
     """
     cells = cells_of(checkpoint, {"table": "fsa-stability"})
@@ -75,7 +75,7 @@ def fsa_stability(
                 change = {parameter: value}
                 if parameter in ("mu", "n_steps"):
                     change = {"schedule": clone(settings["schedule"]).set_params(**change)}
-                if parameter == "mu":  # the paper couples the rate to it: eta = 20 mu
+                if parameter == "mu":  # the paper couples the rate to mu: eta = 20 mu
                     change["learning_rate"] = (
                         settings["learning_rate"] * value / settings["schedule"].mu
                     )
@@ -89,12 +89,12 @@ SPEEDS = (0.0, 1.0, 10.0, 30.0, 100.0, 300.0)
 
 
 def fsa_speed(runs: int = 5, data_dir=None, *, n_samples: int = 10_000) -> dict[str, Any]:
-    """Table I of Barbu et al. (2017): computation against mu, 500 steps, M = 1000 columns, k = 10,
-    logistic loss.
+    """Measure the computation against mu (Table I of Barbu et al. (2017)).
 
-    The time is proportional to the area under the schedule: ``passes`` is that area, in reads of
-    the whole matrix. ``seconds`` is the median processor time of a fit without refit or exchanges.
-    The printed numbers are illegible in our copy of the paper.
+    The setting has 500 steps, M = 1000 columns, k = 10 and the logistic loss. The time is
+    proportional to the area under the schedule; ``passes`` is this area in reads of the whole
+    matrix. ``seconds`` is the median processor time of a fit without refit or exchanges. The
+    printed numbers are illegible in our copy of the paper.
     """
     draws = [Design("classification", n_samples, 1000, 10).draw(seed) for seed in range(runs)]
     rows = []
@@ -127,7 +127,7 @@ def _lorenz(k: int, **settings: Any) -> FSAClassifier:
 
 
 class _L1(SelectorMixin, BaseEstimator):
-    """The k columns selected by L1-penalised logistic regression."""
+    """Selector of the k columns that L1-penalised logistic regression selects."""
 
     def __init__(self, k: int):
         self.k = k
@@ -143,9 +143,9 @@ class _L1(SelectorMixin, BaseEstimator):
 
 
 _RIDGE = LogisticRegression(solver="liblinear")
-# Lines of Table V that our data allow, by set: label, number of features, model. Those named FSA
-# are the paper's: the Lorenz loss on dense columns, without a refit; with a star also trained on
-# the validation rows.
+# Lines of Table V that our data allow, by data set: label, number of features, model. The lines
+# named FSA are those of the paper, with the Lorenz loss on dense columns and without a refit; those
+# with a star are also trained on the validation rows.
 CHALLENGE: dict[str, list[tuple[str, int, Any]]] = {
     "gisette_valid": [
         (
@@ -176,13 +176,13 @@ CHALLENGE: dict[str, list[tuple[str, int, Any]]] = {
 
 
 def fsa_challenge(runs: int = 1, data_dir=None, *, checkpoint=None) -> dict[str, Any]:
-    """Table V of Barbu et al. (2017) on Dexter and a part of Gisette: errors in percent on training
-    and validation rows.
+    """Compute errors on Dexter and a part of Gisette (Table V of Barbu et al. (2017)).
 
-    Dexter: the official 300 training and 300 validation rows. Gisette: 700 and 300 of the official
-    validation rows, instead of the paper's 6,000 and 1,000. Lines with a star are also trained on
-    the validation rows. Test errors need the labels of the challenge's test rows, which are not
-    public; URL Reputation was not available. The parts are fixed, so ``runs`` is not used.
+    Errors are in percent on training and validation rows. Dexter has the official 300 training and
+    300 validation rows. Gisette has 700 and 300 of the official validation rows, instead of the
+    paper's 6,000 and 1,000. Lines with a star are also trained on the validation rows. Test errors
+    would require the labels of the challenge's test rows, which are not public. URL Reputation was
+    not available. The parts are fixed, so ``runs`` is not used.
     """
     cells = cells_of(checkpoint, {"table": "fsa-challenge"})
     rows = []

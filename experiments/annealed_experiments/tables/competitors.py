@@ -1,9 +1,9 @@
-"""Selectors of other packages behind one interface for the tables: each takes data and returns
-exactly k columns, except those in ``FREE_SIZE``.
+"""Selectors of other packages with a common interface for the tables.
 
-Every function has the signature ``(X, y, k, task, random_state) -> columns``; for the task
-"classification" y is -1 or +1. MCP and SCAD need skglm; abess, skscope and LightGBM need the
-packages of those names (``pip install '.[bench]'`` in the checkout).
+Every function has the signature ``(X, y, k, task, random_state) -> columns`` and returns exactly k
+columns, except those in ``FREE_SIZE``. For the task "classification", y is -1 or +1. MCP and SCAD
+require skglm; abess, skscope and LightGBM require the packages of the same name (``pip install
+'.[bench]'`` in the checkout).
 """
 
 import warnings
@@ -28,19 +28,20 @@ from sklearn.preprocessing import StandardScaler
 
 
 def strongest_columns(strength: np.ndarray, k: int) -> np.ndarray:
-    """The k columns of largest absolute strength, ascending; ties go to the first."""
+    """Return the k columns with the largest absolute strength, in ascending order; the first one
+    wins a tie."""
     return np.sort(np.argsort(-np.abs(strength), kind="stable")[:k])
 
 
 def search_strength(
     fit: Callable[[float], np.ndarray], k: int, low: float, high: float
 ) -> np.ndarray:
-    """Bisect the penalty, on a logarithmic scale, for exactly k nonzero coefficients; returns their
-    columns, ascending.
+    """Find the penalty with exactly k non-zero coefficients by bisection on a logarithmic scale.
 
-    ``fit`` takes a penalty and returns coefficients (n_features,); ``low`` gives too many nonzero
-    ones, ``high`` too few. If no penalty gives exactly k, the k largest coefficients at the largest
-    penalty tried with more are used.
+    The columns of these coefficients are returned in ascending order. ``fit`` takes a penalty and
+    returns coefficients (n_features,); ``low`` gives too many non-zero coefficients and ``high``
+    too few. If no penalty gives exactly k, the k largest coefficients at the largest penalty with
+    more than k are used.
     """
     best: np.ndarray | None = None
     for _ in range(14):
@@ -59,23 +60,23 @@ def search_strength(
 
 
 def _null_gradient(X, y) -> float:
-    """Smallest penalty at which an L1-penalised mean loss selects no feature, up to the constant of
-    the curvature.
+    """Return the smallest penalty at which an L1-penalised mean loss selects no feature, up to the
+    constant of the curvature.
     """
     return float(np.abs(X.T @ (y - y.mean())).max()) / len(y)
 
 
 def _from_path(coefs: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the first coefficients on a path (n_features, n_penalties) with k nonzero ones, or
-    the most on the path.
+    """Return the columns of the first coefficients on a path (n_features, n_penalties) with k
+    non-zero values, or with the most on the path.
     """
     sizes = (coefs != 0).sum(axis=0)
     return strongest_columns(coefs[:, np.argmax(sizes >= min(k, sizes.max()))], k)
 
 
 def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
-    """Columns (k,), ascending, of L1-penalised logistic regression by liblinear; 1 / C is between
-    ``low`` and ``high``.
+    """Return the columns (k,) that L1-penalised logistic regression (liblinear) selects, in
+    ascending order; 1 / C is between ``low`` and ``high``.
     """
 
     def fit(strength):
@@ -89,7 +90,8 @@ def l1_columns(X, y, k: int, low: float, high: float, **settings) -> np.ndarray:
 
 
 def _l1(X, y, k, task, random_state=None):
-    """The lasso: LARS for regression; liblinear with a search for the penalty in classification."""
+    """Select columns by the lasso: LARS for regression, and liblinear with a search for the penalty
+    for classification."""
     X = StandardScaler().fit_transform(X)
     if task == "regression":
         return _from_path(lars_path(X, y - y.mean(), method="lasso", max_iter=8 * k)[2], k)
@@ -98,11 +100,12 @@ def _l1(X, y, k, task, random_state=None):
 
 
 def _elastic_net(X, y, k, task, random_state=None):
-    """The elastic net: coordinate descent for regression, stochastic gradient descent for
-    classification (as in the FSA papers).
+    """Select columns by the elastic net.
 
-    Share of L1 in the penalty: 0.9 for classification; 0.99 for regression, closest to the papers'
-    numbers on draws outside the tables (the printed share is illegible).
+    The solver is coordinate descent for regression, and stochastic gradient descent for
+    classification, as in the FSA papers. The share of L1 in the penalty is 0.9 for classification
+    and 0.99 for regression, which is closest to the papers' numbers on draws outside the tables
+    (the printed share is illegible).
     """
     X = StandardScaler().fit_transform(X)
     if task == "regression":
@@ -123,8 +126,8 @@ def _elastic_net(X, y, k, task, random_state=None):
 
 
 def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
-    """A concave penalty of skglm, with gamma for regression and for the logistic loss, which has
-    less curvature."""
+    """Select columns by a concave penalty of skglm, with one gamma for regression and another for
+    the logistic loss, which has less curvature."""
     from skglm import GeneralizedLinearEstimator, penalties
     from skglm.datafits import Logistic, Quadratic
     from skglm.solvers import AndersonCD
@@ -132,8 +135,7 @@ def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
     make = partial(getattr(penalties, penalty_class), gamma=gammas[task])
     X = np.asfortranarray(StandardScaler().fit_transform(X), dtype=np.float64)
     centred = y.astype(float) if task == "classification" else y - y.mean()
-    # A decreasing path of penalties with warm starts: its local minima are better than those of
-    # cold starts.
+    # A decreasing path of penalties with warm starts has better local minima than cold starts.
     path = (
         np.geomspace(1.0, 1e-2, 60)
         * _null_gradient(X, centred)
@@ -152,7 +154,8 @@ def _skglm(X, y, k, task, random_state=None, *, penalty_class, gammas):
 
 
 def _recursive_elimination(X, y, k, task, random_state=None):
-    """Recursive feature elimination (scikit-learn), a tenth of the columns at a time."""
+    """Select columns by recursive feature elimination (scikit-learn), a tenth of the columns at a
+    time."""
     model = LinearRegression() if task == "regression" else LogisticRegression(max_iter=200)
     return np.flatnonzero(
         RFE(model, n_features_to_select=k, step=0.1)
@@ -162,7 +165,7 @@ def _recursive_elimination(X, y, k, task, random_state=None):
 
 
 def _abess(X, y, k, task, random_state=None):
-    """Adaptive best-subset selection (package abess) of size k."""
+    """Select columns by adaptive best-subset selection of size k (abess)."""
     import abess as package
 
     model = (package.LinearRegression if task == "regression" else package.LogisticRegression)(
@@ -173,7 +176,7 @@ def _abess(X, y, k, task, random_state=None):
 
 
 def _skscope(X, y, k, task, random_state=None):
-    """Splicing of package skscope on the mean loss, derivatives by jax."""
+    """Select columns by splicing on the mean loss (skscope), with derivatives by jax."""
     import jax.numpy as jnp
     from skscope import ScopeSolver
 
@@ -196,7 +199,7 @@ def _skscope(X, y, k, task, random_state=None):
 
 
 def _lightgbm(X, y, k, task, random_state=None):
-    """The k columns of largest total gain in gradient boosted trees (LightGBM)."""
+    """Select the k columns with the largest total gain in gradient boosted trees (LightGBM)."""
     from lightgbm import LGBMClassifier, LGBMRegressor
 
     model = (LGBMRegressor if task == "regression" else LGBMClassifier)(
@@ -206,15 +209,15 @@ def _lightgbm(X, y, k, task, random_state=None):
 
 
 def _simulated_annealing(X, y, k, task, random_state=None, *, n_steps=200, n_restarts=10):
-    """Simulated annealing on subsets of any size by the rules of the R package caret (its manual,
-    "safs"), least squares in two-fold cross-validation.
+    """Select columns by simulated annealing on subsets of any size.
 
-    A run starts from a fifth of the columns; each step adds or removes 1% of them at random. A
-    subset that is worse by the fraction d is accepted with probability exp(-d step). The result is
-    the best subset of all runs; ``k`` is not used.
+    The rules are those of the R package caret ("safs" in its manual), with least squares in
+    two-fold cross-validation. A run starts from a fifth of the columns, and each step adds or
+    removes 1% of them at random. A subset that is worse by the fraction d is accepted with
+    probability exp(-d step). The result is the best subset of all runs; ``k`` is not used.
     """
     rng, m = np.random.default_rng(random_state), X.shape[1]
-    # Least squares on some columns needs the triangular factor of each half alone.
+    # Least squares on some columns requires only the triangular factor of each half.
     table = np.column_stack([np.ones(len(y)), X, y]).astype(np.float64)
     halves = [np.asarray(np.linalg.qr(table[half::2], mode="r")) for half in (0, 1)]
 
@@ -256,7 +259,7 @@ COMPETITORS: dict[str, Callable[..., np.ndarray]] = {
     "skscope": _skscope,
     "LightGBM": _lightgbm,
 }
-FREE_SIZE = ("SA",)  # of the competitors: they choose the number of columns
+FREE_SIZE = ("SA",)  # competitors that choose the number of columns
 _NEEDS = {
     "MCP": "skglm",
     "SCAD": "skglm",
@@ -267,15 +270,15 @@ _NEEDS = {
 
 
 def available() -> list[str]:
-    """Names of the competitors whose packages are installed."""
+    """Return the names of the competitors whose packages are installed."""
     return [
         name for name in COMPETITORS if name not in _NEEDS or find_spec(_NEEDS[name]) is not None
     ]
 
 
 def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
-    """Columns, ascending, that a competitor selects, k except for those in ``FREE_SIZE``; its
-    convergence warnings are suppressed."""
+    """Return the columns that a competitor selects, in ascending order. Their number is k except
+    for competitors in ``FREE_SIZE``. Convergence warnings are suppressed."""
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(
@@ -288,11 +291,11 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
 
 
 def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
-    """Fit a model in place; returns its error on the test rows and the processor seconds of the
+    """Fit a model in place, and return its error on the test rows and the processor seconds of the
     fit.
 
-    A model that reaches its iteration limit is evaluated without a warning; one that is fitted by
-    another program provides its ``seconds_``.
+    A model that reaches its iteration limit is evaluated without a warning. A model that is fitted
+    by another program provides its ``seconds_``.
     """
     with warnings.catch_warnings(action="ignore"):
         _, seconds = timed(model.fit, X, y)
@@ -302,13 +305,15 @@ def measured_fit(model, X, y, X_test, y_test) -> dict[str, float]:
         }
 
 
-ON_ALL = ("L2", "L2, SGD")  # rows of models on all columns
+ON_ALL = ("L2", "L2, SGD")  # rows of models that use all columns
 
 
 def ridge_scores(X, y, task: str, X_new, by_sgd: bool = False) -> np.ndarray:
-    """Scores of the rows ``X_new`` by a linear model on all columns, with the penalty chosen on a
-    held-out fifth: ridge or logistic regression, or, ``by_sgd`` as in the papers, the hinge loss
-    with at most 1,000 epochs of stochastic gradient descent.
+    """Return the scores of the rows ``X_new`` by a linear model on all columns.
+
+    The model is a ridge or logistic regression or, with ``by_sgd`` as in the papers, the hinge loss
+    with at most 1,000 epochs of stochastic gradient descent. The penalty is chosen on a held-out
+    fifth of the rows.
     """
     scaler = StandardScaler().fit(X)
     X, X_new = scaler.transform(X), scaler.transform(X_new)
@@ -327,6 +332,6 @@ def ridge_scores(X, y, task: str, X_new, by_sgd: bool = False) -> np.ndarray:
     models = map(model_of, 10.0 ** np.arange(-4, 2))
     best = max(
         models, key=lambda model: model.fit(X[~held], y[~held]).score(X[held], y[held])
-    )  # ties go to the first
+    )  # the first one wins a tie
     model = best.fit(X, y)
     return model.predict(X_new) if task == "regression" else model.decision_function(X_new)

@@ -1,7 +1,8 @@
-"""sDist on simulated and real data: reproduces Tables 2.1, 2.2 and 2.4 of Ma (thesis) [1]_.
+"""Reproduction of Tables 2.1, 2.2 and 2.4 of Ma (thesis) [1]_ on sDist.
 
-Every function returns ``{"name", "settings", "rows"}``, one row per line of the table, with the
-printed number if there is one. Settings are chosen by cross-validation on training rows.
+Every function returns ``{"name", "settings", "rows"}`` with one row per line of the table,
+including the printed number if there is one. Settings are chosen by cross-validation on training
+rows.
 
 References
 ----------
@@ -32,8 +33,8 @@ from ..printed_values import printed
 from .competitors import measured_fit
 from .simulated import NOISE_SCALE, VOTES, bayes_error, simulated_case
 
-# One setting for all simulated cells, chosen by 5-fold cross-validation on training rows of seeds
-# 100-102 (N = 500, p = 500).
+# Single setting for all simulated cells, chosen by 5-fold cross-validation on training rows of
+# seeds 100-102 (N = 500, p = 500).
 SIMULATED = {
     "kappa": 2,
     "max_order": 2,
@@ -42,14 +43,14 @@ SIMULATED = {
     "standardize": False,
     "seed_interactions": 10,
 }
-# For a tenth of informative columns: the best of six settings, on a draw of seed 100 (N = p = 500).
+# Setting for a tenth of informative columns, the best of six on a draw of seed 100 (N = p = 500).
 TENTH = {**SIMULATED, "kappa": 0.1, "n_features_to_select": None, "seed_interactions": 100}
 DESIGNS: list[dict[str, Any]] = [
     {"noise_scale": NOISE_SCALE},
     {"noise_scale": 1.0},
     {"noise_scale": 1.0, "tenth": True},
 ]
-# Without the parts that Ma (thesis) does not have.
+# Variants without the parts that Ma (thesis) does not have.
 VARIANTS: dict[str, dict[str, Any]] = {
     "sDist": {},
     "sDist, no screen": {"seed_interactions": 0},
@@ -58,10 +59,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _SIZES = [(n, p) for n in (100, 500, 5000) for p in (50, 500, 1000)]
-MAX_WORK = 2e9  # maximum of rows squared times columns for NCA: half a minute
+MAX_WORK = 2e9  # maximum of rows squared times columns for NCA, about half a minute
 COMPETITOR_RUNS = 3
 
-# Grids of the cross-validation, per real set.
+# Grids of the cross-validation for each real data set.
 REAL_GRIDS: dict[str, dict[str, list]] = {
     "madelon": {
         "kappa": [10],
@@ -97,7 +98,7 @@ REAL_GRIDS: dict[str, dict[str, list]] = {
     },
 }
 REAL_GRIDS["secom"] = REAL_GRIDS["secom_partial"]
-REAL_SETS = ("madelon", "ionosphere", "secom_partial", "usps_7v9")  # available
+REAL_SETS = ("madelon", "ionosphere", "secom_partial", "usps_7v9")  # available data sets
 REAL_FOLDS = {"madelon": 3, "ionosphere": 5, "secom": 3, "secom_partial": 3, "usps_7v9": 5}
 
 
@@ -111,17 +112,17 @@ def sdist_simulated(
     others=_NONE,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Tables 2.1 and 2.2 of Ma (thesis): XOR and double rings.
+    """Compute the errors on XOR and double rings (Tables 2.1 and 2.2 of Ma (thesis)).
 
-    Three designs: two informative columns and noise columns of 0.35 of their scale, the same with
-    noise of equal scale, and a tenth of the columns informative, all of equal scale, as in
-    Ma (thesis). It has neither the screening of all pairs of columns nor the trimming of columns
-    at the end: ``VARIANTS`` are rows without them.
+    There are three designs: two informative columns with noise columns of 0.35 of their scale, the
+    same with noise of equal scale, and a tenth of the columns informative, all of equal scale, as
+    in Ma (thesis). Ma (thesis) uses neither the screening of all pairs of columns nor the trimming
+    of columns at the end; ``VARIANTS`` has rows without them.
 
-    Cells are all nine (N, p), ``sizes``, or those whose N is in ``sets``; at N = 5,000 three runs
-    at most. ``methods`` are of ``VARIANTS``, "kNN" and "NCA". Competitors: kNN, NCA (at most 50
-    iterations, three runs) if a fit takes at most half a minute, and ``others``, classifiers by
-    name (three runs).
+    The cells are all nine (N, p), the given ``sizes``, or those whose N is in ``sets``; at
+    N = 5,000, there are at most three runs. ``methods`` are names in ``VARIANTS``, "kNN" and "NCA".
+    The competitors are kNN, NCA (at most 50 iterations, three runs) if a fit takes at most half a
+    minute, and ``others``, classifiers by name (three runs).
     """
     check_names("method", methods, (*VARIANTS, "kNN", "NCA", *others))
     check_names("set", sets, ("100", "500", "5000"))
@@ -170,17 +171,18 @@ def sdist_simulated(
 def sdist_real(
     runs: int = 20, data_dir=None, *, sets=REAL_SETS, methods=None, others=_NONE, checkpoint=None
 ) -> dict[str, Any]:
-    """Table 2.4 of Ma (thesis): Madelon, Ionosphere and SECOM on random 70 / 30 splits of all rows,
-    USPS 7 against 9 on its own.
+    """Compute the errors on real data sets (Table 2.4 of Ma (thesis)).
 
-    Of SECOM our copy, ``secom_partial``, has 207 of 590 columns, chosen by its distributor with a
-    lasso on 1,175 of the 1,567 rows (``secom`` is the whole set). Columns with more than a tenth of
-    missing values are dropped, other missing values are replaced by means of the training rows. One
-    row in fifteen is a fail: always predicting "pass" has the error 0.066, shown in the row
-    "majority".
+    Madelon, Ionosphere and SECOM have random 70 / 30 splits of all rows, and USPS 7 against 9 has
+    its own split. Our copy of SECOM, ``secom_partial``, has 207 of 590 columns, which its
+    distributor chose by a lasso on 1,175 of the 1,567 rows (``secom`` is the whole set). Columns
+    with more than a tenth of missing values are dropped, and other missing values are replaced by
+    means of the training rows. One row in fifteen is a fail, so that always predicting "pass" has
+    the error 0.066, which the row "majority" shows.
 
-    ``sets`` are names in ``REAL_GRIDS``; ``others`` as in :func:`sdist_simulated`. In the rows,
-    ``seconds`` is one fit with the chosen settings, ``search_seconds`` the cross-validation.
+    ``sets`` are names in ``REAL_GRIDS``, and ``others`` are those of :func:`sdist_simulated`. In
+    the rows, ``seconds`` is the time of one fit with the chosen settings, and ``search_seconds``
+    that of the cross-validation.
     """
     cells = cells_of(checkpoint, {"table": "sdist-real"})
     rows = []
@@ -220,13 +222,14 @@ def sdist_real(
 
 
 def _complete(X, y, X_test, y_test):
-    """The parts of a split, missing values replaced by the means of the training rows."""
+    """Return the parts of a split, with missing values replaced by the means of the training
+    rows."""
     filler = SimpleImputer().fit(X)
     return filler.transform(X), y, filler.transform(X_test), y_test
 
 
 def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any]:
-    """Plain kNN, and NCA if its cost n^2 p is below ``MAX_WORK``."""
+    """Return plain kNN, and NCA if its cost n^2 p is below ``MAX_WORK``."""
     scaler, vote = StandardScaler() if standardize else "passthrough", KNeighborsClassifier(votes)
     estimators = {"kNN": make_pipeline(scaler, vote)}
     if float(n) ** 2 * p <= MAX_WORK:
@@ -237,7 +240,7 @@ def _competitors(n: int, p: int, votes: int, standardize: bool) -> dict[str, Any
 
 
 def _measured(cells, key, model, draws) -> list[dict[str, Any]]:
-    """A cell for each draw."""
+    """Return a cell for each draw."""
     return [
         cells(key | {"seed": seed}, lambda draw=draw: _measure(model, *draw()))
         for seed, draw in enumerate(draws)
@@ -245,8 +248,8 @@ def _measured(cells, key, model, draws) -> list[dict[str, Any]]:
 
 
 def _measure(model, X, y, X_test, y_test) -> dict[str, Any]:
-    """Fit a clone; returns the error on the test rows, seconds of the fit (for a search, with the
-    chosen settings), and the columns of X used.
+    """Fit a clone, and return the error on the test rows, the seconds of the fit (for a search,
+    with the chosen settings), and the columns of X that the model uses.
     """
     model = clone(model)
     measured: dict[str, Any] = {}

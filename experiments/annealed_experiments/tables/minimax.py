@@ -1,6 +1,6 @@
-"""Reproduces the synthetic and leukemia experiments of Tan et al. (2013) [1]_.
+"""Reproduction of the experiments of Tan et al. (2013) [1]_.
 
-Every function returns ``{"name", "settings", "rows"}``, one row per line of the table.
+Every function returns ``{"name", "settings", "rows"}`` with one row per line of the table.
 
 References
 ----------
@@ -37,11 +37,11 @@ _SETUPS = {  # rows, test rows, columns, relevant columns, numbers selected
 
 
 def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
-    """Normal columns, labels sign(X w) with a sparse w: uniform ** tau with random signs
-    ("scales"), else normal (tau None).
+    """Simulate normal columns and labels sign(X w) with a sparse w.
 
-    All sizes of ``_SETUPS`` are multiplied by ``shrink``. Returns X, y, X_test, y_test and w
-    (n_columns,); labels -1 / +1.
+    The entries of w are uniform ** tau with random signs ("scales"), or normal if tau is None. All
+    sizes of ``_SETUPS`` are multiplied by ``shrink``. X, y, X_test, y_test and w (n_columns,) are
+    returned; labels are -1 and +1.
     """
     n, n_test, m, k, _ = _SETUPS[setup]
     n, n_test, m, k = (max(1, round(size * shrink)) for size in (n, n_test, m, k))
@@ -58,20 +58,20 @@ def minimax_data(setup: str, tau: float | None, shrink: float, seed: int):
     return X[:n], y[:n], X[n:], y[n:], w
 
 
-_C = 0.1  # of MSLR on standardised columns, chosen on other draws of "scales" (100-103); paper: 10
+_C = 0.1  # C of MSLR on standardised columns, chosen on draws 100-103 of "scales"; paper: 10
 _L1_TOLERANCE = 1e-2
 _L1_VIOLATION = (
-    0.01  # maximum relative excess over the gradient of the penalty by an excluded column
+    0.01  # maximum relative excess of an excluded column over the gradient of the penalty
 )
 
 
 def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
-    """L1-penalised logistic regression by liblinear on a working set of columns that grows until no
-    other column violates optimality.
+    """Fit L1-penalised logistic regression by liblinear on a growing working set of columns.
 
-    The solution (m,) is that of all columns of X (n, m), float32; liblinear itself would need 32
-    bytes and more for every number of X. C as in scikit-learn, ||w||_1 + C sum ln(1 + exp(-y x.w));
-    ``working`` are the initial columns.
+    The working set grows until no other column violates optimality. The solution (m,) is that for
+    all columns of X (n, m), float32; liblinear itself would require at least 32 bytes for every
+    number in X. C is defined as in scikit-learn, ||w||_1 + C sum ln(1 + exp(-y x.w)). ``working``
+    holds the initial columns.
     """
     working = np.empty(0, int) if working is None else working
     coef = np.zeros(X.shape[1])
@@ -92,10 +92,10 @@ def l1_fit(X, y, C: float, working: np.ndarray | None = None) -> np.ndarray:
 
 
 def l1_search(X, y, size: int) -> np.ndarray:
-    """Columns (size,), ascending, that L1-penalised logistic regression selects: the largest
-    coefficients of the smallest fit with at least as many.
+    """Return the columns (size,) that L1-penalised logistic regression selects, in ascending order.
+    They have the largest coefficients in the smallest fit with at least as many columns.
     """
-    low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # at this C the first column enters
+    low = 2.0 / float(np.abs(y.astype(X.dtype) @ X).max())  # the C at which the first column enters
     tried: dict[float, np.ndarray] = {low: np.zeros(X.shape[1])}
     for _ in range(16):
         counts = {C: np.count_nonzero(tried[C]) for C in sorted(tried)}
@@ -123,22 +123,18 @@ def mslr_synthetic(
     shrink: float = 1.0,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Synthetic experiments of Tan et al. (2013): relevant columns recovered, and accuracy after
-    retraining with C = 5.
+    """Count the recovered relevant columns in the synthetic experiments of Tan et al. (2013).
 
-    Setups are Fig. 1 ("scales": half of 4,096 x 8,192 for training, at each of ``taus``), Fig. 3
-    ("wide": 5,000 x 100,000) and Fig. 4 ("tall": 20,000 x 10,000), their sizes multiplied by
-    ``shrink``. The paper shows curves without numbers; its claims are that MSLR recovers more than
-    L1 from 300 selected on in "wide", and at every tau >= 1 in "scales". All methods select the
-    same numbers of columns and are retrained alike. Processor seconds are those of one number
-    alone: for L1 of the search for its penalty.
+    The accuracy after retraining with C = 5 is also measured. The setups are Fig. 1 ("scales": half
+    of 4,096 x 8,192 for training, at each of ``taus``), Fig. 3 ("wide": 5,000 x 100,000) and Fig. 4
+    ("tall": 20,000 x 10,000), with sizes multiplied by ``shrink``.
 
     Notes
     -----
-    The paper shows curves without numbers; its claims are that MSLR recovers more than L1 from 300
-    selected on in "wide", and at every tau >= 1 in "scales". All methods select the same numbers of
-    columns and are retrained alike. The seconds are those of one number alone: for L1 of the search
-    for its penalty.
+    The paper shows curves without numbers. It claims that MSLR recovers more columns than L1 if at
+    least 300 are selected in "wide", and at every tau >= 1 in "scales". All methods select the same
+    numbers of columns and are retrained in the same way. Processor seconds are measured for each
+    number of columns separately; for L1, they include the search for the penalty.
     """
     check_names("setup", setups, _SETUPS)
     cells = cells_of(checkpoint, {"table": "mslr-synthetic"})
@@ -186,8 +182,8 @@ _METHODS = ("MSLR", "L1", "annealed", "truth")
 
 
 def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
-    """Recovered columns, accuracy after retraining, and seconds of a method at each number of
-    columns.
+    """Return the recovered columns, the accuracy after retraining, and the seconds of a method at
+    each number of columns.
     """
     X, y, X_test, y_test, w = data()
     select: Callable[[Any, Any, int], np.ndarray] = {
@@ -196,7 +192,7 @@ def _measure(method: str, data, sizes: Sequence[int]) -> list[list[float]]:
         "L1": l1_search,
         "truth": lambda X, y, k: competitors.strongest_columns(w, k),
     }[method]
-    if method in ("MSLR", "annealed"):  # compile
+    if method in ("MSLR", "annealed"):  # compile first
         select(X[:100, :200], y[:100], 10)
     out = []
     for size in sizes:
@@ -217,14 +213,15 @@ _LEUKEMIA_SIZES = (2, 4, 5, 6, 7, 8, 10, 12, 16, 20, 30, 40)
 def mslr_leukemia(
     runs: int = 1, data_dir=None, *, sizes: Sequence[int] = _LEUKEMIA_SIZES
 ) -> dict[str, Any]:
-    """Misclassified test samples of leukemia (38 train, 34 test) and processor seconds of a fit:
-    Tan et al. (2013), Fig. 6(a) and 7(a).
+    """Count misclassified test samples of leukemia (Tan et al. (2013), Fig. 6(a) and 7(a)).
+
+    There are 38 training and 34 test samples. The processor seconds of a fit are also measured.
 
     Notes
     -----
-    The paper reports no error with 8 features. Each sample is standardised, as in the paper's copy
-    of the data (from LIBSVM); our copy was scaled by column over all 72 samples before its
-    distribution.
+    The paper reports no errors with 8 features. Each sample is standardised, as in the paper's copy
+    of the data (from LIBSVM). Our copy had already been scaled by column over all 72 samples before
+    it was distributed.
     """
     X, y, X_test, y_test = load_set("leukemia", data_dir)
     X, X_test = (StandardScaler().fit_transform(part.T).T for part in (X, X_test))
@@ -246,14 +243,14 @@ def mslr_leukemia(
 
 
 def _news20(data_dir):
-    """Ten of the newsgroups against the other ten; our copy has no other binary form."""
+    """Read ten of the newsgroups against the other ten, since our copy has no other binary form."""
     folder = data_folder(data_dir) / "news20"
     X, classes = sp.load_npz(existing(folder / "X.npz")), np.load(existing(folder / "class.npy"))
     return sp.csr_matrix(X).astype(np.float64), np.where(classes > 10, 1, -1)
 
 
 def _joined(name: str, data_dir):
-    """Both official parts without duplicate rows, since farm_ads has rows in both."""
+    """Read both official parts without duplicate rows, since some rows of farm_ads are in both."""
     X, y, X_test, y_test = load_set(name, data_dir)
     X = sp.csr_matrix(sp.vstack([X, X_test]))
     ends = zip(X.indptr[:-1], X.indptr[1:])
@@ -265,7 +262,7 @@ def _joined(name: str, data_dir):
     return X[rows], np.concatenate([y, y_test])[rows]
 
 
-# Substitutes for RCV1 and real-sim, of which no small public copy was available.
+# Substitutes for RCV1 and real-sim, since no small public copy was available.
 SUBSTITUTE_DATASETS: dict[str, Callable[..., tuple[sp.csr_matrix, np.ndarray]]] = {
     "news20": _news20
 }
@@ -275,7 +272,7 @@ _L1_STRENGTHS = (
     3.0,
     5.0,
     8.0,
-)  # C of L1, relative to the smallest value at which a column enters
+)  # C of L1 relative to the smallest value at which a column enters
 
 _MSLR = {"MSLR": _C, "MSLR_10": 10.0}  # C of the synthetic tables, and the paper's
 
@@ -287,13 +284,13 @@ def mslr_real(
     sets: Sequence[str] = tuple(SUBSTITUTE_DATASETS),
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Tables II and III of Tan et al. (2013) on other texts: accuracy of MSLR and L1 with the same
-    number of columns.
+    """Compare the accuracy of MSLR and L1 on texts (Tables II and III of Tan et al. (2013)).
 
-    As in the paper: ``runs`` random splits with 70% training rows; the C of L1 gives a number of
-    columns, and MSLR gets the same, r = number / 10; both are retrained by logistic regression with
-    C = 5. Wilcoxon tests of the accuracies: signed ranks of the paired runs, and the rank sum of
-    the paper.
+    The texts differ from those of the paper. As in the paper, there are ``runs`` random splits with
+    70% training rows, the C of L1 determines a number of columns, MSLR uses the same number, with
+    r = number / 10, and both are retrained by logistic regression with C = 5. The accuracies are
+    compared by Wilcoxon's signed-rank test of the paired runs, and by the rank-sum test of the
+    paper.
     """
     cells = cells_of(checkpoint, {"table": "mslr-real"})
     rows = []
@@ -330,7 +327,8 @@ def mslr_real(
 
 
 def _compared(data, C: float, seed: int) -> dict[str, float]:
-    """Accuracies in percent, seconds and the number of columns of L1 and MSLR on one split."""
+    """Return the accuracies in percent, the seconds and the number of columns of L1 and MSLR on one
+    split."""
     table, labels = data()
     X, y, X_test, y_test = random_split(table, labels, seed)
     scaler = StandardScaler(with_mean=False).fit(X)

@@ -1,4 +1,4 @@
-"""Reproduces Table 5 of Barbu et al. (2014) with its settings, candidates and features."""
+"""Reproduction of Table 5 of Barbu et al. (2014) with its settings, candidates and features."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,10 +26,10 @@ _COLUMNS: tuple[str, ...] = (
     "likelihood test",
 )
 _COLUMNS += ("prior train", "prior test", "all train", "all test")
-_PROGRAMS = ("RV", "SC", "SSC", "VC")  # of other authors; the rule of VC is also a row of ours
+_PROGRAMS = ("RV", "SC", "SSC", "VC")  # by other authors; the rule of VC is also one of our rows
 _OURS = ("train_average", "train_median", "test_average", "test_median", "test_sd")
-# Category, motions, averages in percent in the order of _COLUMNS. Randomised voting (RV), of Table
-# VII of Barbu et al. (2017), has numbers over all categories only.
+# Category, motions, and averages in percent in the order of _COLUMNS. Randomised voting (RV), from
+# Table VII of Barbu et al. (2017), has only numbers over all categories.
 _RV = {"2": 0.44, "3": 1.88, "all": 0.77}
 _PRINTED = """
 checkerboard 2    0.85 1.12 0.67 0.67  0.74 0.58 0.69 1.09 1.28 0.12 0.12
@@ -45,7 +45,7 @@ all          all  1.20 1.24 0.99 1.00  1.54 0.86 0.90 2.40 2.52 0.47 0.44
 
 
 def printed() -> dict[tuple[str, str, str], float]:
-    """The printed averages by category, number of motions and column.
+    """Return the printed averages by category, number of motions and column.
 
     Examples
     --------
@@ -66,15 +66,15 @@ def printed() -> dict[tuple[str, str, str], float]:
 def motion_table(
     runs: int = 10, data_dir=None, *, sets: Sequence[str] = ("paper",), checkpoint=None
 ) -> dict[str, Any]:
-    """Table 5: train and test, average and median, by category and number of motions, on
-    likelihood, prior and all features.
+    """Compute Table 5, with average and median training and test errors.
 
+    Errors are given by category and number of motions, on likelihood, prior and all features, over
     ``runs`` random partitions of the videos into ten folds. ``sets`` are interpretations of the
-    paper: "paper", the pool of trajectories and velocities, and "trajectories", of trajectories
-    only. Features are scaled to the range within a sequence. "VC" is the rule of velocity
-    clustering, the smallest mean distance in raw coordinates, on the same candidates. Intervals are
-    from resampled videos; p is from the signed-rank test of the sequences' mean errors against
-    RankBoost.
+    paper: "paper" is the pool of trajectories and velocities, and "trajectories" the pool of
+    trajectories only. Features are scaled to the range within a sequence. "VC" is the rule of
+    velocity clustering, the smallest mean distance in raw coordinates, on the same candidates.
+    Intervals come from resampled videos, and p from the signed-rank test of the sequences' mean
+    errors against RankBoost.
     """
     check_names("set", sets, ("paper", "trajectories"))
     beside, features = printed(), {}
@@ -124,7 +124,8 @@ def motion_table(
 
 
 def _bootstrap_mean(values: np.ndarray, groups: np.ndarray) -> list[float]:
-    """The 95% interval of a mean from 2,000 resamples of whole groups (videos, days, photographs).
+    """Return the 95% interval of a mean from 2,000 resamples of whole groups (videos, days,
+    photographs).
 
     Examples
     --------
@@ -140,7 +141,7 @@ def _bootstrap_mean(values: np.ndarray, groups: np.ndarray) -> list[float]:
 def paper_results(
     runs: int, data_dir, checkpoint, pool: str = "paper"
 ) -> tuple[Benchmark, list[Result]]:
-    """Run the protocol of :func:`motion_table` and Figure 9 on the candidates of the paper and one
+    """Run the protocol of :func:`motion_table` and Figure 9 on the paper's candidates and one
     interpretation of its features.
     """
     sequences = read_sequences(data_folder(data_dir) / "hopkins155")

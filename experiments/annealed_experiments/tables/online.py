@@ -1,5 +1,6 @@
-"""Reproduces Tables 3.2 to 3.4 of Ma (thesis) [1]_: error, share of non-zero coefficients,
-stability of five sparse online learners.
+"""Reproduction of Tables 3.2 to 3.4 of Ma (thesis) [1]_ on sparse online learners.
+
+The tables give the errors, shares of non-zero coefficients and stability of five learners.
 
 References
 ----------
@@ -31,12 +32,12 @@ from ..printed_values import printed
 from .competitors import measured_fit
 
 PASSES = 30
-REPEATS = {"dorothea": 1}  # of the cross-validation; otherwise 2
-# Maximum share of the columns that the annealed stages keep; cross-validation chooses between it
-# and half of it.
+REPEATS = {"dorothea": 1}  # repeats of the cross-validation; 2 for other data sets
+# Maximum share of columns that the annealed stages retain; cross-validation chooses between this
+# share and half of it.
 SHARES = {"dexter": 0.015, "pcmac": 0.011, "gisette_valid": 0.04, "arcene": 0.05, "dorothea": 0.01}
-# "stabilised" uses this package's annealed stages; "threshold" is Algorithm 3.4, with the additions
-# that it needs (docs/online.md).
+# "stabilised" uses this package's annealed stages; "threshold" is Algorithm 3.4 with the necessary
+# additions (docs/online.md).
 METHODS = ("SGD", "truncated gradient", "RDA", "FOBOS", "stabilised", "threshold")
 SCALINGS = {"rows": Normalizer(), "columns": MaxAbsScaler()}
 # Section 3.6.2 scales columns to unit variance, without centring them.
@@ -44,11 +45,12 @@ PRINTED_SCALINGS = SCALINGS | {"variance": StandardScaler(with_mean=False)}
 
 
 def candidates(name: str, loss: str) -> dict[str, tuple[Any, dict[str, list]]]:
-    """The methods for a set in ``SHARES`` and a loss, each with its grid for cross-validation.
+    """Return the methods for a data set in ``SHARES`` and a loss, each with its grid.
 
-    "threshold" has the fixed settings of section 3.6.2 (bursts of 5 rows, 5 a stage, 16 paths,
-    beta_0 = 0.7), lists within its ranges, and delta_K of section 3.5. The printed rates, 0.1 to
-    0.5, are 784 to 3,919 on Dexter in units of the inverse mean squared length of a row.
+    "threshold" has the fixed settings of section 3.6.2 (bursts of 5 rows, 5 bursts per stage, 16
+    paths, beta_0 = 0.7), lists of values within its ranges, and delta_K of section 3.5. The printed
+    rates, 0.1 to 0.5, are 784 to 3,919 on Dexter in units of the inverse mean squared length of a
+    row.
     """
     weight = "balanced" if name == "dorothea" else None
     shared: dict[str, Any] = {
@@ -110,13 +112,13 @@ def online_tables(
     n_folds=3,
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Tables 3.2 to 3.4 of Ma (thesis): error, non-zero coefficients and mean kappa over
-    permutations of the training rows.
+    """Compute errors, non-zero coefficients and mean kappa (Tables 3.2 to 3.4 of Ma (thesis)).
 
-    Cross-validation of ``n_folds`` folds on training rows sets scaling, rates, penalties and share.
-    ``kappa_equal_k`` compares as many of the largest coefficients as the stabilised stages keep, so
-    that a fixed number of features gives no advantage; ``pass_ratio`` is the time of one path's
-    pass divided by that of scikit-learn's SGD in the same run.
+    They are averaged over permutations of the training rows. Scaling, rates, penalties and share
+    are chosen by cross-validation with ``n_folds`` folds on training rows. ``kappa_equal_k``
+    compares as many of the largest coefficients as the stabilised stages retain, so that a fixed
+    number of features gives no advantage. ``pass_ratio`` is the time of one pass of one path
+    divided by that of scikit-learn's SGD in the same run.
     """
     cells = cells_of(checkpoint, {"table": "online-tables"})
     rows = []
@@ -144,7 +146,7 @@ def online_tables(
 
 
 class _Set:
-    """One data set: its scaling, the choice of settings on its training rows, and the lines of the
+    """Data set with its scaling, the choice of settings on its training rows, and its lines of the
     table.
     """
 
@@ -164,16 +166,16 @@ class _Set:
         )
 
     def scaling(self, loss, method):
-        """The scaling with the smallest cross-validated error: of the method itself for
-        "threshold", else of plain SGD.
+        """Return the scaling with the smallest cross-validated error, of the method itself for
+        "threshold" and of plain SGD for other methods.
         """
         scalings = PRINTED_SCALINGS if method == "threshold" else SCALINGS
         judge = candidates(self.name, loss)[method if method == "threshold" else "SGD"]
         return min(scalings, key=lambda scaling: self.choose(*judge, scaling, loss)[0])
 
     def choose(self, model, grid, scaling, loss):
-        """(error, settings) with the smallest cross-validated error, balanced for the set of rare
-        positives; ties go to the first.
+        """Return (error, settings) with the smallest cross-validated error, which is balanced for
+        the data set with rare positives. The first one wins a tie.
         """
         key = self.key | {"loss": loss, "scaling": scaling, "model": type(model).__name__}
         scores = [
@@ -183,7 +185,7 @@ class _Set:
         return min(scores, key=lambda f: f[0])
 
     def _folds(self, scaling):
-        """Scaled training and test rows of each fold."""
+        """Return the scaled training and test rows of each fold."""
         splitter = RepeatedStratifiedKFold(
             n_splits=self.n_folds, n_repeats=self.key["repeats"], random_state=0
         )
@@ -201,7 +203,7 @@ class _Set:
         return folds
 
     def cross_validate(self, model, settings, scaling):
-        """Mean error of one setting."""
+        """Return the mean error of one setting."""
         folds = self.folds(scaling)
         errors = [
             _errors(b_test, _with(model, settings, a).fit(a, b).predict(a_test))
@@ -210,8 +212,8 @@ class _Set:
         return float(np.mean([e[1] if self.name == "dorothea" else e[0] for e in errors]))
 
     def line(self, loss, method, runs):
-        """One line of the table: settings by cross-validation, then ``runs`` permutations of the
-        training rows.
+        """Return one line of the table, with settings chosen by cross-validation and ``runs``
+        permutations of the training rows.
         """
         table = candidates(self.name, loss)
         scaling = self.scaling(loss, method)
@@ -244,7 +246,7 @@ class _Set:
 
 
 def _printed(name, loss, method):
-    """The printed numbers as shares, except kappa."""
+    """Return the printed numbers, as shares except for kappa."""
     method = "stabilised" if method == "threshold" else method
     values = {
         what: printed("online-tables", method, name, loss, what)
@@ -257,8 +259,8 @@ def _printed(name, loss, method):
 
 
 def _with(model, settings, Z):
-    """A clone with these settings; scikit-learn's rate is relative to the norm of the rows, like
-    ours.
+    """Return a clone with these settings; scikit-learn's rate is relative to the norm of the rows,
+    like ours.
     """
     model = clone(model).set_params(**settings)
     if isinstance(model, SGDClassifier):
@@ -273,8 +275,8 @@ def _errors(y, predicted):
 
 
 def _permuted(model, Z, y, Z_test, y_test, seed, k):
-    """Errors, plain and balanced, and the columns in use, all and the k strongest, after a fit to
-    permuted rows.
+    """Fit a model to permuted rows, and return the plain and balanced errors, all columns in use,
+    and the k strongest columns.
     """
     order = np.random.RandomState(seed).permutation(len(y))
     fitted = clone(model).set_params(random_state=seed).fit(Z[order], y[order])
@@ -286,7 +288,7 @@ def _permuted(model, Z, y, Z_test, y_test, seed, k):
 
 
 def _seconds_per_pass(model, Z, y):
-    """Processor seconds for one pass of one path, the median of three fits."""
+    """Return the processor seconds of one pass of one path, as the median of three fits."""
     model = clone(model)
     times = [measured_fit(model, Z, y, Z[:1], y[:1])["seconds"] for _ in range(3)]
     return float(np.median(times)) / (model.max_iter * getattr(model, "n_paths", 1))

@@ -1,11 +1,10 @@
-"""Test error on public tables compared with L1, RFE, abess and boosting at equal numbers of
-features.
+"""Test errors on public tables, compared with L1, RFE, abess and boosting.
 
-Every method uses the same training part; its number of features is chosen among the same sizes by
-the same five folds of that part, and the test part is evaluated once for each size, for the columns
-"at". Errors are in percent, of balanced accuracy where the authors of the table use that;
-"difference" is annealing's error minus L1's at the number that annealing chose, with its paired
-standard error.
+Every method uses the same training part. Its number of features is chosen among the same sizes by
+the same five folds of the training part. The test part is evaluated once for each size, for the
+columns "at". Errors are in percent; they are balanced errors if the authors of the table use these.
+"difference" is the error of annealing minus that of L1 at the number of features that annealing
+chose, with its paired standard error.
 """
 
 import functools
@@ -38,10 +37,10 @@ SIZES = {
 DEFAULT_SIZES = [5, 10, 20, 50, 100, 200, 400]
 SETTINGS: dict[str, dict[str, Any]] = {
     "madelon": {"response": "piecewise"}
-}  # known to be nonlinear by construction
+}  # tables that are nonlinear by construction
 
 
-BALANCED = ("dorothea",)  # errors are averaged over the classes, as the set's authors did
+BALANCED = ("dorothea",)  # errors are averaged over the classes, as in the authors' evaluation
 
 
 def _weight(name):
@@ -49,8 +48,8 @@ def _weight(name):
 
 
 def _fsa(name, sizes, X, y):
-    """FSA with its defaults, or a piecewise-linear response if the classes are known to be
-    nonlinear.
+    """Fit FSA with its defaults, or with a piecewise-linear response if the table is nonlinear by
+    construction.
     """
     return [
         FSAClassifier(k, class_weight=_weight(name), **SETTINGS.get(name, {})).fit(X, y)
@@ -63,7 +62,7 @@ def _scaled(X):
 
 
 class _Linear:
-    """A snapshot of a linear classifier on some scaled columns."""
+    """Snapshot of a linear classifier on some scaled columns."""
 
     def __init__(self, scaler, columns, coef, intercept, classes):
         self.scaler, self.columns = scaler, columns
@@ -77,7 +76,8 @@ class _Linear:
 
 
 def _l1(name, sizes, X, y):
-    """The L1 path; for each size the largest model with at most that many features."""
+    """Fit the L1 path, and return for each size the largest model with at most that number of
+    features."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     several = len(np.unique(y)) > 2
@@ -103,7 +103,8 @@ def _l1(name, sizes, X, y):
 
 
 def _rfe(name, sizes, X, y):
-    """Recursive elimination of a fifth at a time, with ridge-penalised logistic regression."""
+    """Fit recursive elimination of a fifth of the features at a time, with ridge-penalised logistic
+    regression."""
     scaler = _scaled(X)
     Z = scaler.transform(X)
     columns = np.arange(X.shape[1])
@@ -119,13 +120,13 @@ def _rfe(name, sizes, X, y):
 
 
 def _abess(name, sizes, X, y):
-    """Best-subset selection by splicing, if installed."""
+    """Fit best-subset selection by splicing, if abess is installed."""
     from abess import LogisticRegression as Abess
     from abess import MultinomialRegression
 
     scaler = _scaled(X)
     Z = scaler.transform(X)
-    moving = np.flatnonzero(scaler.var_ > 0)  # the package fails on constant columns
+    moving = np.flatnonzero(scaler.var_ > 0)  # abess fails on constant columns
     classes, codes = np.unique(y, return_inverse=True)
     model = Abess if len(classes) == 2 else MultinomialRegression
     models = []
@@ -141,13 +142,13 @@ METHODS = {"annealed": _fsa, "l1": _l1, "rfe": _rfe, "abess": _abess}
 
 
 def _errors(name, models, X, y):
-    """Error in percent of each model; NaN if there is none of that size."""
+    """Return the error in percent of each model, or NaN for a missing size."""
     measure = balanced_accuracy_score if name in BALANCED else accuracy_score
     return np.array([np.nan if m is None else 100 * (1 - measure(y, m.predict(X))) for m in models])
 
 
 def _paired(name, first, second, X, y):
-    """Difference of two errors in percent, and its standard error over the test rows."""
+    """Return the difference of two errors in percent, and its standard error over the test rows."""
     wrong = [(m.predict(X) != y).astype(float) for m in (first, second)]
     difference = wrong[0] - wrong[1]
     groups = [y == c for c in np.unique(y)] if name in BALANCED else [np.ones(len(y), bool)]
@@ -211,7 +212,7 @@ def _set_rows(name: str, data_dir, methods: Sequence[str]) -> list[dict[str, Any
 
 
 def _boosting(name, X, y, X_test, y_test):
-    """Boosting on all features, as a lower reference for the error."""
+    """Fit boosting on all features, as a reference for the error."""
     X, X_test = ((m.toarray() if sp.issparse(m) else m) for m in (X, X_test))
     model, seconds = timed(
         HistGradientBoostingClassifier(class_weight=_weight(name), random_state=0).fit, X, y
@@ -234,17 +235,16 @@ def public_tables(
     methods=("annealed", "l1", "rfe", "boosting"),
     checkpoint=None,
 ) -> dict[str, Any]:
-    """Test error on public tables, the number of features chosen by five folds of the training
-    part.
+    """Compute test errors on public tables with the number of features chosen on the training part.
 
-    Methods "annealed", "l1", "rfe", "abess" and "boosting" (all columns); the parts are fixed, so
-    ``runs`` is not used.
+    The number is chosen by five folds. The methods are "annealed", "l1", "rfe", "abess" and
+    "boosting" (all columns). The parts are fixed, so ``runs`` is not used.
     """
     cells = cells_of(checkpoint, {"table": "public-tables"})
     rows = []
     with warnings.catch_warnings(
         action="ignore"
-    ):  # competitors that reach their iteration limit are evaluated as they are
+    ):  # competitors are evaluated even if they reach their iteration limit
         for name in sets:
             key = {"data": name, "methods": list(methods)}
             rows += cells(key, functools.partial(_set_rows, name, data_dir, methods))

@@ -1,9 +1,9 @@
-"""Reproduces the FSA papers' comparisons of selectors, with the printed numbers [1]_, [2]_.
+"""Reproduction of the comparisons of selectors in the FSA papers, with printed numbers [1]_, [2]_.
 
-Every function returns ``{"name", "settings", "rows"}``, one row per line of the table. Slow methods
-get fewer runs than ours (``_RUNS``); each row has its number of runs. DR is the percentage of runs
-in which all relevant columns were found, PCD the percentage of relevant columns found; seconds are
-medians of processor time (the printed ones are not).
+Every function returns ``{"name", "settings", "rows"}`` with one row per line of the table. Slow
+methods have fewer runs than ours (``_RUNS``), and each row has its number of runs. DR is the
+percentage of runs in which all relevant columns were detected, and PCD is the percentage of
+relevant columns that were detected. Seconds are medians of processor time, unlike the printed ones.
 
 References
 ----------
@@ -37,8 +37,7 @@ from .simulated import Simulated, simulate
 
 @dataclass(frozen=True)
 class Design:
-    """Design of one line of a table: parameters of :func:`~.simulated.simulate` for N rows, M
-    columns, k relevant ones.
+    """Design of one line of a table: parameters of :func:`~.simulated.simulate`.
 
     Attributes
     ----------
@@ -47,11 +46,12 @@ class Design:
     N, M, k : int
         Rows, columns and relevant columns.
     label_noise : float
-        Share of labels drawn at random.
+        Share of labels that are drawn at random.
     columns : {"ar1", "equicorrelated"}
-        Correlation of the columns.
+        Kind of correlation between the columns.
     random_support, random_signs : bool
-        Relevant columns at random positions, random coefficients -1 or +1.
+        Whether relevant columns have random positions, and whether their coefficients are randomly
+        -1 or +1.
     """
 
     task: str
@@ -64,7 +64,7 @@ class Design:
     random_signs: bool = False
 
     def draw(self, seed: int) -> Simulated:
-        """Data of one run."""
+        """Return the data of one run."""
         others = asdict(self)
         first = [others.pop(name) for name in ("task", "N", "M", "k")]
         return simulate(*first, **others, random_state=seed)
@@ -79,7 +79,7 @@ _CLASSIFICATION_SIZES = [
     (3000, 30),
     (10000, 30),
 ]
-# The lines of each table, by the name in the printed values.
+# Lines of each table, by its name in the printed values.
 DESIGNS: dict[str, list[Design]] = {
     "clean": [Design("classification", n, 1000, k) for n, k in _CLASSIFICATION_SIZES],
     "noisy": [
@@ -108,10 +108,11 @@ DESIGNS: dict[str, list[Design]] = {
 }
 
 
-# Settings of the annealing rows: only the papers' algorithm (500 steps, refit on the k remaining
-# columns); rates tuned on mean gradients of standardised columns, the same for clean and noisy
-# labels; the logistic loss has two, each better on one kind of labels. "annealed" is FSA with the
-# defaults of this package, "annealing alone" only its loop, with that loss and rate.
+# Settings of the annealing rows, which use only the papers' algorithm (500 steps, refit on the k
+# remaining columns). Rates are tuned on mean gradients of standardised columns, and are the same
+# for clean and noisy labels; the logistic loss has two rates, each better on one kind of labels.
+# "annealed" is FSA with the defaults of this package, and "annealing alone" is only its loop, with
+# the same loss and rate.
 def _rates(loss: str, rate: float, mu: float) -> dict[str, Any]:
     schedule, prior = learners.Schedule(mu=mu, n_steps=500), learners.Prior(shrinkage=1e-3)
     return {"loss": loss, "learning_rate": rate, "schedule": schedule, "prior": prior}
@@ -123,15 +124,15 @@ FSA: dict[str, dict[str, Any]] = {
     "FSV": _rates("huberised_hinge", 1.0, 100.0),
     "FSL": _rates("lorenz", 1.0, 30.0),
 }
-# Above one over the curvature, as in annealing: the safe rate finds fewer columns. For clean and
-# noisy labels, up to ten columns and more: closest to the printed shares of columns found, on draws
-# (seeds 9000 to 9011) outside the tables. In the printed order, 2 and 1 find most on seeds 9000 to
-# 9003, with clean and noisy labels.
+# Rates above the inverse curvature, as in annealing, since the safe rate detects fewer columns. The
+# values are for clean and noisy labels, and for up to ten columns and more. They are closest to the
+# printed shares of detected columns on draws (seeds 9000 to 9011) outside the tables. In the
+# printed order, 2 and 1 detect most columns on seeds 9000 to 9003, with clean and noisy labels.
 _QTP_RATE = {False: (6.0, 4.0), True: (3.0, 2.0)}
 
 
 def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
-    """Our estimators for a design, by their names in the tables."""
+    """Return our estimators for a design, by their names in the tables."""
     k, steps, refit_alone = (
         design.k,
         learners.Schedule(n_steps=500),
@@ -176,10 +177,10 @@ def our_methods(design: Design, seed: int = 0) -> dict[str, Any]:
 _TASKS = {
     "SA": "regression",
     "L2, SGD": "classification",
-}  # of methods that the papers have in one task only
+}  # methods that the papers use for only one task
 _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # maximum number of rows
-# Maximum number of runs, by rows: (up to 1000, up to 3000, more, or more than 1000 columns);
-# methods not listed get all.
+# Maximum number of runs by number of rows: (up to 1000, up to 3000, more, or more than 1000
+# columns). Other methods have all runs.
 _RUNS = {
     "FoBa-obj": (5, 0, 0),
     "L1": (30, 20, 20),
@@ -197,7 +198,7 @@ _RUNS = {
 
 
 def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> int:
-    """Number of ``runs`` for a method."""
+    """Return the number of runs of a method."""
     if name not in _RUNS:
         return runs
     size = 2 if design.M > 1000 or design.N > 3000 else 1 if design.N > 1000 else 0
@@ -205,8 +206,8 @@ def _runs(name: str, design: Design, runs: int, competitor_runs: int | None) -> 
 
 
 def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
-    """Scores of the rows ``X_new`` by the Newton refit on the selected columns, shared by all
-    selectors without a model.
+    """Return the scores of the rows ``X_new`` by a Newton refit on the selected columns, which is
+    used for all selectors without a model.
     """
     mean, scale = (
         X[:, columns].mean(axis=0, dtype=np.float64),
@@ -221,10 +222,10 @@ def refitted_scores(X, y, columns, X_new, task: str) -> np.ndarray:
 
 
 def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: str, seed: int):
-    """Fit one of our methods, a competitor, or "L2"; returns its columns (None for L2, which keeps
-    all), the scores of ``X_new``, and seconds.
+    """Fit one of our methods, a competitor, or "L2".
 
-    Seconds are processor time of the selection and the fit, without the prediction.
+    The columns (None for L2, which uses all), the scores of ``X_new`` and the seconds are returned.
+    Seconds are the processor time of the selection and the fit, without the prediction.
     """
     if name in ours:
         model, seconds = timed(clone(ours[name]).fit, train.X, train.y)
@@ -243,11 +244,11 @@ def run_method(name: str, ours: dict[str, Any], train: Simulated, X_new, task: s
 def table_row(
     table: str, design: Design, method: str, results: Sequence[Sequence[float | None]]
 ) -> dict[str, Any]:
-    """The line of a method in a table, with the printed numbers (``paper_...``).
+    """Return the line of a method in a table, with the printed numbers (``paper_...``).
 
-    One of ``results`` per run: share found, AUC or RMSE, seconds; None for the share of a method
-    that does not select, and for AUC or RMSE if new rows follow another truth. DR and PCD in
-    percent.
+    ``results`` has the share of detected columns, the AUC or RMSE, and the seconds of each run. The
+    share is None for a method that does not select columns; AUC or RMSE is None if the new rows
+    follow a different model. DR and PCD are in percent.
     """
     share, quality, seconds = np.array(results, dtype=float).T
     selects = not np.isnan(share).any()
@@ -274,11 +275,12 @@ def _measure(
     data: Callable[[], tuple[Simulated, Simulated]],
     warm: set[str],
 ) -> list:
-    """Share of the relevant columns found (None for methods that choose the number of columns), AUC
-    or RMSE on as many new rows (None if these follow another truth), seconds.
+    """Return the share of detected relevant columns (None for methods that choose the number of
+    columns), the AUC or RMSE on as many new rows (None if these follow a different model), and the
+    seconds.
     """
     ours = our_methods(design, seed)
-    if name in ours and name not in warm:  # compile, on small data
+    if name in ours and name not in warm:  # compile first, on small data
         small = simulate(design.task, 100, 400, 10, random_state=0)
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             run_method(name, ours, small, small.X, design.task, 0)
@@ -311,22 +313,22 @@ def selector_table(
     Parameters
     ----------
     name : str
-        "fsa-classification" (Barbu et al. (2017), Tables II and III), "fsa-regression" (Table IV),
-        "fsa-wide" (Barbu et al. (2014), Tables 1 to 3 at sizes not in the other tables),
-        "fsa-off-design" (random supports and signs, also with equicorrelated columns) or
-        "fsa-large" (up to 100,000 rows of equicorrelated columns, Barbu et al. (2017), eq. (18),
-        Figure 1).
+        Name of the table: "fsa-classification" (Barbu et al. (2017), Tables II and III),
+        "fsa-regression" (Table IV), "fsa-wide" (Barbu et al. (2014), Tables 1 to 3 at sizes not in
+        the other tables), "fsa-off-design" (random supports and signs, also with equicorrelated
+        columns) or "fsa-large" (up to 100,000 rows of equicorrelated columns, Barbu et al. (2017),
+        eq. (18), Figure 1).
     runs : int, default 100
         Number of simulated data sets per line, with seeds from 0.
     data_dir : None
-        Not used: the data are simulated.
+        Not used, since the data are simulated.
     noisy : bool, default False
-        For "fsa-classification": a tenth of the labels drawn at random (Table III).
+        Whether a tenth of the labels are drawn at random in "fsa-classification" (Table III).
     sizes : sequence of (N, k) or None, default None
-        Lines of the table; all by default. For the tables of Barbu et al. (2017) any sizes with 10
-        k <= 1000.
+        Lines of the table; all by default. The tables of Barbu et al. (2017) accept any sizes with
+        10 k <= 1000.
     methods : sequence of str or None, default None
-        Methods to run; by default all whose packages are installed.
+        Methods to run; by default, all methods whose packages are installed.
     competitor_runs : int or None, default None
         Maximum number of data sets for the slow methods; the default depends on the method (at most
         50).

@@ -1,6 +1,4 @@
-"""Tables of sensor selection: simulated homes, and Figure 2 and Table 2 of Liu et al. (2014) on
-public homes.
-"""
+"""Tables of sensor selection in simulated and public homes."""
 
 import time
 from collections.abc import Sequence
@@ -30,32 +28,31 @@ from ..data_folder import data_folder
 from .sensors_simulation import N_ACTIVITIES, SimulatedHome, simulate_home
 
 N_TRUE = 10
-N_DAYS = 10  # training days, and as many test days
-FEATURE_METHODS = ("FoBa", "forward", "L1")  # on single features
-N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # of 560 single features
+N_DAYS = 10  # number of training days, and of test days
+FEATURE_METHODS = ("FoBa", "forward", "L1")  # methods that select single features
+N_FEATURES = (10, 20, 30, 40, 60, 80, 100)  # numbers of selected features, out of 560
 
 
 def sensors_simulated(
     runs: int = 10, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Simulated homes: number of the ten true sensors among the ten selected, and the resulting
-    error.
+    """Count the true sensors among ten selected sensors in simulated homes, and compute the error.
 
     Parameters
     ----------
     runs : int, default 10
-        Homes, with the seeds 0, 1, ...
+        Number of homes, with the seeds 0, 1, ...
     data_dir : path or None, default None
-        Not used: the data are simulated.
+        Not used, since the data are simulated.
     methods : list of str or None, default None
-        Keys of ``METHODS``; None: all.
+        Keys of ``METHODS``; None means all.
     checkpoint : path, Checkpoint or None, default None
         File that stores finished homes.
 
     Returns
     -------
     dict
-        ``name``, ``settings`` and ``rows``: means over the homes.
+        ``name``, ``settings`` and ``rows``, with means over the homes.
     """
     check_names("method", methods, METHODS)
     cells = cells_of(checkpoint, {"table": "sensors-simulated"})
@@ -90,12 +87,13 @@ def sensors_simulated(
 def sensors_features(
     runs: int = 3, data_dir=None, *, methods: list[str] | None = None, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 2 of Liu et al. (2014) with its original unit on simulated homes: single features, one
-    for each sensor and activity; a sensor counts once one of its features is selected.
+    """Select single features in simulated homes (Figure 2 of Liu et al. (2014)).
 
-    The parameters are those of :func:`sensors_simulated`; ``methods`` are of ``FEATURE_METHODS``.
-    Rows: one for each home, number of features and method. L1 uses the next smaller number on its
-    path (``taken``). ``by_activity`` are the errors of the activities, the most frequent first.
+    As in the paper, there is one feature for each sensor and activity, and a sensor counts as
+    selected if one of its features is. The parameters are those of :func:`sensors_simulated`, with
+    ``methods`` from ``FEATURE_METHODS``. There is one row for each home, number of features and
+    method. L1 uses the next smaller number on its path (``taken``). ``by_activity`` holds the
+    errors of the activities, most frequent first.
     """
     check_names("method", methods, FEATURE_METHODS)
     cells = cells_of(checkpoint, {"table": "sensors-features"})
@@ -123,26 +121,27 @@ def sensors_features(
 def sensors(
     runs: int = 5, data_dir=None, *, home: str = "ordonezA", methods=None, checkpoint=None
 ) -> dict[str, Any]:
-    """Figure 2 and Table 2 of Liu et al. (2014) on a public home: error against the number of
-    sensors, and the selected sensors.
+    """Compute the error against the number of sensors in a public home, and the selected sensors.
+
+    This reproduces Figure 2 and Table 2 of Liu et al. (2014).
 
     Parameters
     ----------
     runs : int, default 5
         Number of folds of whole days.
     data_dir : path or None, default None
-        Folder that holds ``sensors_adl``; None: that of ``ANNEALED_DATA``.
+        Folder that contains ``sensors_adl``; None means ``ANNEALED_DATA``.
     home : str, default "ordonezA"
         Name of the home.
     methods : list of str or None, default None
-        Keys of ``METHODS``; None: all.
+        Keys of ``METHODS``; None means all.
     checkpoint : path, Checkpoint or None, default None
         File that stores finished folds.
 
     Returns
     -------
     dict
-        ``name``, ``settings`` and ``rows``: one for each method and number of sensors.
+        ``name``, ``settings`` and ``rows``, one row for each method and number of sensors.
     """
     check_names("method", methods, METHODS)
     minutes = read_home(data_folder(data_dir) / "sensors_adl", home).minutes
@@ -195,17 +194,18 @@ def select_features(
     sizes: Sequence[int],
     ridge: float = 2.0,
 ) -> dict[int, LinearChainCRF]:
-    """Select single features, one for each column and activity, as in Liu et al. (2014); returns
-    the refitted models by number of features.
+    """Select single features, and return the refitted models by number of features.
+
+    As in Liu et al. (2014), there is one feature for each column and activity.
 
     Parameters
     ----------
     method : str
         One of ``FEATURE_METHODS``.
     X, y, days, ridge
-        As for `select_sensors`; a column is a sensor.
+        As in `select_sensors`; each column is a sensor.
     sizes : sequence of int
-        Requested numbers of features; a penalty gives those on its path.
+        Requested numbers of features; a penalised method gives those on its path.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def select_features(
 
 
 def _home(seed: int) -> tuple[SimulatedHome, SimulatedHome, np.ndarray]:
-    """Training and test days, and the true sensors."""
+    """Return the training and test days and the true sensors."""
     home = simulate_home(2 * N_DAYS, random_state=seed)
     return home.part(range(N_DAYS)), home.part(range(N_DAYS, 2 * N_DAYS)), home.true
 
@@ -259,7 +259,7 @@ def _simulated_cell(method: str, seed: int) -> dict[str, Any]:
         select = partial(
             select_sensors, method, train.on, train.activities, train.days, np.arange(n_sensors)
         )
-        # The path of a penalty skips sizes: then the next smaller one.
+        # The path of a penalty may skip a size; the next smaller one is then used.
         by_size = select(range(N_TRUE, N_TRUE + 1)) or select(range(1, N_TRUE + 1))
         selection = by_size[max(by_size)]
         units = selection.sensors

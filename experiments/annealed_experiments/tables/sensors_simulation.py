@@ -1,10 +1,10 @@
-"""Simulated homes with known informative sensors: activities as a Markov chain, sensors on a floor
-plan and distractors.
+"""Simulated homes with known informative sensors.
 
-The sizes are those of Liu et al. (2014), section 5: 40 sensors, 14 activities. Ten sensors see the
-activities; ten are noisy disjunctions of two of them, ten are noisy copies, ten follow independent
-slow chains. The constants are choices, made by the error of the true sensors (0.15 to 0.25) before
-any selection method was run.
+Activities follow a Markov chain, and sensors are placed on a floor plan. As in Liu et al. (2014),
+section 5, there are 40 sensors and 14 activities. Ten sensors observe the activities. Ten sensors
+are noisy disjunctions of two of these, ten are noisy copies, and ten follow independent slow
+chains. The constants are heuristic; they were chosen by the error of the true sensors (0.15 to
+0.25) before any selection method was run.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from dataclasses import dataclass
 import numpy as np
 
 N_ACTIVITIES = 14
-N_PER_KIND = 10  # sensors of each of the four kinds
-RADIUS = 0.18  # of the range of a sensor, relative to the side of the home
-FIRES = 0.7  # firing probability in a minute of an activity at the sensor
+N_PER_KIND = 10  # number of sensors of each of the four kinds
+RADIUS = 0.18  # radius of a sensor's range relative to the side of the home
+FIRES = 0.7  # firing probability in each minute of an activity at the sensor
 FALSE_ALARM = 0.03
 DURATIONS = (5.0, 50.0)  # minimum and maximum mean duration of an activity in minutes
 COPY_KEEPS, COPY_INVENTS = (
     0.7,
     0.03,
-)  # shares of the minutes that a copy repeats, and in which it fires at random
+)  # shares of the minutes that a copy repeats, and of those in which it fires at random
 SLOW_MINUTES = 60.0  # mean duration of a state of the slow sensors
 
 
 @dataclass(frozen=True)
 class SimulatedHome:
-    """The minutes of whole days in a simulated home.
+    """Minutes of whole days in a simulated home.
 
     Attributes
     ----------
     on : ndarray of shape (n_minutes, 40), float
-        1 where a sensor fired.
+        1 in minutes in which a sensor fired.
     activities : ndarray of shape (n_minutes,), int
     days : ndarray of shape (n_minutes,), int
     true : ndarray of shape (10,), int
-        Columns that depend on the activity, ascending.
+        Columns that depend on the activity, in ascending order.
     """
 
     on: np.ndarray
@@ -46,7 +46,7 @@ class SimulatedHome:
     true: np.ndarray
 
     def part(self, days: range) -> SimulatedHome:
-        """Select some of the days."""
+        """Return the data of some days."""
         rows = np.isin(self.days, days)
         return SimulatedHome(self.on[rows], self.activities[rows], self.days[rows], self.true)
 
@@ -59,9 +59,9 @@ def simulate_home(n_days: int = 20, minutes: int = 600, random_state: int = 0) -
     n_days : int, default 20
         Number of days, which are independent sequences; the tables train on the first half.
     minutes : int, default 600
-        Minutes of each day.
+        Number of minutes of each day.
     random_state : int, default 0
-        Seed of the home and of its days: the same seed gives the same first days.
+        Random seed of the home and of its days; the same seed gives the same first days.
 
     Returns
     -------
@@ -102,8 +102,8 @@ def simulate_home(n_days: int = 20, minutes: int = 600, random_state: int = 0) -
 
 
 def _activities(rng, minutes: int, duration: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """Labels of a day: each activity ends with probability one over its mean duration and is
-    followed by another one.
+    """Generate the labels of a day. Each activity ends with a probability of one over its mean
+    duration, and is followed by another activity.
     """
     labels = np.empty(minutes, int)
     current = int(rng.integers(N_ACTIVITIES))

@@ -1,9 +1,9 @@
-"""Simulated data of the papers, and other designs, for benchmarks, tests and ``annealed
-reproduce``.
+"""Simulated data of the papers and other designs, for benchmarks, tests and tables.
 
-Equations of Barbu et al. (2017), "Feature Selection with Annealing for Computer Vision and Big Data
-Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence 39; XOR and double rings
-of Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia University (2017).
+Equations refer to Barbu et al. (2017), "Feature Selection with Annealing for Computer Vision and
+Big Data Learning", IEEE Transactions on Pattern Analysis and Machine Intelligence 39. XOR and
+double rings are from Y. Ma, "Flexible Sparse Learning of Feature Subspaces", PhD thesis, Columbia
+University (2017).
 """
 
 from dataclasses import dataclass
@@ -17,23 +17,22 @@ from sklearn.utils import check_random_state
 XOR_SPREAD = 1.0 / 1.394
 RING_SPREAD = 0.48
 NOISE_SCALE = 0.35
-VOTES = 15  # voting neighbours for the cases of Ma (thesis), in every metric
+VOTES = 15  # number of voting neighbours for the cases of Ma (thesis), in every metric
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """Columns X (n, m), float32; y, -1 / +1 or real; the relevant columns ``support`` (k,),
-    ascending, and their coefficients ``coef``.
+    """Simulated data set with its relevant columns.
 
     Attributes
     ----------
     X : ndarray of shape (n_samples, n_features), float32
     y : ndarray of shape (n_samples,)
-        -1 / +1, or real numbers.
+        Labels -1 and +1, or real numbers.
     support : ndarray of shape (k,), int
-        The relevant columns, ascending.
+        Relevant columns in ascending order.
     coef : ndarray of shape (k,)
-        Their coefficients.
+        Coefficients of the relevant columns.
     """
 
     X: np.ndarray
@@ -42,14 +41,14 @@ class Simulated:
     coef: np.ndarray
 
     def found(self, selected: np.ndarray) -> float:
-        """Share in [0, 1] of the relevant columns that are selected (PCD); 1 counts as a detection
-        (DR).
+        """Return the share in [0, 1] of the relevant columns that are selected (PCD); 1 counts as a
+        detection (DR).
         """
         return float(np.isin(self.support, selected).mean())
 
 
 def autoregressive(n_samples: int, n_features: int, rng, correlation: float = 0.9) -> np.ndarray:
-    """Normal rows, float32, with correlation ``correlation ** |i - j|`` between columns i and
+    """Draw normal rows, float32, with correlation ``correlation ** |i - j|`` between columns i and
     j.
     """
     noise = rng.standard_normal((n_samples, n_features))
@@ -58,8 +57,8 @@ def autoregressive(n_samples: int, n_features: int, rng, correlation: float = 0.
 
 
 def equicorrelated(n_samples: int, n_features: int, rng) -> np.ndarray:
-    """Rows z 1 + e, float32, with normal z and e, correlation 0.5 between any two columns: eq.
-    (18).
+    """Draw rows z 1 + e, float32, with normal z and e (eq. (18)); any two columns have correlation
+    0.5.
     """
     return (
         rng.standard_normal((n_samples, 1)) + rng.standard_normal((n_samples, n_features))
@@ -92,12 +91,12 @@ def simulate(
         Rows, columns and relevant columns.
     columns : {"ar1", "equicorrelated"}
     label_noise : float
-        Share of rows whose label is drawn at random (half of these remain correct).
+        Share of rows whose label is drawn at random; half of these labels remain correct.
     random_support : bool
-        Relevant columns at random positions; otherwise columns 10, 20, ..., 10 k (counted from
-        one).
+        Whether the relevant columns have random positions; otherwise, they are columns 10, 20, ...,
+        10 k (counted from one).
     random_signs : bool
-        Coefficients -1 or +1 at random; otherwise all are 1.
+        Whether the coefficients are randomly -1 or +1; otherwise, all are 1.
     random_state : int, RandomState or None, default None
         Random seed.
 
@@ -108,7 +107,8 @@ def simulate(
     Raises
     ------
     ValueError
-        If the task or the columns are unknown or there are too few columns for k relevant ones.
+        If the task or the kind of columns is unknown, or there are too few columns for k relevant
+        ones.
     """
     if task not in ("classification", "regression"):
         raise ValueError(f"task={task!r} is unknown; expected 'classification' or 'regression'")
@@ -144,14 +144,15 @@ def simulated_case(
     n_test: int = 2000,
     tenth: bool = False,
 ):
-    """Draw a case of Ma (thesis), Figure 2.3: two informative columns of unit variance among p; the
-    others are normal noise.
+    """Draw a case of Ma (thesis), Figure 2.3, with two informative columns among p.
 
-    "xor": (c, c y) + s e with c = +-1. "rings": (rho + 0.48 e) u, rho = 2 for y = 1 and 1 for y =
-    -1, u uniform on the circle. With ``tenth``, a tenth of the columns is informative, as in
-    Ma (thesis), which gives no details: each of the two is the mean of p // 20 columns of unit
-    variance, which share half of their variance with it, so that the Bayes error is unchanged.
-    Returns X, y for n rows and X_test, y_test for ``n_test``: float32 columns, labels -1 / +1.
+    The informative columns have unit variance, and the other columns are normal noise. For "xor",
+    they are (c, c y) + s e with c = +-1. For "rings", they are (rho + 0.48 e) u, with rho = 2 for
+    y = 1 and rho = 1 for y = -1, and u uniform on the circle. With ``tenth``, a tenth of the
+    columns is informative, as in Ma (thesis), which gives no details. Each of the two informative
+    columns is then the mean of p // 20 columns of unit variance, which share half of their variance
+    with it, so that the Bayes error is unchanged. X and y for n rows, and X_test and y_test for
+    ``n_test`` rows are returned, with float32 columns and labels -1 and +1.
     """
     rng = np.random.default_rng(seed)
     total = n + n_test
@@ -180,7 +181,7 @@ def simulated_case(
 
 
 def bayes_error(case: str) -> float:
-    """Bayes error of a case of :func:`simulated_case`, by numerical integration.
+    """Compute the Bayes error of a case of :func:`simulated_case` by numerical integration.
 
     Examples
     --------

@@ -1,3 +1,1 @@
-"""Reversible-jump Markov chains over sparse frequencies: prior, moves, Gram matrices, likelihoods
-and diagnostics.
-"""
+"""Reversible-jump Markov chains over sparse frequencies, with their prior and diagnostics."""

@@ -1,13 +1,13 @@
-"""Atoms (sparse frequencies) and their prior: a Markov chain over columns with its transition
-probabilities integrated out.
+"""Atoms (sparse frequencies) and their prior, a Markov chain over columns.
 
-An atom is a sequence of distinct columns with one frequency each. The first column is drawn from
-pi_0 ~ Dir(gamma / p) and the next ones from theta_j ~ Dir(alpha), eq. (4.5) of Ma (thesis); the
-sequence ends in the null state or at ``max_order`` columns. With pi_0 and the theta_j integrated
-out, an atom given the others is drawn from urns that hold the others' transitions, and the order of
-the atoms does not matter. The prior is this process conditioned on distinct columns within each
-atom. The mean and covariance of a frequency, which have normal and inverse Wishart priors there,
-are also integrated out, which gives a multivariate t distribution.
+An atom is a sequence of distinct columns with one frequency each, eq. (4.5) of Ma (thesis). The
+first column is drawn from pi_0 ~ Dir(gamma / p), and the following columns are drawn from theta_j ~
+Dir(alpha). The sequence ends in the null state or at ``max_order`` columns. The transition
+probabilities pi_0 and theta_j are integrated out, so an atom, given the others, is drawn from urns
+that contain the transitions of the others. The order of the atoms does not matter. The prior is
+this process, conditioned on distinct columns within each atom. The normal and inverse Wishart
+priors of the mean and covariance of a frequency are also integrated out, which gives a multivariate
+t distribution.
 """
 
 import math
@@ -27,16 +27,16 @@ class AtomPrior(NamedTuple):
 
     n_columns: int
     max_order: int
-    start_mass: float  # gamma, spread over the columns
+    start_mass: float  # gamma, divided among the columns
     stop_mass: float  # alpha_0
-    step_mass: float  # the sum of alpha_1 .. alpha_p
+    step_mass: float  # sum of alpha_1, ..., alpha_p
     expected: float
-    scale: float  # of the frequencies
-    degrees: float  # of freedom of the t distribution
+    scale: float  # scale of the frequencies
+    degrees: float  # degrees of freedom of the t distribution
 
 
 class Atoms(NamedTuple):
-    """Storage for ``len(length)`` atoms, of which a chain uses the first ones."""
+    """Storage for ``len(length)`` atoms; a chain uses the leading entries."""
 
     columns: np.ndarray  # (max_components, max_order) int64
     length: np.ndarray  # (max_components,) int64
@@ -44,7 +44,7 @@ class Atoms(NamedTuple):
 
 
 def empty_atoms(max_components: int, max_order: int) -> Atoms:
-    """Allocate atoms of length 0."""
+    """Allocate storage for atoms of length 0."""
     shape = (max_components, max_order)
     return Atoms(np.full(shape, -1, np.int64), np.zeros(max_components, np.int64), np.zeros(shape))
 
@@ -53,8 +53,11 @@ def empty_atoms(max_components: int, max_order: int) -> Atoms:
 def transitions(
     atoms: Atoms, size: int, skip: int, column: int, following: int, max_order: int
 ) -> tuple[int, int, int]:
-    """Count the transitions out of a column in the first ``size`` atoms except ``skip``: all, to
-    the null state, and to ``following``."""
+    """Count the transitions from a column in the first ``size`` atoms, except for ``skip``.
+
+    The results are the counts of all transitions, of transitions to the null state, and of
+    transitions to ``following``.
+    """
     total, stops, hits = 0, 0, 0
     for l in range(size):
         if l == skip:
@@ -102,8 +105,7 @@ def draw_following(
     may_stop: bool,
     rng: np.random.Generator,
 ) -> int:
-    """Draw the column that follows ``column``, or -1 for the null state, which is possible only if
-    ``may_stop``."""
+    """Draw the column that follows ``column``, or -1 for the null state if ``may_stop``."""
     total, stops, _ = transitions(atoms, size, skip, column, -1, prior.max_order)
     u = rng.random() * (
         prior.step_mass + total - stops + (prior.stop_mass + stops if may_stop else 0.0)
@@ -131,8 +133,9 @@ def draw_sequence(
     prior: AtomPrior,
     rng: np.random.Generator,
 ) -> int:
-    """Fill ``columns`` from the predictive distribution; return the number of columns, or 0 if a
-    column was drawn twice.
+    """Draw ``columns`` from the predictive distribution and return their number.
+
+    The number is 0 if a column was drawn twice.
     """
     others = size - 1 if skip >= 0 else size
     u = rng.random() * (prior.start_mass + others)
@@ -155,7 +158,7 @@ def draw_sequence(
 
 @jit
 def draw_frequencies(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator) -> None:
-    """Fill the first ``n`` frequencies from the prior."""
+    """Draw the first ``n`` frequencies from the prior."""
     factor = prior.scale / math.sqrt(rng.chisquare(prior.degrees) / prior.degrees)
     for t in range(n):
         omega[t] = factor * rng.standard_normal()
@@ -165,7 +168,7 @@ def draw_frequencies(omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random
 def draw_one_frequency(
     omega: np.ndarray, n: int, prior: AtomPrior, rng: np.random.Generator
 ) -> float:
-    """Draw one more frequency from its prior distribution given the first ``n`` ones."""
+    """Draw one more frequency from its prior, given the first ``n`` frequencies."""
     square = 0.0
     for t in range(n):
         square += (omega[t] / prior.scale) ** 2
@@ -176,7 +179,7 @@ def draw_one_frequency(
 
 @jit
 def log_density_ratio(new: np.ndarray, old: np.ndarray, n: int, prior: AtomPrior) -> float:
-    """Compute the log ratio of the prior densities of two frequencies of ``n`` columns."""
+    """Compute the log ratio of the prior densities of two frequency vectors of ``n`` columns."""
     a, b = 0.0, 0.0
     for t in range(n):
         a += new[t] ** 2

@@ -1,4 +1,4 @@
-"""Convergence diagnostics of chains: split R-hat and effective sample size on ranks.
+"""Rank-based convergence diagnostics of chains: split R-hat and effective sample size.
 
 References
 ----------
@@ -28,12 +28,13 @@ def r_hat(traces: np.ndarray) -> float:
     Parameters
     ----------
     traces : ndarray of shape (n_chains, n_draws)
+        Draws of each chain.
 
     Returns
     -------
     float
-        Value near 1 if the chains agree (below 1.01 in [1]_); inf if they are constant at different
-        values; NaN with fewer than 4 draws.
+        R-hat, which is close to 1 if the chains agree ([1]_ recommends less than 1.01). It is
+        infinite for chains that are constant at different values, and NaN for fewer than 4 draws.
     """
     if traces.shape[1] < 4:
         return float("nan")
@@ -57,18 +58,20 @@ def _basic_r_hat(traces: np.ndarray) -> float:
 
 
 def effective_sample_size(traces: np.ndarray) -> float:
-    """Compute the effective sample size: the number of independent draws with the same information
-    about the mean, from the autocorrelations of the ranks.
+    """Compute the effective sample size from the autocorrelations of the ranks.
+
+    It is the number of independent draws that would estimate the mean equally well.
 
     Parameters
     ----------
     traces : ndarray of shape (n_chains, n_draws)
+        Draws of each chain.
 
     Returns
     -------
     float
-        Effective sample size; NaN with fewer than 4 draws, and the number of draws if all are
-        equal.
+        Effective sample size. It is NaN for fewer than 4 draws, and the number of draws if all of
+        them are equal.
     """
     if traces.shape[1] < 4:
         return float("nan")

@@ -1,9 +1,8 @@
-"""Fourier features and the inverse of their regularised Gram matrix, updated as atoms are removed
-and added.
+"""Fourier features and the inverse of their Gram matrix, updated as atoms change.
 
-The features are a constant and, for each atom, the cosine and sine of its phase, so that no
-parameter is needed for a phase shift. With weights b ~ N(0, I / precision) integrated out, a move
-changes the inverse by a matrix of rank 2 to 4, in O(N D + D^2) time.
+The features are a constant and, for each atom, the cosine and sine of its phase, so that phase
+shifts need no parameter. The weights b ~ N(0, I / precision) are integrated out. A move changes the
+inverse by a matrix of rank 2 to 4, in O(N D + D^2) time.
 """
 
 import math
@@ -13,21 +12,23 @@ import numpy as np
 
 from ...compilation import jit
 
-INTERCEPT_PRECISION = 1e-2  # prior precision of the constant's weight, which is hardly shrunk
-REFRESH = 200  # accepted moves between two complete factorisations
+INTERCEPT_PRECISION = 1e-2  # prior precision of the constant's weight; shrinkage is weak
+REFRESH = 200  # accepted moves between two full factorisations
 
 
 class Gram(NamedTuple):
-    """Features, and quantities derived from their Gram matrix A = F W F' + diag(precision); only
-    the first 1 + 2 D rows are used."""
+    """Features F, and quantities derived from their Gram matrix A = F W F' + diag(precision).
 
-    features: np.ndarray  # (1 + 2 max_components, N)
-    inverse: np.ndarray  # of A
-    projection: np.ndarray  # c = F t for the target t
+    Only the first 1 + 2 D rows are in use.
+    """
+
+    features: np.ndarray  # F: (1 + 2 max_components, N)
+    inverse: np.ndarray  # inverse of A
+    projection: np.ndarray  # c = F t with the target t
     scalars: np.ndarray  # log det A, c' A^-1 c
-    weight: np.ndarray  # (N,) W; ones for the Gaussian likelihood
-    target: np.ndarray  # (N,) t
-    # Scratch of a move.
+    weight: np.ndarray  # diagonal of W (N,); ones for the Gaussian likelihood
+    target: np.ndarray  # t (N,)
+    # Work arrays of a move
     phase: np.ndarray  # (N,)
     added: np.ndarray  # (2, N)
     reduced: np.ndarray  # inverse without the removed atom
@@ -52,8 +53,10 @@ def empty_gram(n_rows: int, max_components: int) -> Gram:
 
 @jit
 def cos_sin(phase: np.ndarray, out: np.ndarray) -> None:
-    """Compute cosine and sine of phases below 1e6 in absolute value with an error of 2e-16, by the
-    polynomials of fdlibm without branches, so that the loop vectorises.
+    """Compute the cosine and sine of phases below 1e6 in absolute value.
+
+    The polynomials of fdlibm are evaluated without branches, so that the loop vectorises. The error
+    is 2e-16.
     """
     cosine, sine = out[0], out[1]
     for i in range(len(phase)):
@@ -117,7 +120,7 @@ def atom_features(
     phase: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the cosine and sine (2, N) of the phase of an atom; ``XT`` is (p, N)."""
+    """Compute the cosine and sine (2, N) of an atom's phase; ``XT`` has shape (p, N)."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
         phase[i] = w * x[i]
@@ -147,8 +150,9 @@ def _two_dots(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[float, float
 
 @jit
 def invert(A: np.ndarray, n: int) -> float:
-    """Replace the leading n x n block of a positive definite matrix by its inverse (Cholesky);
-    return the log determinant.
+    """Invert the leading n x n block of a positive definite matrix in place (Cholesky).
+
+    The log determinant is returned.
     """
     logdet = 0.0
     for j in range(n):
@@ -158,7 +162,7 @@ def invert(A: np.ndarray, n: int) -> float:
         logdet += 2.0 * math.log(pivot)
         for i in range(j + 1, n):
             A[i, j] = (A[i, j] - _dot(A[i, :j], A[j, :j])) / pivot
-    for j in range(n):  # the rows of the upper triangle receive the inverse of L, transposed
+    for j in range(n):  # store the transposed inverse of L in the upper triangle
         A[j, j] = 1.0 / A[j, j]
         for i in range(j + 1, n):
             A[j, i] = (
@@ -197,10 +201,10 @@ def refresh(gram: Gram, size: int, precision: float) -> None:
 def evaluate(
     gram: Gram, size: int, removed: int, adds: bool, precision: float, weighted: np.ndarray
 ) -> tuple[float, float]:
-    """Compute the change in log det A and in c' A^-1 c if atom ``removed`` (-1 for none) is removed
-    and the features ``added`` are added.
+    """Compute the changes in log det A and c' A^-1 c that a move would cause.
 
-    The scratch arrays then hold the values that :func:`commit` needs.
+    The move removes the atom ``removed`` (-1 for none) and adds the features ``added``. The work
+    arrays then hold the values that :func:`commit` requires.
     """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced
@@ -271,8 +275,10 @@ def evaluate(
 def commit(
     gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray
 ) -> None:
-    """Carry out the move that :func:`evaluate` examined last; after a removal, the last atom takes
-    the free place."""
+    """Apply the move that :func:`evaluate` examined last.
+
+    The last atom takes the position of a removed atom.
+    """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced
     gram.scalars[0] += logdet

@@ -1,5 +1,7 @@
-"""Reversible-jump moves, each of which removes at most one atom, adds at most one atom, and returns
-its ratio of priors times proposals."""
+"""Reversible-jump moves with their prior and proposal ratios.
+
+Each move removes at most one atom and adds at most one atom.
+"""
 
 import math
 
@@ -21,16 +23,16 @@ from .screening import Table
 
 BIRTH, DEATH, GROW, SHRINK, ORDER, COLUMN, NEIGHBOUR, WALK, REPLACE = range(9)
 NAMES = ("birth", "death", "grow", "shrink", "order", "column", "neighbour", "walk", "replace")
-# Probabilities of the moves. Birth and death, and grow and shrink, must be equal, since each
-# reverses the other. A choice.
+# Probabilities of the moves, set by hand. Birth and death must have equal probabilities, and so
+# must growth and shrinkage, since each reverses the other.
 PROBABILITIES = np.array([0.16, 0.16, 0.09, 0.09, 0.03, 0.05, 0.05, 0.30, 0.07])
-INFORMED = 0.5  # fraction of the births that come from the screening table
-STEPS = np.array([0.05, 0.2, 0.6])  # steps of the walk, in units of the scale of the frequencies
+INFORMED = 0.5  # fraction of births drawn from the screening table
+STEPS = np.array([0.05, 0.2, 0.6])  # step sizes of the random walk, relative to the frequency scale
 
 
 @jit
 def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
-    """Draw a position in proportion to weights, given their cumulative sums."""
+    """Draw an index with probabilities proportional to weights, given their cumulative sums."""
     return min(
         np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"),
         len(cumulative) - 1,
@@ -39,8 +41,7 @@ def pick(cumulative: np.ndarray, rng: np.random.Generator) -> int:
 
 @jit
 def _key(columns: np.ndarray, n: int, base: int) -> int:
-    """Return the key of a set of one to three columns in the table, independent of their order; -1
-    for larger sets."""
+    """Return the table key of a set of one to three columns, or -1 for a larger set."""
     if n > 3:
         return -1
     a = columns[0] + 1
@@ -52,8 +53,7 @@ def _key(columns: np.ndarray, n: int, base: int) -> int:
 
 @jit
 def _draw_from_table(columns: np.ndarray, table: Table, rng: np.random.Generator) -> int:
-    """Fill ``columns`` with a set from the table in random order, and return the number of
-    columns."""
+    """Draw a set of columns from the table, in random order, and return its size."""
     base = len(table.column_weight) + 1
     key = table.keys[pick(table.cumulative, rng)]
     n = 0
@@ -69,7 +69,7 @@ def _draw_from_table(columns: np.ndarray, table: Table, rng: np.random.Generator
 
 @jit
 def _log_birth(columns: np.ndarray, n: int, log_pred: float, table: Table) -> float:
-    """Compute the log probability that a birth proposes this sequence."""
+    """Compute the log probability that a birth proposes the given sequence."""
     if len(table.keys) == 0:
         return log_pred
     probability = (1.0 - INFORMED) * math.exp(log_pred)
@@ -101,8 +101,10 @@ def _draw_birth(
 def _log_birth_ratio(
     columns: np.ndarray, n: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
 ) -> float:
-    """Compute the log ratio of prior to proposal for a birth; frequencies are drawn from the prior
-    and cancel."""
+    """Compute the log ratio of prior to proposal for a birth.
+
+    Frequencies are drawn from the prior and cancel out.
+    """
     log_pred = log_predictive(columns, n, atoms, size, skip, prior)
     return log_pred - _log_birth(columns, n, log_pred, table)
 
@@ -111,8 +113,11 @@ def _log_birth_ratio(
 def _growth(
     column: int, following: int, atoms: Atoms, size: int, skip: int, prior: AtomPrior, table: Table
 ) -> float:
-    """Compute the probability that growth after ``column`` proposes ``following``: half from the
-    urn, a quarter from the screening table, and a quarter uniform."""
+    """Compute the probability that growth proposes ``following`` after ``column``.
+
+    The proposal is a mixture: half from the urn, a quarter from the screening table, and a quarter
+    uniform.
+    """
     total, stops, hits = transitions(atoms, size, skip, column, following, prior.max_order)
     urn = (prior.step_mass / prior.n_columns + hits) / (prior.step_mass + total - stops)
     return 0.5 * urn + 0.25 * table.column_weight[following] + 0.25 / prior.n_columns
@@ -147,17 +152,18 @@ def propose(
     omega: np.ndarray,
     rng: np.random.Generator,
 ) -> tuple[bool, int, int, float]:
-    """Propose a move, writing the new atom to ``columns`` and ``omega``.
+    """Propose a move, and write the new atom to ``columns`` and ``omega``.
 
     Returns
     -------
     possible : bool
+        Whether the move is possible in the current state.
     removed : int
         Index of the atom to remove, or -1.
     n : int
         Number of columns of the new atom; 0 for none.
     log_ratio : float
-        Log of the prior ratio times the proposal ratio, without the likelihood.
+        Log of the prior ratio times the proposal ratio, excluding the likelihood.
     """
     if kind == BIRTH:
         if size == len(atoms.length):
@@ -214,7 +220,7 @@ def propose(
         omega[a], omega[b] = omega[b], omega[a]
     else:
         t = int(rng.random() * n)
-        if kind == COLUMN:  # half screen, half uniform
+        if kind == COLUMN:  # half from the screening table, half uniform
             column = (
                 pick(table.column_cumulative, rng)
                 if rng.random() < 0.5
@@ -223,7 +229,7 @@ def propose(
             forward = 0.5 * table.column_weight[column] + 0.5 / prior.n_columns
             back = 0.5 * table.column_weight[old[t]] + 0.5 / prior.n_columns
             ratio += math.log(back / forward)
-        else:  # a correlated column, with the sign of the correlation
+        else:  # exchange for a correlated column, with the sign of the correlation
             count = table.n_neighbours[old[t]]
             if count == 0:
                 return False, l, 0, 0.0

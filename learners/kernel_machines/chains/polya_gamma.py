@@ -1,5 +1,6 @@
-"""Draws from the Polya-Gamma distribution PG(1, z). Given one draw per row, a logistic likelihood
-becomes Gaussian.
+"""Draws from the Polya-Gamma distribution PG(1, z).
+
+Given one draw per row, a logistic likelihood becomes Gaussian.
 
 References
 ----------
@@ -14,7 +15,7 @@ import numpy as np
 
 from ...compilation import jit
 
-SPLIT = 0.64  # point where the two halves of the proposal meet, as in [1]
+SPLIT = 0.64  # point where the two parts of the proposal meet, as in [1]
 
 
 @jit

@@ -1,5 +1,4 @@
-"""Markov chains over atoms: reversible-jump moves with a Gaussian or logistic likelihood, with the
-weights integrated out."""
+"""Reversible-jump Markov chains over atoms, with the weights integrated out."""
 
 import math
 from dataclasses import dataclass
@@ -24,15 +23,15 @@ from .polya_gamma import polya_gamma
 from .screening import Table
 
 PRIOR_ONLY, GAUSSIAN, LOGISTIC = range(3)
-AUGMENT = 20  # moves between two draws of the Polya-Gamma variables
+AUGMENT = 20  # moves between draws of the Polya-Gamma variables
 NOISE_SHAPE, NOISE_RATE = (
     1.0,
     0.25,
-)  # inverse gamma prior of the noise variance, for a target of variance 1; a choice
+)  # inverse gamma prior of the noise variance, for a target of variance 1; set by hand
 
 
 class ChainSamples(NamedTuple):
-    """Samples stored from a chain."""
+    """Stored samples of a chain."""
 
     columns: np.ndarray  # (n_kept, max_components, max_order) int64
     length: np.ndarray  # (n_kept, max_components) int64
@@ -47,9 +46,9 @@ class Chain:
     """Result of a chain."""
 
     kept: ChainSamples
-    trace: np.ndarray  # (n_traced, 2): log likelihood and number of atoms along the whole run
-    tried: np.ndarray  # (9,) proposals of each move
-    accepted: np.ndarray  # (9,)
+    trace: np.ndarray  # (n_traced, 2): log likelihood and number of atoms during the whole run
+    tried: np.ndarray  # (9,) number of proposals per move
+    accepted: np.ndarray  # (9,) number of accepted proposals
 
 
 def empty_samples(n_kept: int, max_components: int, max_order: int) -> ChainSamples:
@@ -82,32 +81,38 @@ def run_chain(
     Parameters
     ----------
     likelihood : int
-        One of ``GAUSSIAN`` (y has mean 0 and variance 1), ``LOGISTIC`` (y is 0 or 1) and
-        ``PRIOR_ONLY`` (y is not used).
+        ``GAUSSIAN`` (y has mean 0 and variance 1), ``LOGISTIC`` (y is 0 or 1) or ``PRIOR_ONLY`` (y
+        is not used).
     XT : ndarray of shape (p, N)
         Standardised columns.
     y : ndarray of shape (N,)
+        Target, as ``likelihood`` requires.
     prior : AtomPrior
+        Prior of the atoms.
     table : Table
+        Proposal table.
     rng : Generator
+        Random number generator.
     max_components : int
+        Maximum number of atoms.
     precision : float
-        Precision of the weights, whose prior is N(0, noise variance / precision) for a Gaussian and
-        N(0, 1 / precision) for a logistic likelihood.
+        Prior precision of the weights. Their prior is N(0, noise variance / precision) for a
+        Gaussian likelihood and N(0, 1 / precision) for a logistic likelihood.
     n_steps, burn_in : int
         Total number of moves, and number of moves before the first stored sample.
     n_kept : int
-        Number of samples to store, evenly spaced over the remaining moves.
+        Number of samples to store, evenly spaced over the moves after burn-in.
     start : Atoms or None
-        Initial atoms; None starts without atoms.
+        Initial atoms; None means no atoms.
     probabilities : ndarray of shape (9,)
         Probability of each move.
     greedy : bool
-        Whether to accept every improvement and nothing else.
+        Whether to accept improvements only.
 
     Returns
     -------
     Chain
+        Samples, trace and acceptance counts of the chain.
     """
     gram = empty_gram(XT.shape[1], max_components)
     atoms = empty_atoms(max_components, prior.max_order)
@@ -122,7 +127,7 @@ def run_chain(
     gram.target[:] = y - 0.5 if likelihood == LOGISTIC else y
     cumulative = np.cumsum(probabilities)
     mode = (likelihood, greedy, n_steps, burn_in)
-    y = np.ascontiguousarray(y)  # one memory layout: one variant to compile
+    y = np.ascontiguousarray(y)  # a single memory layout, so that a single variant is compiled
     _run(
         mode,
         XT,
@@ -144,7 +149,7 @@ def run_chain(
 
 @jit
 def _draw_coef(gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator) -> None:
-    """Draw weights from N(A^-1 c, A^-1)."""
+    """Draw the weights from N(A^-1 c, A^-1)."""
     n = 1 + 2 * size
     _mean_coef(gram, size, coef)
     L = gram.reduced
@@ -183,7 +188,7 @@ def _scores(gram: Gram, size: int, coef: np.ndarray, out: np.ndarray) -> None:
 def _augment(
     gram: Gram, size: int, coef: np.ndarray, rng: np.random.Generator, precision: float
 ) -> None:
-    """Draw the weights, then the Polya-Gamma variables given the weights, and refactorise."""
+    """Draw the weights, draw the Polya-Gamma variables given the weights, and refactorise."""
     _draw_coef(gram, size, coef, rng)
     _scores(gram, size, coef, gram.phase)
     for i in range(len(gram.weight)):
@@ -201,8 +206,11 @@ def _log_likelihood(
     square: float,
     coef: np.ndarray,
 ) -> float:
-    """Compute the log likelihood: the Gaussian marginal up to a constant, or the logistic one at
-    the mean weights, which are written to ``coef``."""
+    """Compute the log likelihood, up to a constant if Gaussian.
+
+    The Gaussian likelihood is marginal. The logistic likelihood is evaluated at the mean weights,
+    which are written to ``coef``.
+    """
     if likelihood == GAUSSIAN:
         rest = max(NOISE_RATE + 0.5 * (square - gram.scalars[1]), 1e-300)
         determinant = 0.5 * (
@@ -220,7 +228,7 @@ def _log_likelihood(
 
 @jit
 def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
-    """Compute the log prior of the number of atoms and of their columns, up to a constant."""
+    """Compute the log prior of the number and the columns of the atoms, up to a constant."""
     total = size * math.log(prior.expected) - math.lgamma(size + 1.0)
     for l in range(size):
         total += log_predictive(atoms.columns[l], atoms.length[l], atoms, l, -1, prior)
@@ -231,7 +239,7 @@ def log_prior(atoms: Atoms, size: int, prior: AtomPrior) -> float:
 def replace_atom(
     atoms: Atoms, size: int, removed: int, n: int, columns: np.ndarray, omega: np.ndarray
 ) -> int:
-    """Carry out a move on the atoms, and return their new number."""
+    """Apply a move to the atoms, and return their new number."""
     if n == 0:
         last = size - 1
         atoms.columns[removed] = atoms.columns[last]

@@ -1,10 +1,9 @@
-"""Screening of informative columns, pairs and triples: proposal tables for births, growth and
-exchanges of columns.
+"""Screening of informative columns, pairs and triples, as proposals for the moves.
 
-The acceptance rule corrects exactly for any proposal distribution that does not depend on the state
-of the chain. The table can therefore be a rough but fast approximation by matrix products. Its
-entries are sums of squared correlations between products of Fourier features and the target, which
-are chi-squared if columns are independent.
+The acceptance rule is exact for any proposal distribution that does not depend on the state of the
+chain, so the table may be a rough approximation. It is computed quickly by matrix products. Its
+entries are sums of squared correlations between the target and products of Fourier features. They
+have a chi-squared distribution if the columns are independent.
 """
 
 from typing import NamedTuple
@@ -12,27 +11,26 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-SCALES = np.array([0.6, 1.2])  # frequencies of the screen, in units of the prior's scale; a choice
-MAX_ENTRIES = 50_000  # maximum number of entries of each order
-BLOCK = 1024  # columns of one matrix product
-MAX_COLUMNS_TRIPLES = 400  # 10 million triples
+SCALES = np.array([0.6, 1.2])  # screening frequencies in units of the prior scale, set by hand
+MAX_ENTRIES = 50_000  # maximum number of entries per order
+BLOCK = 1024  # columns per matrix product
+MAX_COLUMNS_TRIPLES = 400  # about 10 million triples
 SPREAD = 15.0  # range of the log weights after tempering
 MAX_NEIGHBOURS, MIN_CORRELATION = 10, 0.3
 
 
 class Table(NamedTuple):
-    """Weights of sets of columns and of single columns, and the columns most correlated with each
-    column."""
+    """Weights of column sets and of single columns, and the most correlated columns of each."""
 
     keys: (
         np.ndarray
-    )  # (n_entries,) int64 ascending: digits column + 1 to the base p + 1, columns ascending
+    )  # (n_entries,) int64, ascending: digits column + 1 in base p + 1, columns in ascending order
     weight: np.ndarray  # (n_entries,) sums to one
     cumulative: np.ndarray
     column_weight: np.ndarray  # (p,) sums to one
     column_cumulative: np.ndarray
     neighbours: np.ndarray  # (p, most) int64
-    signs: np.ndarray  # (p, most) of the correlations
+    signs: np.ndarray  # (p, most) signs of the correlations
     n_neighbours: np.ndarray  # (p,) int64
 
 
@@ -48,20 +46,21 @@ def screen(
     y : ndarray of shape (N,)
         Target.
     scale : float
-        Scale of the frequencies under the prior.
+        Prior scale of the frequencies.
     screening : {"pairs", "triples", None}
-        Order of the largest products; None makes all columns equally likely.
+        Order of the largest products. None makes all columns equally likely.
     max_order : int
-        Maximum number of columns of an atom, and of a product in the table.
+        Maximum number of columns in an atom, and in a product of the table.
 
     Returns
     -------
     Table
+        Proposal table.
 
     Raises
     ------
     ValueError
-        If there are too many columns for products of three.
+        If there are too many columns for triples.
     """
     p = len(XT)
     if screening == "triples" and p > MAX_COLUMNS_TRIPLES:
@@ -98,8 +97,10 @@ def screen(
 
 
 def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
-    """Compute the cosine and sine of each column with mean 0 and variance 1 (0 if constant), as (N,
-    p) float32."""
+    """Compute the standardised cosine and sine of each column, as float32 arrays (N, p).
+
+    They are zero if constant.
+    """
     waves = []
     for wave in (np.cos, np.sin):
         values = wave(np.float32(frequency) * XT.T.astype(np.float32))
@@ -110,12 +111,12 @@ def _waves(XT: np.ndarray, frequency: float) -> list[np.ndarray]:
 
 
 def _score(square: np.ndarray, degrees: int) -> np.ndarray:
-    """Compute minus the log of the tail probability, which is comparable between orders."""
+    """Compute the negative log tail probability, which is comparable between orders."""
     return -chi2.logsf(square, degrees)
 
 
 def _best(square: np.ndarray) -> np.ndarray:
-    """Return the positions of the largest entries, at most ``MAX_ENTRIES``."""
+    """Return the positions of the largest ``MAX_ENTRIES`` entries."""
     if len(square) <= MAX_ENTRIES:
         return np.arange(len(square))
     return np.sort(np.argpartition(square, len(square) - MAX_ENTRIES)[-MAX_ENTRIES:])
@@ -178,8 +179,10 @@ def _triples(waves: list[list[np.ndarray]], y: np.ndarray) -> tuple[np.ndarray, 
 def _weights(
     columns: np.ndarray, score: np.ndarray, p: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return keys in ascending order with their weights, and weights of single columns: a mixture
-    of tempered, rank-based and uniform weights."""
+    """Return the ascending keys with their weights, and the weights of single columns.
+
+    Weights are a mixture of tempered, rank-based and uniform weights.
+    """
     score = np.minimum(score, 1e6).astype(np.float64)
     warmth = min(1.0, SPREAD / max(score.max(), 1.0))
     rank = np.empty(len(score))
@@ -204,14 +207,15 @@ def _weights(
 
 
 def correlations(XT: np.ndarray, first: int, last: int) -> np.ndarray:
-    """Compute the correlations (last - first, p) of the columns ``first`` to ``last - 1`` with all
-    columns."""
+    """Compute the correlations of the columns ``first`` to ``last - 1`` with all columns."""
     return XT[first:last] @ XT.T / XT.shape[1]
 
 
 def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the columns most correlated with each column, made symmetric: a column is a neighbour
-    of all its neighbours."""
+    """Return the columns most correlated with each column.
+
+    The relation is symmetric: a column is a neighbour of all its neighbours.
+    """
     p = len(XT)
     lists: list[dict[int, float]] = [{} for _ in range(p)]
     values = np.ascontiguousarray(XT, dtype=np.float32)

@@ -1,1 +1,1 @@
-"""Whole objects: shape models, assembly from candidates, refinement, probabilities, tracking."""
+"""Whole objects: shape models, assembly of candidates, refinement, probabilities and tracking."""

@@ -1,9 +1,9 @@
 """Assembly of instances, which groups the candidates of all anchors into objects.
 
-Every pair of candidates of different anchors, together with one of a few template shapes, gives a
-similarity transform and with it the expected positions of the other anchors: candidates near these
-positions support it (RANSAC [1]_, over all pairs instead of random ones). The best hypotheses are
-completed by a shape model.
+Every pair of candidates of different anchors, together with one of a few template shapes,
+determines a similarity transform and the expected positions of the other anchors. Candidates near
+these positions support the hypothesis, as in RANSAC [1]_, but all pairs are tried instead of random
+ones. The best hypotheses are completed by a shape model.
 
 References
 ----------
@@ -22,42 +22,42 @@ from ....learners.compilation import jit
 from ..windows.object_search import WHOLE
 from .shape_models import Pose, RigidModel, ShapeModel, is_inside, is_same_instance, rotation_of
 
-MAX_PER_ANCHOR = 12  # number of candidates of each anchor that form pairs. A choice
-MAX_ROLL = 1.0  # radians: pairs of faces rotated further give no hypothesis. A choice
-# Choices: no source gives them. In the shipped model anchors deviate from a similarity transform of
-# the mean shape by 0.04 to 0.07 reference lengths in x and in y; a transform fitted to only two of
-# them propagates their errors to the others. reference lengths: a candidate supports a pair when it
-# lies this near to its expected position
+MAX_PER_ANCHOR = 12  # maximum number of candidates per anchor that form pairs (heuristic)
+MAX_ROLL = 1.0  # radians: maximum rotation of a pair; others are ignored (heuristic)
+# Heuristic values. In the shipped model, anchors deviate from a similarity transform of the mean
+# shape by 0.04 to 0.07 reference lengths in x and in y, and a transform fitted to only two anchors
+# propagates their errors to the others. A candidate supports a pair if it lies within this number
+# of reference lengths of its expected position.
 _PAIR_RADIUS = 0.35
-_FACE_RADIUS = 0.25  # once the shape has been fitted to all candidates of the face
-# decrease of a candidate's log-odds at that radius: a Gaussian of deviation radius / 2, exp(-2) of
-# its peak
+_FACE_RADIUS = 0.25  # the same radius, once the shape has been fitted to all candidates
+# decrease of a candidate's log-odds at that radius: a Gaussian with standard deviation radius / 2
+# has decreased to exp(-2) of its peak
 _GATE_PENALTY = 2.0
-# ratio of the IEDs suggested by the windows of a pair. A choice: pyramid levels are 1.19 apart
+# ratio of the IEDs suggested by the windows of a pair. Heuristic: pyramid levels are 1.19 apart
 _MAX_WINDOW_RATIO = 2.5
-# of a pair's own reference length to the mean of these; a choice, yaw shortens distances to about
-# half
+# ratio of a pair's reference length to the mean of these; heuristic, since yaw reduces distances to
+# about half
 _MAX_SIZE_RATIO = 1.8
-# radians: views of the rigid model that serve as templates
+# radians: views of the rigid model that are used as templates
 _YAWS, _PITCHES = (-0.7, -0.35, 0.0, 0.35, 0.7), (-0.25, 0.0, 0.25)
 
-#: reference lengths: the same for hypotheses, before their points are refined. With 0.4 the faces
-#: that are reported by default stay the same (on 41 photographs), but ``min_probability=0`` misses
-#: some improbable ones, which evaluations need. A choice.
+#: reference lengths: the same for hypotheses, before their points are refined. With 0.4, the
+#: default report stays the same on 41 photographs, but ``min_probability=0`` misses some improbable
+#: faces, which evaluations need (heuristic).
 SAME_HYPOTHESIS = 0.35
-# reference lengths: of hypotheses whose translations, and whose scales and rotations, differ by
-# less than this, the best one is completed. A choice.
+# reference lengths: if the translations, scales and rotations of several hypotheses differ by less
+# than this value, only the best one is completed (heuristic)
 _SAME_TRANSFORM = 0.25
 
 
 class Assembly(StrEnum):
     """Shape model used to assemble candidates into instances."""
 
-    #: No assembly: each keypoint is detected by itself.
+    #: No assembly: each keypoint is detected separately.
     NONE = "none"
-    #: By a Gaussian model of shapes in the image, with templates of turned faces.
+    #: Gaussian model of shapes in the image, with templates of rotated faces.
     TWO = "2d"
-    #: By a rigid model in space and its pose.
+    #: Rigid model in space and its pose.
     THREE = "3d"
 
 
@@ -72,7 +72,7 @@ class Candidates:
     position : ndarray of shape (n,), complex
         Positions in image pixels.
     log_odds : ndarray of shape (n,), float64
-        Log-odds that the candidate is an anchor of a face, computed from the score of the detector.
+        Log-odds that the candidate is an anchor of a face, computed from the detector's score.
     reference_length : ndarray of shape (n,), float64
         Reference length in image pixels, computed from the size of the window.
     """
@@ -127,7 +127,7 @@ class Assembler:
     min_log_odds : float
         Minimum log-odds of a candidate.
     max_turn : float
-        Maximum rotation of a pair in radians; pairs with a larger rotation give no hypothesis.
+        Maximum rotation of a pair in radians; pairs with a larger rotation are ignored.
     """
 
     shape: ShapeModel
@@ -154,8 +154,8 @@ class Assembler:
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Return the candidates among the local maxima (n, 4) x, y, score, scale of each anchor, by
-        decreasing log-odds."""
+        """Return the candidates among the local maxima (n, 4) of each anchor, by decreasing
+        log-odds. The columns of the maxima are x, y, score and scale."""
         rows = [maxima[name] for name in self.anchors]
         anchor = np.repeat(np.arange(len(rows)), [len(of_anchor) for of_anchor in rows])
         x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
@@ -251,8 +251,7 @@ class Assembler:
         strength: np.ndarray,
         complete: Callable,
     ) -> Hypothesis | None:
-        """Alternate between collecting the candidates near the expected anchors and completing the
-        shape."""
+        """Alternately collect the candidates near the expected anchors and complete the shape."""
         rows, radius = np.empty(0, np.int64), _PAIR_RADIUS
         for _ in range(2):
             rows = _nearest(points, radius * ied, candidates, strength)
@@ -378,7 +377,7 @@ def _score_pairs(
     max_turn: float,
     pairs: np.ndarray,
 ) -> int:
-    """Write the hypotheses of :func:`_support` to ``pairs``, and return their number."""
+    """Write the hypotheses of :func:`_support` to ``pairs`` and return their number."""
     count = 0
     for i in range(len(best)):
         a = best[i]
@@ -448,8 +447,8 @@ def _support_at(
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
-    """Return the first n distinct rows of (m, 4) transforms, given by scale and rotation and by
-    translation, as x, y each."""
+    """Return the first n distinct transforms of an array (m, 4). A row holds the scale and rotation
+    and the translation, each as x, y."""
     kept: list[int] = []
     free = np.ones(len(transforms), bool)
     while len(kept) < n and free.any():

@@ -15,17 +15,17 @@ from .assembly import NO_CANDIDATES, Assembler, Assembly, Candidates, Hypothesis
 from .shape_models import Pose, RigidModel, is_same_instance, pose_of
 from .shape_regression import ShapeClassifier, ShapeRegressor
 
-_SURE = 0.9  # hypotheses near a face of at least this probability are not refined. A choice
+_SURE = 0.9  # hypotheses near a face of at least this probability are not refined (heuristic)
 _LIKELY = 0.5  # probability from which a hypothesis counts as a face
-# probability from which a hypothesis may be a missed face. A choice
+# probability from which a hypothesis may be a missed face (heuristic)
 _MAY_BE = 0.02
-MAX_INSTANCES = 12  # number of hypotheses refined if only probable faces are requested
-MAX_HYPOTHESES = 30  # if all are
+MAX_INSTANCES = 12  # maximum number of refined hypotheses if only probable faces are requested
+MAX_HYPOTHESES = 30  # the same if all faces are requested
 POINT_INPUTS = 8
-_MAX_LOG_ODDS = 30.0  # log-odds are clipped to this: the exponential stays finite
-_EXACT = 0.003  # reference lengths: smaller differences of two refinements count as equal. A choice
+_MAX_LOG_ODDS = 30.0  # log-odds are clipped to this value, so that the exponential stays finite
+_EXACT = 0.003  # reference lengths: refinements that differ by less count as equal (heuristic)
 
-# reference lengths of the larger face: faces with centres this close are duplicates. A choice
+# reference lengths of the larger face: faces with centres this close are duplicates (heuristic)
 _SAME_PLACE = 0.6
 
 
@@ -53,16 +53,17 @@ class InstanceProbabilities:
     Parameters
     ----------
     face : ndarray of shape (4,)
-        Coefficients of the log-odds of a face: weights of the score of the classifier, of the sum
-        of the log-odds of the anchors and of the logarithm of the reference length, and a constant.
+        Coefficients of the log-odds of a face: the weights of the classifier's score, of the sum of
+        the anchors' log-odds and of the logarithm of the reference length, followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that a keypoint of a true face lies within 10% and 5% of the
-        reference length: weights of the face's log-odds, of the log-odds of the keypoint's own
-        detection, of whether there is such a detection, of its distance from the refined point in
-        tenths of the reference length, of the logarithm of the distance between two refinements, of
-        the absolute yaw of the face and of the logarithm of the reference length, and a constant.
+        reference length from its true position. The columns are the weights of the face's log-odds,
+        the log-odds of the keypoint's own detection, whether there is such a detection, its
+        distance from the refined point in tenths of the reference length, the logarithm of the
+        distance between two refinements, the absolute yaw of the face and the logarithm of the
+        reference length, followed by a constant.
     alone : float
-        Constant added to the log-odds of a detection that belongs to no assembled face.
+        Constant added to the log-odds of a detection that does not belong to an assembled face.
 
     Notes
     -----
@@ -83,10 +84,10 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the position lies within 10% of the reference length of that keypoint of an
-        object.
+        Probability that the position lies within 10% of the reference length from that keypoint of
+        an object.
     probability_5 : float
-        Probability that it lies within 5% of the reference length.
+        Probability that the position lies within 5% of the reference length from it.
     """
 
     x: float
@@ -110,19 +111,19 @@ class Instance:
     keypoints : dict of str to InstancePoint
         Keypoints by name.
     landmarks : ndarray of shape (n, 2)
-        All points that are refined together, in image pixels: the 68 points of the iBUG scheme if
-        the model was trained on them.
+        All jointly refined points, in image pixels: the 68 points of the iBUG scheme if the model
+        was trained on them.
     reference_length : float
         Reference length of an object of this size, seen from the front, in image pixels.
     support : float
         Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
-        exceed the minimum; an input to the probability.
+        exceed the minimum; it is an input to the probability.
     person : int or None, default None
         Number of the person in a video, from 1; it stays the same from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
-        Number of the uninterrupted sequence of frames that shows the person in a video.
+        Number of the uninterrupted sequence of video frames that shows the person.
     """
 
     probability: float
@@ -138,7 +139,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Reference length, under the name used until version 0.2."""
+        """Reference length, under its name until version 0.2."""
         warnings.warn(
             "ied was renamed to reference_length; the old name will be removed in 0.4",
             FutureWarning,
@@ -167,7 +168,7 @@ class Instance:
         )
 
     def moved(self, x: float, y: float) -> "Instance":
-        """Return a copy of the instance, shifted in the image.
+        """Return a shifted copy of the instance.
 
         Parameters
         ----------
@@ -214,7 +215,7 @@ class FoundInstances(NamedTuple):
     complete : bool
         Whether there is a face and no further likely hypothesis.
     doubtful : list of tuple of float
-        Boxes x0, y0, x1, y1 of the likely hypotheses beside a face.
+        Boxes x0, y0, x1, y1 of likely hypotheses next to a face.
     """
 
     instances: list[Instance]
@@ -231,15 +232,15 @@ class RefinedShape:
     points : ndarray of shape (n,), complex
         Refined points in image pixels.
     histograms : ndarray of shape (n, 128), float32
-        Histograms around the points that describe the shape.
+        Gradient histograms around the points, which describe the shape.
     score : float
         Score of the shape classifier.
     support : float
         Sum of the excess of the anchors' log-odds over the minimum.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
-        Distances between the keypoints of two refinements with different starting shapes, in
-        reference lengths; None before the second refinement.
+        Distances in reference lengths between the keypoints of two refinements that start from
+        different shapes; None before the second refinement.
     """
 
     points: np.ndarray
@@ -270,10 +271,10 @@ class InstanceFinder:
     probabilities : InstanceProbabilities or None
         Models of the probabilities; None during training.
     own_weight : ndarray of shape (n_anchors,)
-        Weight of the detection of an anchor in its position; the refined point has the remaining
-        weight.
+        Weight of an anchor's detection in its reported position; the refined point has the
+        remaining weight.
     own_radius : float
-        Maximum distance of the detection of an anchor, in reference lengths.
+        Maximum distance of an anchor's detection from the refined point, in reference lengths.
     min_support : float
         Minimum sum of the log-odds of the anchors for refining a hypothesis, unless all hypotheses
         are requested.
@@ -309,7 +310,7 @@ class InstanceFinder:
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
     def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
-        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of its
+        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of the
         hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
@@ -318,8 +319,8 @@ class InstanceFinder:
         )
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
-        """Refine again, starting from the mean shape in the same position, and return the mean of
-        both results and their distance."""
+        """Refine a second time, starting from the mean shape at the same position, and return the
+        mean of both results and their distance."""
         start = self.regressor.align(refined.points).to_image(self.regressor.mean_points)
         points, _ = self.regressor.refine(levels, start)
         disagreement = (
@@ -348,7 +349,7 @@ class InstanceFinder:
         min_probability : float, default 0.5
             Minimum probability of a face; 0 returns all hypotheses.
         assembly : {"2d", "3d"}, optional
-            Assembly of candidates; by default that of the model.
+            Assembly of candidates; the default is set by the model.
 
         Returns
         -------
@@ -409,8 +410,8 @@ class InstanceFinder:
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
-        """Return the best n hypotheses; whole objects add to the support of hypotheses in the same
-        place, and each also starts a hypothesis from the mean shape."""
+        """Return the best n hypotheses. A whole object adds to the support of hypotheses at its
+        position, and also starts a hypothesis of its own from the mean shape."""
         if not len(whole.anchor):
             return assembled
         assembler, first = self.assembler, len(self.anchors)
@@ -430,7 +431,8 @@ class InstanceFinder:
         return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
-        """Refine the mean shape in a box x0, y0, x1, y1, which gives a face without candidates."""
+        """Refine the mean shape in a box x0, y0, x1, y1, which gives a face that needs no
+        candidates."""
         mean = self.regressor.mean_points
         size = max(
             float(
@@ -453,8 +455,8 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the detections of the keypoints of a face: positions (n_keypoints,), complex, and
-        log-odds; NaN for keypoints without a detection."""
+        """Return the positions (n_keypoints,), complex, and log-odds of the detections of a face's
+        keypoints; NaN for keypoints without a detection."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
         for i in range(len(self.anchors)):
@@ -465,7 +467,7 @@ class InstanceFinder:
                     <= self.own_radius * refined.reference_length
                 )
             )
-            if len(near):  # sorted by falling log-odds
+            if len(near):  # sorted by decreasing log-odds
                 position[i], log_odds[i] = (
                     candidates.position[near[0]],
                     candidates.log_odds[near[0]],
@@ -473,8 +475,8 @@ class InstanceFinder:
         return position, log_odds
 
     def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
-        """Compute positions (n_keypoints,), complex, by averaging refined points with the
-        detections."""
+        """Compute positions (n_keypoints,), complex, as weighted means of the refined points and
+        the detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
@@ -484,7 +486,8 @@ class InstanceFinder:
         return keypoints
 
     def report(self, refined: RefinedShape, log_odds: float, candidates: Candidates) -> Instance:
-        """Return the face, refined twice, with its pose and the probabilities of its points."""
+        """Return the face after two refinements, with its pose and the probabilities of its
+        points."""
         positions, log_odds_of = self.own_detections(refined, candidates)
         places = self.combined(refined, positions)
         inputs = self.point_inputs(refined, log_odds, positions, log_odds_of)
@@ -520,7 +523,7 @@ class InstanceFinder:
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
         """Compute the inputs (n_keypoints, 8) to the probabilities of the points of an instance
-        that is refined twice; ``positions`` (n_keypoints,) are its detections, NaN if there are
+        after two refinements. ``positions`` (n_keypoints,) are its detections, or NaN if there are
         none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
@@ -545,8 +548,8 @@ class InstanceFinder:
 
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
-    """Return the distinct faces of a list sorted by decreasing probability: faces that neither
-    coincide with a more probable face nor have its position with a different size.
+    """Return the distinct faces of a list sorted by decreasing probability. A face is dropped if it
+    coincides with a more probable face or has the same position as one.
 
     Parameters
     ----------

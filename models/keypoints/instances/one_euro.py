@@ -1,4 +1,4 @@
-"""One-Euro filter [1]_, which smooths points at rest and follows fast ones.
+"""One-Euro filter [1]_, which smooths still points and follows fast ones.
 
 References
 ----------
@@ -11,10 +11,11 @@ from typing import TypeVar
 import numpy as np
 
 Cutoff = TypeVar("Cutoff", float, np.ndarray)
-# Hz, at rest; with the next, chosen on videos of training photographs (benchmarks/faces_persons.py)
+# Hz, at rest; this and the next value were chosen on videos of training photographs
+# (benchmarks/faces_persons.py)
 DEFAULT_CUTOFF = 0.5
 DEFAULT_SPEED_COEFFICIENT = 5.0  # Hz per eye distance per second
-_SPEED_CUTOFF = 1.0  # Hz, of the speed itself; the authors' choice
+_SPEED_CUTOFF = 1.0  # Hz, for the speed itself, as in the paper
 
 
 class OneEuroFilter:
@@ -56,7 +57,7 @@ class OneEuroFilter:
                 "expected cutoff > 0 and speed_coefficient >= 0"
             )
         self.cutoff, self.speed_coefficient = cutoff, speed_coefficient
-        # raw, filtered, speed, time
+        # raw positions, filtered positions, speed and time
         self._last: tuple[np.ndarray, np.ndarray, np.ndarray, float] | None = None
 
     @property

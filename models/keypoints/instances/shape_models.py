@@ -1,5 +1,5 @@
-"""Models of the shape of a face, either with Gaussian deviations in the image or rigid in space,
-and their transforms to the image."""
+"""Shape models of a face, with Gaussian deviations in the image or rigid in space, and their
+transforms to the image."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,21 +9,22 @@ import numpy as np
 
 _STEPS = 10  # Gauss-Newton steps; about five suffice to converge
 
-#: reference lengths: faces whose keypoints have this mean distance or less are the same. A choice.
+#: reference lengths: faces are duplicates if the mean distance of their keypoints does not exceed
+#: this value (heuristic).
 SAME_INSTANCE = 0.4
-# reference length, and ratio of sizes: an incomplete hypothesis this similar to a known face is not
-# completed. Stricter than ``SAME_INSTANCE``, since completion may still move its keypoints; half
-# the radius in which candidates support a pair. Choices.
+# distance in reference lengths, and ratio of sizes: a hypothesis this similar to a known face is
+# not completed. The distance is half the radius within which candidates support a pair, stricter
+# than ``SAME_INSTANCE``, since completion may still move the keypoints (heuristic values).
 _INSIDE, _ALIKE = 0.175, 1.25
 
 
 @dataclass(frozen=True)
 class SimilarityTransform:
-    """Similarity transform from shape coordinates (unit: reference length) to image pixels:
-    ``image = scale_rotation * shape + translation``.
+    """Similarity transform ``image = scale_rotation * shape + translation`` to image pixels.
 
-    Points are complex numbers x + iy. The modulus of ``scale_rotation`` is the reference length in
-    image pixels, and its argument is the rotation in radians.
+    The unit of shape coordinates is the reference length. Points are complex numbers x + iy. The
+    modulus of ``scale_rotation`` is the reference length in image pixels, and its argument is the
+    rotation in radians.
     """
 
     scale_rotation: complex
@@ -54,8 +55,7 @@ class SimilarityTransform:
 
 @dataclass(frozen=True)
 class ShapeModel:
-    """Point distribution model of relative keypoint positions: a mean shape and Gaussian deviations
-    from it.
+    """Point distribution model of keypoints, with a mean shape and Gaussian deviations from it.
 
     Parameters
     ----------
@@ -84,19 +84,18 @@ class ShapeModel:
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
-        """Compute the least-squares similarity transform from points of the mean shape (two or more
-        positions ``which``) to image points (complex)."""
+        """Compute the least-squares similarity transform from two or more points of the mean shape,
+        given by their indices ``which``, to image points (complex)."""
         return SimilarityTransform.least_squares(self.mean_points[which], points)
 
     def predict(
         self, anchors: np.ndarray, which: np.ndarray
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Predict all keypoints (n,), complex, from two or more anchors (positions ``which``), by
-        the conditional mean of the
-        deviations.
+        """Predict all keypoints (n,), complex, from two or more anchors, given by their indices
+        ``which``, as the conditional mean of the deviations.
 
-        Missing anchors are aligned at their predicted positions; the alignment is repeated until
-        these converge. The transform is also returned.
+        The alignment uses the predicted positions of missing anchors, and is repeated until they
+        converge. The transform is also returned.
         """
         of_x, of_y = self._gains(which)
 
@@ -112,8 +111,8 @@ class ShapeModel:
         return transform.to_image(conditional_mean(transform)), transform
 
     def _gains(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the displacements of all keypoints, (n, n_which) complex, per unit of x and of y
-        of the given ones, from a cache."""
+        """Return the cached displacements of all keypoints, (n, n_which) complex, per unit of x and
+        of y of the given ones."""
         known = self.__dict__.setdefault("_known_gains", {})
         if which.tobytes() not in known:
             columns = np.stack([2 * which, 2 * which + 1], axis=1).ravel()
@@ -132,12 +131,12 @@ def learn_shape(
     noise: float,
     lengths: np.ndarray,
 ) -> ShapeModel:
-    """Learn the mean shape and the covariance of the deviations from annotated faces (generalised
-    Procrustes analysis).
+    """Learn the mean shape and the covariance of the deviations from annotated faces by generalised
+    Procrustes analysis.
 
-    Faces (n_faces, n, 2), which include mirror images, are dropped if an anchor is hidden; other
-    hidden points are replaced by their predicted positions. The unit is chosen so that, on
-    (geometric) average, the transforms to the faces have the given ``lengths`` (n_faces,) in pixels
+    The ``faces`` (n_faces, n, 2) include mirror images. A face is dropped if an anchor is hidden;
+    other hidden points are replaced by their predicted positions. The unit is chosen so that the
+    transforms to the faces have, on (geometric) average, the given ``lengths`` (n_faces,) in pixels
     and no rotation.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
@@ -185,8 +184,8 @@ class Pose(NamedTuple):
 
 
 def rotation_of(pose: Pose) -> np.ndarray:
-    """Compute the rotation matrix (3, 3) of a pose: first yaw, then pitch, then roll; x points
-    right, y down, z away from the viewer."""
+    """Compute the rotation matrix (3, 3) of a pose, which applies yaw, then pitch, then roll. The
+    x-axis points right, y down, and z away from the viewer."""
     (sy, sp, sr), (cy, cp, cr) = np.sin(pose), np.cos(pose)
     yaw = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
     pitch = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
@@ -211,8 +210,8 @@ class RigidModel:
     Parameters
     ----------
     points : ndarray of shape (n, 3), float64
-        Points in units of the reference length; x points to the right of the image, y down, z away
-        from the viewer.
+        Points in units of the reference length; x points to the right of the image, y down, and z
+        away from the viewer.
 
     References
     ----------
@@ -223,7 +222,7 @@ class RigidModel:
     points: np.ndarray
 
     def project(self, rotation: np.ndarray, scale: float, translation: complex) -> np.ndarray:
-        """Project the points to image points (n,), complex, under weak perspective."""
+        """Project the points to the image under weak perspective, (n,), complex."""
         seen = self.points @ rotation[:2].T
         return scale * (seen[:, 0] + 1j * seen[:, 1]) + translation
 
@@ -232,15 +231,16 @@ class RigidModel:
     ) -> tuple[np.ndarray, float, complex]:
         """Fit a weak-perspective view to image points by least squares.
 
-        The least-squares affine camera is projected to the nearest rotation and scale; Gauss-Newton
-        steps on the rotation vector and the scale correct it.
+        The least-squares affine camera is projected to the nearest rotation and scale, which
+        Gauss-Newton steps on the rotation vector and the scale then correct.
 
         Parameters
         ----------
         points : ndarray of shape (m,), complex
             Image points.
         which : ndarray of shape (m,), int, optional
-            Indices of the model's points, four or more that are not coplanar; all by default.
+            Indices of four or more points of the model that are not coplanar; all points by
+            default.
 
         Returns
         -------
@@ -253,8 +253,8 @@ class RigidModel:
         centre, middle = model.mean(axis=0), points.mean()
         model = model - centre
         target = np.stack([(points - middle).real, (points - middle).imag], axis=1)
-        # A small ridge penalty: nearly coplanar points do not determine the tilt towards the
-        # viewer, so it stays frontal.
+        # A small ridge penalty keeps the view frontal where nearly coplanar points do not determine
+        # the tilt towards the viewer.
         gram = model.T @ model
         ridge = 1e-2 * np.trace(gram) / 3
         upright = np.vdot(model[:, 0] + 1j * model[:, 1], target[:, 0] + 1j * target[:, 1]) / max(
@@ -274,13 +274,14 @@ class RigidModel:
 def _gauss_newton(
     model: np.ndarray, target: np.ndarray, rotation: np.ndarray, scale: float
 ) -> tuple[np.ndarray, float]:
-    """Take one step on the rotation (multiplied from the left by a small rotation) and the
-    scale."""
+    """Take one Gauss-Newton step on the scale and on the rotation, which is multiplied from the
+    left by a small rotation."""
     turned = model @ rotation.T
     error = target - scale * turned[:, :2]
     x, y, z = turned.T
     zero = np.zeros_like(x)
-    # derivatives by the rotations about x, y, z and by the scale, divided by the scale
+    # derivatives with respect to the rotations about x, y and z and to the scale, divided by the
+    # scale
     by_x = np.stack([zero, z, -y, x / scale], axis=1)
     by_y = np.stack([-z, zero, x, y / scale], axis=1)
     matrix = scale * np.concatenate([by_x, by_y])
@@ -301,8 +302,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     Parameters
     ----------
     shapes : ndarray of shape (n_faces, n), complex
-        Image points of each face: the eyes, whose distance is the unit, the sides of the nose, and
-        additional points.
+        Image points of each face: the two eyes, whose distance is the unit, the sides of the nose,
+        and additional points.
     mirror : ndarray of shape (n,), int
         Index of each point in the mirrored face.
 
@@ -318,7 +319,7 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     """
     both = np.concatenate([shapes, -shapes.real[:, mirror] + 1j * shapes.imag[:, mirror]])
     both = both - both.mean(axis=1, keepdims=True)
-    # Rotated upright and scaled to one size: the remaining differences are yaw and pitch.
+    # Faces are rotated upright and scaled to one size, so that they differ only in yaw and pitch.
     both = both / np.sqrt((abs(both) ** 2).mean(axis=1, keepdims=True))
     mean = both[0]
     for _ in range(5):
@@ -334,8 +335,8 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     affine = right[:3]
     motion = rows @ affine.T  # (2 n_faces, 3)
     a, b = motion[0::2], motion[1::2]
-    # Metric upgrade: a symmetric Q with a Q a = b Q b and a Q b = 0 for every face, of mean size
-    # one.
+    # Metric upgrade: a symmetric Q of mean size one with a Q a = b Q b and a Q b = 0 for every
+    # face.
     pairs = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
 
     def products(u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -366,7 +367,7 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
     points = points @ np.vstack([rows, np.cross(rows[0], rows[1])]).T
     points = (points + points[mirror] * [-1, 1, 1]) / 2
     points = points / abs(points[0, 0] - points[1, 0])
-    # views do not determine the sign of the depth: the nose does
+    # the views do not determine the sign of the depth, but the nose does
     if points[2:4, 2].mean() > points[:2, 2].mean():
         points = points * [1, 1, -1]
     return RigidModel(points)
@@ -380,7 +381,7 @@ def is_same_instance(
 
 
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Return whether the hypothesis of a pair, with keypoints (n,), complex, and reference length,
+    """Return whether a pair's hypothesis, given by keypoints (n,), complex, and a reference length,
     is a known face."""
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

@@ -1,9 +1,9 @@
-"""Cascaded shape regression, which moves all points of a face together, based on their
-surroundings.
+"""Cascaded shape regression, which moves all points of a face together.
 
-A stage crops the face, rotated upright and scaled to a fixed size, describes the surroundings of
-every point by gradient histograms, and predicts the displacement of the whole shape from a few
-values selected by annealing. The predictions for the face and its mirror image are averaged.
+Each stage crops the face, rotates it upright and scales it to a fixed size, describes the
+surroundings of every point by gradient histograms, and predicts the displacement of the whole shape
+from a few values selected by annealing. The predictions for the face and its mirror image are
+averaged.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from ....vision.pyramid import Level
 from .shape_models import SimilarityTransform
 
 # margin of a frame around the mean shape in reference lengths, beyond the cells of its outermost
-# points. A choice
+# points (heuristic)
 _AROUND = 0.3
 
 
 @dataclass(frozen=True)
 class RegressionStage:
-    """Stage of the cascade: a linear regression from selected histogram values to the displacement
-    of the shape.
+    """Stage of the cascade, a linear regression from selected histogram values to the shape
+    displacement.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class RegressionStage:
     features : ndarray of shape (k,), int32
         Indices of the selected values: 128 times the index of the point plus that of the value.
     coefficients : ndarray of shape (k, q), float16
-        Weight of each feature for each element of the basis of the cascade.
+        Weight of each feature for each element of the cascade's basis.
     intercept : ndarray of shape (q,), float32
     """
 
@@ -58,21 +58,23 @@ class RegressionStage:
 
 @dataclass(frozen=True)
 class ShapeRegressor:
-    """Cascade of stages that correct the points of a face, as in Xiong and De la Torre (2013), with
-    selected features.
+    """Cascade of stages that correct the points of a face.
+
+    The method is that of Xiong and De la Torre [1]_, with selected features.
 
     Parameters
     ----------
     mean : ndarray of shape (n, 2), float64
         Mean shape in units of the reference length.
     basis : ndarray of shape (q, n, 2), float32
-        Displacements of which a stage predicts a combination, in units of the reference length.
+        Basis displacements in units of the reference length; each stage predicts a linear
+        combination of them.
     stages : tuple of RegressionStage
     to_keypoints : ndarray of shape (n_keypoints, n), float64
         Averaging matrix that maps the points to the reported keypoints.
     offset : ndarray of shape (n, 2), float32
-        Systematic offset of the annotations, in units of the reference length, which stages trained
-        on photographs and their mirror images cannot learn.
+        Systematic offset of the annotations, in units of the reference length, which stages cannot
+        learn if they are trained on photographs and their mirror images.
     mirror : ndarray of shape (n,), int32
         Index of each point in the mirror image of a face; empty if mirror images are not used.
     described : int, default -1
@@ -122,8 +124,8 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex
     ) -> np.ndarray:
-        """Compute image points (n,), complex, after one stage: the mean of the predictions for the
-        face and its mirror image. ``unit`` is the scale and rotation of the frame."""
+        """Compute image points (n,), complex, after one stage, as the mean of the predictions for
+        the face and its mirror image. ``unit`` is the scale and rotation of the frame."""
         move = stage.displacement(histograms) @ self._complex_basis
         if not len(self.mirror):
             return points + unit * move
@@ -161,8 +163,8 @@ class ShapeRegressor:
 
 @dataclass(frozen=True)
 class ShapeClassifier:
-    """Linear classifier that decides whether a refined shape is a face, from selected histogram
-    values around its points.
+    """Linear classifier that decides from selected histogram values whether a refined shape is a
+    face.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""Smoothing of the points of tracked instances by local regression over time, a Savitzky-Golay
-filter [1]_ for frames at arbitrary times.
+"""Smoothing of the points of tracked instances by local regression over time.
+
+The method is a Savitzky-Golay filter [1]_ for frames at arbitrary times.
 
 References
 ----------
@@ -16,16 +17,16 @@ from .instance_finder import Instance
 
 TimedInstances = tuple[float, Sequence[Instance]]  # time in seconds, and the instances of a frame
 
-# Hz: five frames of a video of 25 frames per second. Chosen on videos of training photographs
-# (benchmarks/faces_smoothing.py): a lower one distorts the mouth of a speaker.
+# Hz: five frames at 25 frames per second. Chosen on videos of training photographs
+# (benchmarks/faces_smoothing.py); lower frequencies distort the mouth of a speaker.
 DEFAULT_CUTOFF = 5.0
-MAX_FRAMES = 16  # frames on each side of a frame that may smooth it
+MAX_FRAMES = 16  # maximum number of frames on each side that smooth a frame
 _WINDOW = 0.55  # seconds on each side times the cut-off frequency
 
 
 def half_window(cutoff: float) -> float:
-    """Return the time in seconds, before and after a frame, within which other frames smooth it; at
-    the cut-off frequency, the filter halves the power."""
+    """Return the time in seconds before and after a frame from which other frames smooth it. At the
+    cut-off frequency, the filter halves the power."""
     return _WINDOW / cutoff
 
 

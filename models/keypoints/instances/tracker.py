@@ -1,5 +1,4 @@
-"""Tracking of instances in a video: the anchors in one frame start the refinement in the next
-frame."""
+"""Tracking of instances in a video; the anchors in one frame start the refinement in the next."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,32 +13,33 @@ from ....vision.pyramid import Level, gaussian_pyramid, shrink
 from .assembly import NO_CANDIDATES
 from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
 
-# reference lengths around a face of the last frame that are searched in the next one. A choice
+# reference lengths around a face of the last frame that are searched in the next frame (heuristic)
 _AROUND = 1.0
-_FINER = 1.3  # resolution of that part relative to the finest stage of the regression. A choice
+_FINER = 1.3  # resolution of that part relative to the finest stage of the regression (heuristic)
 _HALF_EVERY = 3  # number of frames between searches at half size
 # reference lengths around the points of a face that are hidden in these searches
 _HIDDEN = np.array([-0.3, -0.8, 0.3, 0.3])
 _STEP = 1 / 25  # default frame interval in seconds
-_AWAY = 0.2  # seconds without a face after which a new track begins. A choice
-_CENTRE = 0.5 + 0.5j  # of the top left pixel, from its corner
+_AWAY = 0.2  # seconds without a face after which a new track begins (heuristic)
+_CENTRE = 0.5 + 0.5j  # centre of the top left pixel, from its corner
 
-# A cut: a thumbnail changes by more than this many grey levels on average, and by more than this
-# many times the median of the last changes. Choices
+# At a cut, a thumbnail changes by more than this number of grey levels on average, and by more than
+# this multiple of the median of the last changes (heuristic)
 _THUMBNAIL = (32, 24)
 _CUT, _CUT_RATIO, _N_CHANGES = 12.0, 4.0, 10
 
 REMEMBERED = 1.0  # seconds within which a lost person is searched for near its last position
-MAX_PERSONS = 100  # number of persons that can be re-identified later, those seen last
+MAX_PERSONS = 100  # number of persons, the last ones seen, that can be re-identified
 
-# Choices, on copies of photographs held out from training (benchmarks/faces_persons.py): the
-# distance of one face is below 0.15 in 98% of the pairs if the head is rotated by up to 15 degrees
-# and in 93% at 25 degrees, that of two people above 0.21 in 99% and above 0.15 in 99.99%.
-_BEST = 0.4  # share of the points that are compared, those that agree best: others may be occluded
+# Chosen on copies of photographs held out from training (benchmarks/faces_persons.py). The distance
+# between two views of one face is below 0.15 in 98% of the pairs if the head is rotated by up to 15
+# degrees, and in 93% at 25 degrees; the distance between two people is above 0.21 in 99% of the
+# pairs, and above 0.15 in 99.99%.
+_BEST = 0.4  # share of the points that are compared; these agree best, others may be occluded
 _MAX_DISTANCE, _MAX_DISTANCE_ELSEWHERE = 0.12, 0.15  # of two appearances of one person
-_MAX_DISTANCE_OCCLUDED = 0.25  # the same for a person who reappears beside another
-_MAX_COST, _MAX_COST_OCCLUDED = 2.0, 4.0  # sum of the squares of the three normalised differences
-# distances to another person, when last seen and now, from which a person may be occluded
+_MAX_DISTANCE_OCCLUDED = 0.25  # the same for a person who reappears next to another
+_MAX_COST, _MAX_COST_OCCLUDED = 2.0, 4.0  # sum of squares of three normalised differences
+# maximum distances to another person, when last seen and now, of a person who may be occluded
 _BESIDE, _BESIDE_NOW = 2.5, 3.0
 _SIZE_RATIO = 1.5
 # maximum distance of a face from its expected position in reference lengths
@@ -68,7 +68,7 @@ class _Person:
     usual: np.ndarray  # running mean of the appearance
     track: int
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(2))
-    placed: bool = True  # False: the last position is that of another scene
+    placed: bool = True  # False if the last position is in another scene
 
 
 @dataclass
@@ -76,10 +76,10 @@ class PersonTracker:
     """Tracker that numbers the persons in a video, from 1.
 
     A face is compared with each person seen in the last second by its distance from the person's
-    extrapolated position, its size, and its appearance: the cosine distances between the histograms
-    at the 40% of its points that agree best. The assignment with the minimum total cost is chosen
-    (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared with all persons
-    by appearance alone. A face that matches no person is a new person.
+    extrapolated position, its size, and its appearance, measured by the cosine distances between
+    the histograms at the 40% of its points that agree best. The assignment with the minimum total
+    cost is chosen (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared
+    with all persons by appearance alone. A face that matches no person is a new person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
@@ -89,7 +89,7 @@ class PersonTracker:
     def update(
         self, instances: Sequence[Instance], time: float, new_scene: bool = False
     ) -> list[Instance]:
-        """Return the faces of the next frame with the numbers of their persons and tracks.
+        """Assign the faces of the next frame to persons and tracks.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class PersonTracker:
         if not near or step > _AWAY:
             person.track = next(self._tracks)
         person.last, person.placed = sighting, True
-        # not while it is partly occluded
+        # not if the face is partly occluded
         if _distance(person.usual, sighting.appearance) < _MAX_DISTANCE:
             person.usual = _unit((1 - _RENEWED) * person.usual + _RENEWED * sighting.appearance)
 
@@ -166,15 +166,16 @@ class InstanceTracker:
     Every few frames, at a scene cut, and when a face is lost, the whole frame is searched. In
     between, each face is refined from its keypoints in the last frame, and retains the support of
     its detections; the rest of the frame is searched at half size in every third frame. A face is
-    lost if its probability is too low, or if it coincides with another face. Each face has the
-    number of its person (:class:`~annealed.models.keypoints.instances.tracker.PersonTracker`).
+    lost if its probability is too low, or if it coincides with another face. A
+    :class:`~annealed.models.keypoints.instances.tracker.PersonTracker` assigns each face to a
+    person.
 
     Parameters
     ----------
     finder : InstanceFinder
     search : function
-        Function of a frame (H, W, 3) and of its scale relative to the video, which returns the
-        faces in the frame without using earlier frames.
+        Function of a frame (H, W, 3) and its scale relative to the video that returns the faces in
+        the frame without using earlier frames.
     search_every : int, default 15
         Number of frames between searches.
     min_probability : float, default 0.5
@@ -209,7 +210,7 @@ class InstanceTracker:
         ----------
         frame : ndarray of shape (H, W, 3), uint8
         time : float, optional
-            Time in seconds, later than in the last call; by default 1/25 second later.
+            Time in seconds, later than in the last call; the default is 1/25 second later.
 
         Returns
         -------
@@ -270,8 +271,8 @@ class InstanceTracker:
             return None
         corner = complex(*low)
         finder = self.finder
-        # Completed from the anchors, as in a search: starting from the last shape, errors would
-        # accumulate.
+        # The shape is completed from the anchors, as in a search; starting from the last shape
+        # would accumulate errors.
         anchors = (instance.places(finder.anchors) + _CENTRE) * scale - _CENTRE
         shape = finder.assembler.shape
         start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] - corner
@@ -286,8 +287,8 @@ class InstanceTracker:
         )
 
     def _levels(self, part: np.ndarray, length: float) -> list[Level]:
-        """Build the pyramid of a part with a face, with the resolutions that the stages of the
-        regression need."""
+        """Build the pyramid of an image part with a face, at the resolutions that the regression
+        stages need."""
         lengths = [float(stage.ied) for stage in self.finder.regressor.stages] or [length]
         first = Level(part, 1.0)
         if (scale := _FINER * max(lengths) / length) < 1:
@@ -347,8 +348,7 @@ def _cost_elsewhere(person: _Person, seen: _Sighting) -> float:
 
 
 def _unlikeness(person: _Person, seen: _Sighting) -> float:
-    """Compute the distance from the person's mean appearance, or from the last one if this is
-    smaller."""
+    """Compute the distance from the person's mean or last appearance, whichever is smaller."""
     return min(_distance(a, seen.appearance) for a in (person.usual, person.last.appearance))
 
 

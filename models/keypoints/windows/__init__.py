@@ -1,1 +1,1 @@
-"""Windows that show one keypoint: models, search in a pyramid, non-maximum suppression."""
+"""Windows that show one keypoint: models, search in a pyramid, and non-maximum suppression."""

@@ -1,4 +1,4 @@
-"""Local maxima of scored windows over position and scale, and their positions."""
+"""Non-maximum suppression of scored windows over position and scale, and averaged positions."""
 
 from dataclasses import dataclass
 
@@ -21,15 +21,15 @@ def suppress_non_maxima(
 ) -> np.ndarray:
     """Find the local maxima of scored windows over position and scale.
 
-    The best window is a detection; it suppresses the windows within the radius, by default of ALL
-    scales; the best remaining one is the next detection, and so on. Positions are weighted means of
-    the windows around a maximum (see `Localisation`).
+    The best window is a detection, which suppresses the windows within the radius, by default at
+    all scales. The best remaining window is the next detection, and so on. Positions are weighted
+    means of the windows around a maximum (see `Localisation`).
 
     Parameters
     ----------
     x, y, scale, score : ndarray of shape (n,)
-        Pixels of the windows in image coordinates, pixels of their level per image pixel, and
-        scores.
+        Pixels of the windows in image coordinates, scales of their levels (pixels per image pixel),
+        and scores.
     localisation : Localisation
         Position of the keypoint relative to the windows.
     reference_length : float
@@ -39,7 +39,7 @@ def suppress_non_maxima(
     threshold, max_detections : float and int, default -inf and 200
         Minimum score, and maximum number of detections, best first.
     octaves : float, default inf
-        Windows further away in scale are not suppressed.
+        Maximum difference in scale, in octaves, of the windows that a maximum suppresses.
 
     Returns
     -------
@@ -55,13 +55,12 @@ def suppress_non_maxima(
 
 @dataclass(frozen=True)
 class LocalMaxima:
-    """Local maxima of scored windows, best first, and the windows around each; they do not depend
-    on how positions are averaged.
+    """Local maxima of scored windows, best first, and the windows around each maximum.
 
-    ``score`` and ``unit``, the reference length in image pixels, are those of the n maxima. The m
-    windows around them have the index of their maximum, positions in image coordinates, the squared
-    distance from the maximum in these units, and the difference of their score from that of the
-    maximum.
+    They do not depend on how positions are averaged. ``score`` and ``unit``, the reference length
+    in image pixels, belong to the n maxima. The m windows around them have the index of their
+    maximum, a position in image coordinates, the squared distance from the maximum in these units,
+    and the difference between their score and that of the maximum.
     """
 
     score: np.ndarray
@@ -73,7 +72,7 @@ class LocalMaxima:
     relative: np.ndarray
 
     def positions(self, localisation: Localisation) -> np.ndarray:
-        """Return the maxima in the form of :func:`suppress_non_maxima`, for a radius of at most
+        """Return the maxima in the form of :func:`suppress_non_maxima`, for a radius no larger than
         that of the search."""
         c, n = localisation, len(self.score)
         weight = np.exp(c.sharpness * self.relative) * (self.square <= c.radius**2)
@@ -95,9 +94,10 @@ def local_maxima(
     max_detections: int = 200,
     octaves: float = np.inf,
 ) -> LocalMaxima:
-    """Return the local maxima, with the windows around each that lie within the radius, octaves and
-    margin of a localisation; parameters as in :func:`suppress_non_maxima`."""
-    # Ties: the coarser window first, then from the top left, independent of the input order.
+    """Return the local maxima and the windows around each within the radius, octaves and margin of
+    a localisation. The parameters are those of :func:`suppress_non_maxima`."""
+    # Ties are independent of the input order: coarser windows come first, then those nearer the top
+    # left.
     order = np.lexsort((x, y, scale, -score))
     x, y, scale, score = (np.asarray(v[order], dtype=np.float64) for v in (x, y, scale, score))
     c, unit, octave = localisation, reference_length / scale, np.log2(scale)
@@ -106,7 +106,7 @@ def local_maxima(
     around, squares = [np.empty(0, np.int64)], [np.empty(0)]
     while len(maxima) < max_detections and len(free):
         i = int(free[0])
-        # Windows before i score higher: windows around a better maximum nearby cannot shift this
+        # Windows before i score higher, so windows around a better maximum nearby cannot shift this
         # one.
         last = int(np.searchsorted(falling, falling[i] + c.margin, side="right"))
         square = ((x[i:last] - x[i]) ** 2 + (y[i:last] - y[i]) ** 2) / unit[i] ** 2

@@ -1,8 +1,8 @@
-"""Search of whole objects by a cascade of two nodes, as the classifier c0 of Barbu et al. (2014),
-section 7.2.2.
+"""Search for whole objects by a cascade of two nodes.
 
-The first node scores a sparse grid of windows and passes nearly all objects; the second one decides
-about the local maxima of its score, with larger windows on a finer level.
+The cascade serves as the classifier c0 of Barbu et al. (2014), section 7.2.2. The first node scores
+a sparse grid of windows and passes nearly all objects. The second node verifies the local maxima of
+its score, with larger windows on a finer level.
 """
 
 from collections.abc import Sequence
@@ -20,16 +20,17 @@ from .window_models import STRIP_PIXELS, FaceCascade, Localisation, SecondNode, 
 
 #: Key of whole objects among the local maxima of keypoints.
 WHOLE = "(object)"
-#: Maxima within this many reference lengths and octaves of a better one are suppressed. Choices
+#: Maxima within this number of reference lengths and octaves of a better one are suppressed
+#: (heuristic).
 SAME_RADIUS, SAME_OCTAVES = 0.35, 0.6
 _AS_SCORED = Localisation(radius=0.0, octaves=0.0, margin=0.0)
-# of neighbouring windows, in pixels of the second node's level. A choice
+# distance to neighbouring windows, in pixels of the second node's level (heuristic)
 _SHIFTS = ((-2, 0), (2, 0), (0, -2), (0, 2))
 
 
 @dataclass(frozen=True)
 class ObjectSearch:
-    """The search with a cascade, whose first node scans every ``step``-th level and row; the other
+    """Search with a cascade whose first node scans every ``step``-th level and row; the other
     parameters are those of the detector."""
 
     cascade: FaceCascade
@@ -39,8 +40,8 @@ class ObjectSearch:
     step: int = 2
 
     def find(self, levels: Sequence[Level]) -> np.ndarray:
-        """Objects (n, 4): x and y of the centre, score of the second node, and scale of the level
-        of their keypoints; best first."""
+        """Return the objects (n, 4), best first: x and y of the centre, score of the second node,
+        and scale of the level of their keypoints."""
         node = self.cascade.second
         assert node is not None
         rows = self.second_scores(self.first_maxima(levels), levels)
@@ -49,7 +50,8 @@ class ObjectSearch:
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
-        """Local maxima (n, 4) x, y, score, scale of the first node, above its threshold."""
+        """Return the local maxima (n, 4) of the first node above its threshold: x, y, score and
+        scale."""
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         model = cascade.classifier.compiled(self.pool)
         for number in range(0, len(levels), self.step):
@@ -68,11 +70,11 @@ class ObjectSearch:
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
 
     def second_scores(self, maxima: np.ndarray, levels: Sequence[Level]) -> np.ndarray:
-        """The best window (n, 4), x, y, score and scale of its level, around each maximum (n, 4)
-        of the first node whose own window the second node does not reject.
+        """Return the best windows (n, 4) around the maxima (n, 4) of the first node: x, y, score
+        and scale of the level.
 
-        These are its own window and four neighbours on its level, and one each on the levels above
-        and below.
+        The window at the maximum, four neighbours on its level, and one window each on the levels
+        above and below are compared, if the second node does not reject the window at the maximum.
         """
         node, buffers, chosen = self.cascade.second, Buffers(), [np.empty((0, 4))]
         assert node is not None
@@ -104,8 +106,8 @@ def _best_around(
     shifts: Sequence[tuple[int, int]],
     buffers: Buffers,
 ) -> np.ndarray:
-    """The best windows (n, 4), x, y, score and scale, at points (n, 2) of the image, and at shifted
-    ones where the first is not rejected; the score is -inf elsewhere."""
+    """Return the best windows (n, 4), x, y, score and scale, at points (n, 2) of the image. Shifted
+    windows are also tried if the first one is not rejected; otherwise, the score is -inf."""
     pool, model = node.pool, node.classifier.compiled(node.pool)
     shape = level.image.shape[:2]
     last = np.array(shape[::-1]) - 1
@@ -132,8 +134,8 @@ def _best_around(
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:
-    """The level of a scale: one of some levels from large to small, or the nearest larger one made
-    smaller; None above the largest."""
+    """Return the level of a scale, given levels from large to small: one of them, or the next
+    larger one shrunk to the scale; None for a scale above the largest."""
     larger = [level for level in levels if level.scale >= scale * (1 - 1e-6)]
     if not larger:
         return None

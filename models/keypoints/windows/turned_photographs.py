@@ -1,30 +1,30 @@
-"""Search for rotated faces in a photograph rotated about its centre, and the transform back."""
+"""Search for rotated faces in photographs rotated about their centre, and the inverse transform."""
 
 from collections.abc import Callable, Sequence
 
 import cv2
 import numpy as np
 
-#: Degrees by which photographs without an upright face are rotated.
+#: Angles in degrees by which photographs without an upright face are rotated.
 DEFAULT_ROLL = 30.0
-#: Degrees: faces rotated further are not assembled
+#: Maximum rotation in degrees of faces that are assembled
 #: (`annealed.models.keypoints.instances.assembly.MAX_ROLL`).
 MAX_ROLL = 50.0
 
-#: Degrees by which photographs of objects without an upright orientation are rotated.
+#: Angles in degrees by which photographs of objects without an upright orientation are rotated.
 ALL_ROUND = tuple(range(0, 360, 30))
 
-#: Larger photographs are shrunk before rotation. A choice.
+#: Larger photographs are shrunk before rotation (heuristic).
 MAX_PIXELS = 4_000_000
-#: Photographs that would be larger than this after rotation are shrunk as well: the bounding box of
-#: a rotated strip grows with the square of its length. Photographs with an aspect ratio of up to 3,
-#: rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`.
+#: Photographs that would be larger than this after rotation are also shrunk, since the bounding box
+#: of a rotated strip grows with the square of its length. Photographs with an aspect ratio of up to
+#: 3, rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`.
 MAX_TURNED = 10_000_000
 
-# Settings of the equalisation. Choices
+# Settings of the equalisation (heuristic)
 _CLIP, _TILES = 2.5, 4
 
-#: Local maxima (n, 4) x, y, score, scale of each keypoint.
+#: Local maxima (n, 4) of each keypoint: x, y, score, scale.
 Maxima = dict[str, np.ndarray]
 
 
@@ -51,8 +51,8 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the affine map (2, 3) from a photograph to the rotated one, and its width and
-    height."""
+    """Return the affine map (2, 3) from a photograph to the rotated one, and the width and height
+    of the rotated one."""
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
@@ -77,12 +77,12 @@ def evened(image: np.ndarray) -> np.ndarray:
 def turned_maxima(
     image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
 ) -> Maxima:
-    """Return the local maxima of searches in a photograph rotated by several angles, in coordinates
-    of the original.
+    """Return the local maxima of a photograph searched at several angles, in coordinates of the
+    original.
 
-    Photographs of more than `MAX_PIXELS`, or of more than `MAX_TURNED` after rotation, are shrunk
-    to that number, since the search is for larger faces. The factor is the second argument of
-    ``search``.
+    Photographs with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are
+    shrunk to that number, since the search is for larger faces. The factor is the second argument
+    of ``search``.
     """
     height, width = image.shape[:2]
     largest = max(
@@ -90,7 +90,7 @@ def turned_maxima(
     )
     factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5, (MAX_TURNED / largest) ** 0.5)
     if factor < 1:
-        # OpenCV refuses to round a side to zero
+        # OpenCV raises an error if a side rounds to zero
         sides = [max(1, round(side * factor)) for side in (width, height)]
         exact = None if 1 not in sides else sides
         image = np.asarray(

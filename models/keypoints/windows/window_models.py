@@ -1,10 +1,10 @@
 """Sparse additive models of a window, and the guided search.
 
-A model predicts whether a window shows a keypoint, or where the keypoint lies. Both are
+One kind of model predicts whether a window shows a keypoint, another its position. Both are
 `annealed.learners.common.additive.AdditiveModel` in single precision, evaluated by the compiled
 loops of `annealed.vision.windows`, which compute features on demand and reject windows early. The
 regression-guided search, Algorithm 3 of Barbu et al. (2014), evaluates a sparse grid near faces
-instead of every window.
+instead of all windows.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ DEFAULT_REFERENCE_LENGTH = 28.3
 
 @dataclass(frozen=True)
 class Localisation:
-    """Parameters of the position of a keypoint, computed from the windows around a local maximum of
-    the score.
+    """Parameters that determine a keypoint's position from the windows around a score maximum.
 
     Distances are in units of the detector's reference length on the pyramid level of the maximum.
 
     Parameters
     ----------
     radius : float, default 0.18
-        Maximum distance from the maximum of the windows that are averaged.
+        Maximum distance between the maximum and the windows that are averaged.
     octaves : float, default 0.6
         Largest difference in scale from the maximum, in octaves.
     sharpness : float, default 1.5
@@ -47,8 +46,8 @@ class Localisation:
     offset_x, offset_y : float, default 0.0
         Vector from the weighted mean of the windows' pixels to the keypoint.
     annotation_x : float, default 0.0
-        Shift of the annotations to the right, equal for a keypoint and its mirror image, which a
-        model trained on photographs and their mirror images cannot learn.
+        Shift of the annotations to the right, equal for a keypoint and its mirror image. A model
+        trained on photographs and their mirror images cannot learn it.
 
     Raises
     ------
@@ -76,7 +75,7 @@ class Localisation:
     def to_dict(self) -> dict[str, float]:
         """Return the constants as plain data for a file's header."""
         values = asdict(self)
-        values["mark_x"] = values.pop("annotation_x")  # its name in model files
+        values["mark_x"] = values.pop("annotation_x")  # the name in model files
         return values
 
     @classmethod
@@ -98,8 +97,7 @@ class Localisation:
 
 @dataclass(frozen=True)
 class WindowModel:
-    """A sum of piecewise-linear responses to a few features of a window, eq. (12) of Barbu et al.
-    (2017).
+    """Sum of piecewise-linear responses to a few window features, eq. (12) of Barbu et al. (2017).
 
     ``features`` (k, 8) are evaluated in the given order; the responses have one output, or the two
     outputs dx and dy.
@@ -169,7 +167,7 @@ class WindowModel:
 class KeypointModel(WindowModel):
     """Classifier of the windows that show one keypoint.
 
-    A soft cascade: there is a rejection threshold after each feature.
+    It is a soft cascade, with a rejection threshold after each feature.
 
     Parameters
     ----------
@@ -282,33 +280,33 @@ class OffsetModel(WindowModel):
 class Mode(StrEnum):
     """Search mode: the windows that a keypoint's classifier scores."""
 
-    #: All windows.
+    #: Scores all windows.
     SCAN = "scan"
-    #: Windows predicted by a regressor from a sparse grid.
+    #: Scores windows predicted by a regressor from a sparse grid.
     REGRESS = "regress"
-    #: Windows predicted by a regressor from grid points near faces that a cascade detects.
+    #: Scores windows predicted by a regressor from grid points near faces that a cascade detects.
     PRUNE = "prune+regress"
 
 
 STRIP_PIXELS = 1 << 20
-"""Maximum number of pixels whose tables are in memory. A choice: about 100 MB with orientation
+"""Maximum number of pixels whose tables are in memory. Heuristic: about 100 MB with orientation
 histograms."""
 
-#: Pixels of a level: longer predicted offsets are ignored. A choice: the regressor is trained on
-#: windows within 10 pixels.
+#: Maximum predicted offset in pixels of a level; longer ones are ignored. Heuristic: the regressor
+#: is trained on windows within 10 pixels.
 MAX_OFFSET = 20
 
-_MAX_LOCALISATION_OFFSET = 2  # pixels of a level by which windows are shifted, at most
+_MAX_LOCALISATION_OFFSET = 2  # maximum shift of windows in pixels of a level
 
 
 @dataclass(frozen=True)
 class Guide:
-    """Proposal of the windows of a level that a keypoint's classifier scores, Algorithm 3 of Barbu
-    et al. (2014), section 7.2.
+    """Proposal of the windows of a level that a keypoint's classifier scores, by Algorithm 3 of
+    [1]_.
 
     ``offsets`` is the regressor f, from a grid point to the keypoint. Grid points lie ``grid``
-    pixels of the level apart; the classifier scores all windows within ``reach`` of a predicted
-    pixel, in x and y.
+    pixels of the level apart. The classifier scores all windows within ``reach`` pixels of a
+    prediction in x and y.
 
     References
     ----------
@@ -346,12 +344,12 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Propose the windows that the classifier c1 scores: their distinct pixels x, y (n,), row
-        by row.
+        """Propose the distinct windows x, y (n,) that the classifier c1 scores, row by row.
 
         They lie at the predictions from grid points x, y (m,). The best windows of a classifier are
         displaced from the keypoint by the offset of its localisation, and those of a mirrored
-        classifier by a further pixel: the windows are centred there, not on the keypoint.
+        classifier by one more pixel, so the windows are centred on these positions instead of the
+        keypoint.
         """
         xs, ys = points
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
@@ -366,16 +364,15 @@ class Guide:
 
 @dataclass(frozen=True)
 class SecondNode:
-    """The second node of the cascade of whole objects: it searches the local maxima of the first
-    one again, on a finer level.
+    """Second node of the cascade of whole objects, which verifies the local maxima of the first.
 
     Parameters
     ----------
     classifier : KeypointModel
-        Classifier of windows centred on an object. Windows below its rejection thresholds, and
-        objects below its threshold, are background.
+        Classifier of windows centred on an object. Windows below its rejection thresholds and
+        objects below its threshold are background.
     pool : FeaturePool
-        The pool of its features, with larger windows than the detector's.
+        Pool of its features, with larger windows than the detector's.
     finer : float
         Scale of its level relative to that of the first node.
     """
@@ -387,24 +384,24 @@ class SecondNode:
 
 @dataclass(frozen=True)
 class FaceCascade:
-    """The cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints; its window
-    shows the whole face.
+    """Cascade c0 of Algorithm 3 of Barbu et al. (2014), shared by all keypoints.
 
-    If the keypoints of a face are searched on one level of the pyramid, the face fits into a window
-    of the pool on a ``coarser`` level. Every window that the classifier accepts there predicts each
-    keypoint.
+    Its window shows the whole face. If the keypoints of a face are searched on one level of the
+    pyramid, the face fits into a window of the pool on a ``coarser`` level. Every window that the
+    classifier accepts on that level predicts each keypoint.
 
     Parameters
     ----------
     classifier : KeypointModel
-        Classifier of windows centred on a face; its rejection thresholds decide.
+        Classifier of windows centred on a face, which accepts or rejects by its rejection
+        thresholds.
     expected : dict of str to tuple of float
         Vector from the centre of a face to each keypoint, in units of the detector's reference
         length on the keypoint's level.
     coarser : float
         Scale of the face's level relative to the level of the keypoints.
     second : SecondNode, optional
-        Decides about the local maxima of the classifier, which then scores every second row of
+        Node that verifies the local maxima of the classifier, which then scores every second row of
         every second level.
 
     References
@@ -420,8 +417,8 @@ class FaceCascade:
     second: SecondNode | None = None
 
     def level(self, levels: Sequence[Level], number: int) -> Level:
-        """Return the level on which to search faces whose keypoints lie on ``levels[number]``: one
-        of them, or a smaller one."""
+        """Return the level on which to search for faces whose keypoints lie on ``levels[number]``:
+        one of the levels, or a smaller one."""
         wanted = levels[number].scale * self.coarser
         for level in levels[number:]:
             if abs(level.scale / wanted - 1) < 1e-6:
@@ -473,10 +470,10 @@ class FaceCascade:
 def regions(
     points: np.ndarray, margin: int, shape: tuple[int, int], max_pixels: int
 ) -> list[tuple[slice, slice, np.ndarray]]:
-    """Return the parts of a level that cover all pixels within a margin of some points: rows,
-    columns, and indices of their points.
+    """Return the parts of a level that cover all pixels within a margin around some points, as
+    rows, columns, and indices of the points.
 
-    Points (n, 2) whose margins touch share a part, unless it would have more than about
+    Points (n, 2) whose margins touch share a part, unless the part would have more than about
     ``max_pixels`` pixels.
 
     Examples

@@ -1,4 +1,4 @@
-"""Search of a pyramid's windows with the classifiers of some keypoints."""
+"""Search of the windows of a pyramid with the classifiers of some keypoints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,8 +29,8 @@ because of the windows around them (measured)."""
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Window classifiers and their search, a part of `KeypointDetector`, with the same
-    parameters."""
+    """Window classifiers and their search, the part of `KeypointDetector` that scores windows. The
+    parameters are those of the detector."""
 
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
@@ -177,7 +177,7 @@ class WindowSearch:
         buffers: Buffers,
         objects: np.ndarray | None,
     ) -> Iterator[tuple[LevelChannels, np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]]:
-        """Yield the tables of the parts of a level near faces, each part's first pixel x, y, and
+        """Yield the parts of a level near faces: the tables of each part, its first pixel x, y, and
         the grid points of some keypoints in it."""
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
@@ -187,7 +187,7 @@ class WindowSearch:
             )
         if objects is None:
             centres = self._face_centres(cascade.level(levels, number), cascade, buffers)
-        else:  # those of this level and of its neighbours
+        else:  # objects of this level and of its neighbours
             octaves = abs(np.log2(objects[:, 3] / level.scale))
             centres = objects[octaves < 1.5 / self.scales_per_octave, :2]
         centres = level.from_image(centres)
@@ -202,8 +202,8 @@ class WindowSearch:
         points = np.column_stack([np.concatenate(axis) for axis in zip(*windows)])
         if not len(points):
             return
-        # Complete windows around the points: beyond the edge of a part its border would be
-        # repeated.
+        # A part contains complete windows around its points, since its border pixels would be
+        # repeated beyond its edge.
         margin = max(self.guides[name].margin for name in names) + self.pool.window // 2 + 1
         for rows, columns, members in regions(points, margin, shape, STRIP_PIXELS):
             corner = np.array([columns.start, rows.start])
@@ -228,7 +228,8 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
-        """Whole objects (n, 4) x, y, score, scale of a cascade of two nodes, or None."""
+        """Return the whole objects (n, 4) of a cascade of two nodes, as x, y, score and scale, or
+        None."""
         if self.face_cascade is None or self.face_cascade.second is None:
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
@@ -292,7 +293,7 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Return the distinct maxima (n, 4) x, y, score, scale of several searches."""
+        """Return the distinct maxima (n, 4) of several searches, as x, y, score and scale."""
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,
@@ -312,8 +313,8 @@ class WindowSearch:
         thresholds: dict[str, float],
         max_detections: int,
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima (n, 4) x, y, score, scale of some keypoints, all in one pass over
-        the pyramid, and whole objects (`WHOLE`) if the detector searches them."""
+        """Return the local maxima (n, 4) of some keypoints, as x, y, score and scale, from one pass
+        over the pyramid; also whole objects (`WHOLE`) if the detector searches for them."""
         objects = self.objects(levels)
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}

@@ -1,1 +1,1 @@
-"""Export of a fitted model with few columns as a formula in SQL, ONNX, C, JSON or a spreadsheet."""
+"""Export of a fitted model with few columns to SQL, ONNX, C, JSON or a spreadsheet."""

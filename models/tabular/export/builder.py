@@ -14,7 +14,7 @@ from ..model import TabularModel
 from .features import Feature, features_of_encoding, transformed
 from .formula import Expression, Formula
 
-# limit of exp arguments: beyond it some databases fail, and a probability is 0 or 1
+# limit of exp arguments, beyond which some databases fail and a probability is 0 or 1
 _MAX_EXPONENT = 700.0
 
 
@@ -55,7 +55,7 @@ def formula_of(model: Any) -> Formula:
             (),
         )
     additive = kept.additive
-    # one score: the difference
+    # a single score, the difference
     if kept.classes is not None and len(kept.classes) == 2 and additive.responses.shape[2] == 2:
         missing = (
             None if additive.missing_responses is None else np.diff(additive.missing_responses)
@@ -102,7 +102,7 @@ def formula_of(model: Any) -> Formula:
 def _terms(
     additive: AdditiveModel, features: list[Feature]
 ) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
-    """Return one term for each number, and one term for all numbers of each category."""
+    """Return one term for each numeric column, and one for all columns of each category."""
     groups: dict[tuple, list[tuple[int, Feature]]] = {}
     for j, number in enumerate(additive.selected):
         feature = features[number]
@@ -122,8 +122,8 @@ def _term(
     members: list[tuple[int, Feature]],
     o: int,
 ) -> Expression:
-    """Return the contribution of a cell to a score: a curve, or for each level the sum over its
-    numbers."""
+    """Return the contribution of a cell to a score: a curve for a number, or a sum for each
+    level."""
     j, first = members[0]
     if first.levels is None:
         expression, missing = _curve(additive, j, first, o), float(at(first.missing)[j, o])
@@ -150,7 +150,7 @@ def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Express
         return ("+", float(table[0] * feature.offset), line) if feature.offset else line
     if len(table) < len(knots):
         return _pieces(x, knots[1:-1], table.tolist())
-    gaps = np.diff(knots)  # as in numpy.interp: of coinciding knots the last one counts
+    gaps = np.diff(knots)  # as in numpy.interp, the last of several coinciding knots counts
     slopes = np.append(np.diff(table) / np.where(gaps > 0, gaps, 1.0), 0.0)
     last = np.flatnonzero(np.append(gaps > 0, True))
     lines = [
@@ -161,7 +161,7 @@ def _curve(additive: AdditiveModel, j: int, feature: Feature, o: int) -> Express
 
 
 def _pieces(x: Expression, knots: np.ndarray, pieces: list[Expression]) -> Expression:
-    """Select one of the pieces by a tree of comparisons, of depth seven for 126 bins."""
+    """Select one of the pieces by a tree of comparisons, which has depth 7 for 126 bins."""
     if len(pieces) == 1:
         return pieces[0]
     middle = (len(pieces) - 1) // 2

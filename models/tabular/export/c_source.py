@@ -1,4 +1,4 @@
-"""Formula as one C99 file that uses only standard headers and allocates no memory."""
+"""Formula as a single C99 file that uses only standard headers and allocates no memory."""
 
 import re
 from collections.abc import Iterable
@@ -33,14 +33,15 @@ static int is_word(const char *cell, const char *word)
 
 
 def write_c(formula: Formula, stem: str = "model") -> bytes:
-    """Return C99 source with the names of the inputs, and a function that maps a row to scores,
-    class, and probabilities or predictions.
+    """Return C99 source with the names of the inputs and a function that evaluates the model.
+
+    The function maps a row to scores, a class, and probabilities or predictions.
 
     Parameters
     ----------
     formula : Formula
     stem : str, default "model"
-        Prefix of the names, converted to a valid identifier.
+        Prefix of the names in the source, converted to a valid identifier.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def _strings(words: Iterable[str]) -> str:
 
 
 def _string(word: str) -> str:
-    """Return a word as a C string literal in UTF-8, with special characters written as numbers."""
+    """Return a word as a C string literal in UTF-8, with special characters as numeric escapes."""
     if "\0" in word:
         raise ValueError(f"the name {word!r} cannot be written in C; expected no NUL character")
     plain = set(range(32, 127)) - set(b'"\\?')

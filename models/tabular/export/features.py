@@ -1,5 +1,7 @@
-"""Inputs of a fitted model as functions of one table cell, through encodings and the steps of
-scikit-learn pipelines."""
+"""Inputs of a fitted model as functions of one table cell.
+
+They are traced through encodings and the steps of scikit-learn pipelines.
+"""
 
 import warnings
 from collections.abc import Sequence
@@ -16,9 +18,9 @@ from .formula import TEXT, Expression
 
 NAN = float("nan")
 _DAY = 18262.0  # 2020-01-01
-_UNKNOWN = "\x00unknown"  # a word that occurs in no table
+_UNKNOWN = "\x00unknown"  # a word that does not occur in any table
 _ACTIONS = {"-": sub, "/": truediv, "*": mul, "+": add}
-# Operations of a scaler: operation, fitted attribute, and the parameter that enables it.
+# Operations of a scaler: operation, fitted attribute, and parameter that enables the operation.
 _SCALERS = {
     "StandardScaler": (("-", "mean_", "with_mean"), ("/", "scale_", "with_std")),
     "RobustScaler": (("-", "center_", "with_centering"), ("/", "scale_", "with_scaling")),
@@ -39,15 +41,15 @@ class Feature:
     style : str, default ""
         See :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     offset : float, default 0.0
-        Offset of dates, since days since 2020 retain more digits than days since 1970.
+        Offset of dates; days since 2020 have fewer digits than days since 1970.
     value : Expression, optional
-        Expression for a numeric or date cell minus ``offset``; by default the cell itself.
+        Expression for a numeric or date cell minus ``offset``; the default is the cell itself.
     levels : dict or None, default None
         Number for each value of a category.
     other : float, default NaN
         Number for any other value of a category.
     missing : float or str, default NaN
-        Number for an empty cell or, before categories are encoded, the word that replaces it.
+        Number for an empty cell, or the word that replaces it before categories are encoded.
     """
 
     column: str
@@ -65,7 +67,7 @@ class Feature:
 
     @property
     def cell_kind(self) -> str:
-        """Type as which the cell is read."""
+        """Type to which the cell is converted."""
         return (
             TEXT
             if self.levels is not None and all(isinstance(level, str) for level in self.levels)
@@ -73,7 +75,7 @@ class Feature:
         )
 
     def then(self, op: str, number: float) -> "Feature":
-        """Return the feature after one more operation."""
+        """Return the feature with an additional operation."""
         act = _ACTIONS[op]
         return replace(
             self,
@@ -107,8 +109,8 @@ def features_of_encoding(column: ColumnEncoding) -> list[Feature]:
 
 
 def _tables(name: str, levels: Sequence[Any], encoded: np.ndarray) -> list[Feature]:
-    """Return the features of a column, given the numbers (n_levels + 2, n_numbers) of its levels,
-    of an unknown value and of an empty cell."""
+    """Return the features of a column. The array ``encoded`` (n_levels + 2, n_numbers) holds the
+    numbers for its levels, for an unknown value and for an empty cell."""
     rows = encoded.T.tolist()
     return [
         Feature(name, levels=dict(zip(levels, row)), other=row[-2], missing=row[-1]) for row in rows
@@ -161,7 +163,7 @@ def transformed(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _chosen(step: Any, features: list[Feature], columns: Any) -> list[Feature]:
-    """Return the features of the columns that a part of a ColumnTransformer uses."""
+    """Return the features of the columns to which a part of a ColumnTransformer is applied."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     frame = pd.DataFrame(np.arange(len(features))[None], columns=names)
     by_name = all(
@@ -186,7 +188,7 @@ def _scaled(step: Any, features: list[Feature]) -> list[Feature]:
 def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
     imputed = []
     for feature, value in zip(features, step.statistics_):
-        if not _is_empty(value):  # a column without any value is dropped
+        if not _is_empty(value):  # columns without any value are dropped
             empty = {
                 name: value for name in ("other", "missing") if _is_empty(getattr(feature, name))
             }
@@ -196,8 +198,8 @@ def _imputed(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
-    """Return the features of categories by applying the encoder to each level, to an unknown level
-    and to an empty cell."""
+    """Return the features of categories, computed by applying the encoder to each level, to an
+    unknown level and to an empty cell."""
     names = getattr(step, "feature_names_in_", range(len(features)))
     types = [c.dtype if c.dtype.kind in "iuf" else object for c in step.categories_]
     encoded, start = [], 0
@@ -213,7 +215,7 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
         rows = [[c[0]] * len([*known, *unknown, *empty]) for c in step.categories_]
         rows[i] = [*known, *unknown, *empty]
         with warnings.catch_warnings():
-            # warnings about names that the step was not fitted with, and about the unknown value
+            # ignore warnings about column names and about the unknown value
             warnings.simplefilter("ignore")
             made = step.transform(
                 pd.DataFrame({n: pd.Series(row, dtype=t) for n, row, t in zip(names, rows, types)})
@@ -232,7 +234,7 @@ def _encoded(step: Any, features: list[Feature]) -> list[Feature]:
 
 
 def _widths(step: Any) -> list[int]:
-    """Return the number of features of each column."""
+    """Return the number of features that each column produces."""
     n = len(step.categories_)
     if type(step).__name__ != "OneHotEncoder":
         return [len(step.classes_) if getattr(step, "target_type_", "") == "multiclass" else 1] * n

@@ -1,5 +1,7 @@
-"""Formula of a model for export and explanation, with expressions of the cells of a row. Writers
-differ only in the syntax."""
+"""Formula of a model for export and explanation, with expressions of the cells of a row.
+
+The writers differ only in syntax.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +12,7 @@ import pandas as pd
 
 from ..encoding import DATE, NUMBER, as_words, days, logarithm, to_numbers
 
-TEXT = "text"  # kind of a cell, besides a number and a date (days since 1970-01-01)
+TEXT = "text"  # kind of a cell that is neither a number nor a date (days since 1970-01-01)
 # An expression is a float, the name of an earlier one, or a tuple of an operation and its operands:
 # ("+", e, ...), ("-", e, e), ("*", e, e), ("/", e, e), ("max", e, e), ("exp", e), ("log", e), ("<",
 # e, e), ("if", condition, e, e),   ("cell", column, number): the cell minus the number, ("is",
@@ -21,7 +23,7 @@ Expression = Any
 
 @dataclass(frozen=True)
 class Formula:
-    """Fitted additive model: contributions of the columns, scores, and results.
+    """Fitted additive model as a formula.
 
     Parameters
     ----------
@@ -31,7 +33,7 @@ class Formula:
         Order of day and month in date columns, see
         :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     inputs : tuple of str
-        Column names for an input array without names.
+        Column names for input arrays without names.
     outputs : tuple of str
         Names of the scores; one empty name for a single score.
     classes : tuple or None
@@ -45,7 +47,7 @@ class Formula:
         terms, numbered by term and score (a1_1, a1_2, ...), and the second the scores (s1, s2,
         ...).
     results : list of (str, str, Expression)
-        Type of each result ("score", "probability" or "prediction"), the output or class, and the
+        Type of each result ("score", "probability" or "prediction"), its output or class, and its
         value.
     """
 
@@ -82,7 +84,7 @@ class Formula:
         return added
 
     def record(self) -> dict[str, Any]:
-        """Return the formula as JSON values, as described in docs/export.md; NaN becomes None."""
+        """Return the formula as JSON values in the format of docs/export.md; NaN becomes None."""
         return {
             "format": "annealed formula",
             "version": 1,
@@ -94,7 +96,7 @@ class Formula:
         }
 
 
-# Symbols shared by formulas of programs, databases and spreadsheets.
+# Symbols shared by the formulas of programs, databases and spreadsheets.
 INFIX: dict[str, Callable[..., str]] = {
     "+": lambda *parts: f"({' + '.join(parts)})",
     **{op: f"({{}} {op} {{}})".format for op in "-*/<"},
@@ -126,16 +128,16 @@ class Printer:
     Parameters
     ----------
     symbols : dict
-        For each operation, a function of the printed operands. "cell", "is" and "empty" have
-        variants for dates and text: "cell date", "is text", "empty date", "empty text".
+        Function of the printed operands for each operation. "cell", "is" and "empty" have variants
+        for dates and text: "cell date", "is text", "empty date" and "empty text".
     literal : function
         Function that prints a number or a level of a category.
     cells : dict
-        Printed form of a cell of each column.
+        Printed form of the cell in each column.
     kinds : dict
         Kind of each column.
     names : dict, optional
-        Printed location of each expression for which it differs from the name.
+        Printed locations of expressions, where these differ from their names.
     """
 
     symbols: Mapping[str, Callable[..., Any]]

@@ -1,4 +1,4 @@
-"""Formula as an ONNX graph in float32, with the output names of scikit-learn's converter."""
+"""Formula as an ONNX graph in float32, with the output names that skl2onnx uses."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,8 +30,9 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def write_onnx(formula: Formula) -> bytes:
-    """Return an ONNX model with an input (n_rows, 1) for each column: text, float32, or, for dates,
-    days since 1970 in float64.
+    """Return an ONNX model with an input (n_rows, 1) for each column.
+
+    Inputs are text, float32 or, for dates, days since 1970 in float64.
 
     Classifiers have the outputs ``label`` (n_rows,) and ``probabilities`` (n_rows, n_classes);
     regression models have ``variable`` (n_rows, n_outputs). Both have ``score`` (n_rows, n_scores).
@@ -47,7 +48,7 @@ def write_onnx(formula: Formula) -> bytes:
     Raises
     ------
     ValueError
-        If the model uses no column, or a column has a name that ONNX does not allow.
+        If the model uses no columns, or a column has a name that ONNX does not allow.
     ModuleNotFoundError
         If the package onnx is not installed.
     """
@@ -103,14 +104,14 @@ def write_onnx(formula: Formula) -> bytes:
 
 
 class _Graph:
-    """Nodes and constants of a graph. Each value is a column (n_rows, 1) of float32, in which words
+    """Nodes and constants of a graph. Each value is a float32 column (n_rows, 1), in which words
     are represented by numbers."""
 
     def __init__(self, columns: dict[str, str]):
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.words: dict[str, float] = {}
-        self._stem = "_" * (1 + max(len(name) for name in columns))  # no column has such a name
+        self._stem = "_" * (1 + max(len(name) for name in columns))  # differs from all column names
         self.cells = {
             name: f"{self._stem}t{name}" if kind == TEXT else name for name, kind in columns.items()
         }
@@ -145,7 +146,7 @@ class _Graph:
         return self.constant(np.full((1, 1), value, np.float32))
 
     def encoders(self) -> list[Any]:
-        """Return nodes that map text to the numbers of its words: -1 for empty text, -2 for unknown
+        """Return nodes that map words to numbers, with -1 for empty text and -2 for unknown
         words."""
         from onnx import helper
 

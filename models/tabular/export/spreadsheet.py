@@ -1,4 +1,4 @@
-"""Formula as a score sheet: input cells, and formulas for their contributions."""
+"""Formula as a score sheet with input cells and formulas for their contributions."""
 
 import csv
 import io
@@ -7,19 +7,20 @@ from typing import Any
 from ...messages import naming_extra
 from .formula import INFIX, NUMBER, Formula, Printer
 
-_MAX_FORMULA, _MAX_TEXT, _MAX_LEVELS = 8192, 255, 60  # limits of the common programs
+_MAX_FORMULA, _MAX_TEXT, _MAX_LEVELS = 8192, 255, 60  # limits of common spreadsheet programs
 _DAY_0 = 25569  # 1970-01-01 in a spreadsheet
 _NAMES = {"score": "score", "probability": "probability of", "prediction": "prediction"}
 
 
 def write_csv(formula: Formula) -> bytes:
-    """Return the score sheet as CSV text: a line of names, and a line of empty cells and formulas.
+    """Return the score sheet as CSV text with a line of names and a line of empty cells and
+    formulas.
 
-    Errors as in :func:`cells`.
+    The errors are those of :func:`cells`.
     """
     names, line = cells(formula)
     out = io.StringIO()
-    # otherwise they would be formulas
+    # otherwise, the names would be formulas
     safe = [f"={_literal(name)}" if name.startswith(tuple("=+-@\t\r")) else name for name in names]
     csv.writer(out, lineterminator="\n").writerows([safe, line])
     return out.getvalue().encode()
@@ -28,7 +29,7 @@ def write_csv(formula: Formula) -> bytes:
 def write_xlsx(formula: Formula) -> bytes:
     """Return the score sheet as a workbook.
 
-    Errors as in :func:`cells`.
+    It also raises the errors of :func:`cells`.
 
     Raises
     ------
@@ -45,7 +46,7 @@ def write_xlsx(formula: Formula) -> bytes:
         try:
             book.active.cell(
                 1, j, name
-            ).data_type = "s"  # a name that begins with = is not a formula
+            ).data_type = "s"  # keeps names that begin with = from becoming formulas
             book.active.cell(2, j, value or None)
         except IllegalCharacterError:
             raise ValueError(
@@ -58,8 +59,8 @@ def write_xlsx(formula: Formula) -> bytes:
 
 
 def cells(formula: Formula) -> tuple[list[str], list[str]]:
-    """Return the column names, and one row with empty cells for the columns of the model followed
-    by formulas.
+    """Return the column names and one row, which has empty cells for the model's columns and then
+    formulas.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
     """
     names, line = list(formula.columns), [""] * len(formula.columns)
     place = {name: f"{_letters(i)}2" for i, name in enumerate(names)}
-    # adding 0 turns a truth value into a number in every program
+    # adding 0 converts a truth value to a number in every program
     place = {
         name: f"({cell}+0)" if formula.columns[name] == NUMBER else cell
         for name, cell in place.items()

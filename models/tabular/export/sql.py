@@ -1,4 +1,4 @@
-"""Formula as one database query."""
+"""Formula as a single database query."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -29,12 +29,12 @@ class Dialect:
     double : str
         Name of the double-precision type.
     number : str
-        Expression that converts a cell ``{0}``, with the text ``{1}``, to a number; NULL or not
-        finite if the cell is invalid.
+        Expression that converts a cell ``{0}`` with the text ``{1}`` to a number; an invalid cell
+        gives NULL or a number that is not finite.
     text : str
-        Expression that converts a cell ``{}`` to text, for exact comparison.
+        Expression that converts a cell ``{}`` to text for exact comparison.
     days : str
-        Expression for the number of days since 1970-01-01 of a cell ``{}``.
+        Expression that converts a cell ``{}`` to days since 1970-01-01.
     quote : str, default '"'
         Quotation mark of names.
     backslash : bool, default False
@@ -56,10 +56,10 @@ class Dialect:
         return self.quote + _text(word).replace(self.quote, 2 * self.quote) + self.quote
 
     def literal(self, value: Any) -> str:
-        """Return the literal of a word, number or truth value; NULL for NaN."""
+        """Return the literal of a word, number or truth value, or NULL for NaN."""
         if isinstance(value, bool | int):
             return str(value).upper()
-        if isinstance(value, float):  # without an exponent many databases parse it as a decimal
+        if isinstance(value, float):  # without an exponent, many databases parse decimals
             text = f"{value!r}e0" if "e" not in repr(value) else repr(value)
             return "NULL" if value != value else f"({text})" if value < 0 else text
         word = _text(value)
@@ -68,12 +68,12 @@ class Dialect:
         return "'" + word.replace("'", "\\'" if self.backslash else "''") + "'"
 
 
-# a number too large for a double would abort the query
+# a number that is too large for a double would abort the query
 _DIGITS = (
     "'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)"
     "([eE][-+]?([0-2]?[0-9]?[0-9]|30[0-8]))?[[:space:]]*$'"
 )
-# the equality holds if the whole text is a number, which SQLite compares as one
+# the equality holds if the whole text is a number, since SQLite then compares numbers
 _SQLITE_NUMBER = "CASE WHEN CAST({0} AS NUMERIC) = {0} THEN CAST({0} AS REAL) END"
 _SQLITE_DAYS = "(strftime('%s', {0}) + strftime('%f', {0}) - strftime('%S', {0})) / 86400e0"
 # a number would be read as a Julian day
@@ -121,8 +121,8 @@ DIALECTS = {
 def write_sql(
     formula: Formula, table: str = "data", dialect: str = "postgres", keys: Sequence[str] = ()
 ) -> bytes:
-    """Return a query that computes the score, the probability of each class and the prediction for
-    each row of the table.
+    """Return a query that computes scores, class probabilities and predictions for the rows of a
+    table.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def write_sql(
         Name of the table; dots separate it from its schema.
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"}, default "postgres"
     keys : sequence of str, default ()
-        Columns of the table to place before the scores.
+        Columns of the table that are placed before the scores.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def _levels(formula: Formula) -> dict[str, set[str]]:
 
 
 def _spellings(levels: set[str]) -> dict[str, Sequence[str]]:
-    """Return the spellings of truth values, or of integers, in databases, as levels."""
+    """Return levels with the spellings that databases use for truth values or integers."""
     if levels <= _TRUTHS.keys():
         return _TRUTHS
     whole = all(level.removeprefix("-").isdecimal() for level in levels)
@@ -235,9 +235,9 @@ def _select(columns: Iterable[str], source: str) -> str:
 
 
 def _read(d: Dialect, name: str, kind: str, style: str) -> str:
-    """Return the expression of a cell in the form that the formula expects, whether the table
-    stores numbers and dates natively or as text; NULL for empty cells and numbers that are not
-    finite."""
+    """Return the expression that converts a cell to the form that the formula expects, whether the
+    table stores numbers and dates natively or as text. Empty cells and numbers that are not finite
+    give NULL."""
     cell = f"t.{d.name(name)}"
     text = d.text.format(cell)
     if kind == TEXT:

@@ -1,4 +1,4 @@
-"""Export of a fitted model to a format chosen by the suffix of a file."""
+"""Export of a fitted model to the format of a file's suffix."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -39,10 +39,11 @@ def export(
     dialect: str | None = None,
     keys: Sequence[str] = (),
 ) -> None:
-    """Write a fitted model in a format that runs without Python, chosen by the suffix of the file.
+    """Write a fitted model in a format that runs without Python.
 
-    ``.sql`` is a query, ``.onnx`` a graph in float32, ``.c`` a C99 source, ``.json`` the formula
-    itself, ``.xlsx`` and ``.csv`` a score sheet. The page docs/export.md describes each.
+    The suffix of the file determines the format: ``.sql`` is a query, ``.onnx`` a graph in float32,
+    ``.c`` C99 source code, ``.json`` the formula itself, and ``.xlsx`` and ``.csv`` are score
+    sheets. The page docs/export.md describes each format.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def export(
         must end in such an estimator; its other steps are scalers, encoders, imputers and
         selectors, possibly in a ``ColumnTransformer``.
     path : path
-        Output file; an existing one is replaced atomically.
+        Output file; an existing file is replaced atomically.
     table : str or None, default None
         Table to score, for ``.sql``; "data" by default.
     dialect : {"postgres", "sqlite", "duckdb", "mysql", "bigquery"} or None, default None
@@ -104,10 +105,10 @@ def export(
                 f"use annealed select --as {parts[0].source}=date"
             )
         formula = formula_of(model)
-        _write_json(formula)  # fails if a name is not valid text: some writers would not
+        _write_json(formula)  # fails if a name is not valid text, unlike some writers
     except UnicodeEncodeError as error:
         raise ValueError(
             f"{path}: {error.object!r} contains characters that are not valid text"
         ) from None
-    with replacing(path) as temporary:  # workbooks have temporary files of their own
+    with replacing(path) as temporary:  # workbooks use additional temporary files
         temporary.write_bytes(WRITERS[suffix](formula, **options))

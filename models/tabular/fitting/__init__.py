@@ -1,1 +1,1 @@
-"""Selection of the columns of a table: decisions, options, validation, and the fit."""
+"""Column selection in tables: encoding decisions, options, validation and the fit."""

@@ -1,4 +1,4 @@
-"""Data frames and their targets as encoded tables."""
+"""Encoding of data frames and their targets as tables."""
 
 from collections.abc import Sequence
 
@@ -25,11 +25,11 @@ def table_from_frame(
     ----------
     frame : DataFrame
     target : str, Series or None
-        Name of a column of the frame, or the target itself; None is an error.
+        Name of a column of the frame, or the target itself; None raises an error.
     request : SelectionOptions
         Names of special columns, and options for reading columns.
     notes : list of str
-        Lines that precede those about the columns.
+        Notes that precede the notes about the columns.
     logarithms : bool
         Whether skewed numbers may be replaced by their logarithms.
 
@@ -109,7 +109,7 @@ def _kinds(names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
 
 
 def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[str]) -> None:
-    """Check that named columns exist, and that none is both included and excluded."""
+    """Check that the given columns exist and that none of them is both included and excluded."""
     for option, given in (("--include", include), ("--exclude", exclude)):
         for name in given:
             check_column(name, names, option)
@@ -128,7 +128,7 @@ def check_column(name: str, names: Sequence[str], option: str) -> None:
 
 
 def target_of(frame: pd.DataFrame, name: str | None) -> pd.Series:
-    """Return the column of the target."""
+    """Return the target column."""
     if name is None:
         raise ValueError("the target is not set; expected --target COLUMN")
     check_column(name, list(frame.columns), "the target")
@@ -152,7 +152,7 @@ def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarr
 
 
 def offset_of(frame: pd.DataFrame, name: str, link: str, rows: np.ndarray) -> np.ndarray:
-    """Return the offsets of some rows, see :func:`.offsets`."""
+    """Return the offsets of some rows; see :func:`.offsets`."""
     check_column(name, list(frame.columns), "--exposure" if link == "log" else "--offset")
     return offsets(frame[name], link)[rows]
 
@@ -187,7 +187,7 @@ def _times(
 
 
 def labels_of(target: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the target of some rows, with labels as text."""
+    """Return the target of some rows; labels are converted to text."""
     return target[rows].astype(str) if target.dtype == object else target[rows]
 
 
@@ -202,7 +202,7 @@ def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
 
 
 def usable(table: Table) -> Table:
-    """Return the table if it has usable columns, and raise a ValueError otherwise."""
+    """Return the table, or raise a ValueError if it has no usable columns."""
     if not table.encoding.columns:
         raise ValueError(
             "there are no usable columns "

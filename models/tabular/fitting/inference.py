@@ -10,12 +10,12 @@ from sklearn.base import clone
 from ....learners import Constraints, FDRSelector, FSAInference, selection_pvalues
 from .table import Table
 
-_FEW_VALUES = 10  # distinct values of a column below which a normal model of it is rough
+_FEW_VALUES = 10  # number of distinct values below which a normal model of a column is rough
 _SKEWED = 2.0  # absolute skewness above which a normal model is rough
 
 
 def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[str, Any]]:
-    """Select columns with a controlled false discovery rate, and describe the guarantee.
+    """Select columns with a controlled false discovery rate and describe the guarantee.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
         Names of the selected columns, possibly none.
     certainty : dict
         ``fdr``, ``chosen_by``, ``method``, ``estimated_fdr`` (None if nothing is selected),
-        ``exchangeability`` (p-value of the diagnostic, None without knockoffs), and ``notes``:
-        lines to print.
+        ``exchangeability`` (p-value of the diagnostic, None without knockoffs), and ``notes``
+        (lines to print).
 
     Raises
     ------
@@ -78,8 +78,8 @@ def fdr_columns(table: Table, model: Any, fdr: float) -> tuple[list[str], dict[s
 def add_certainty(
     columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool
 ) -> list[str]:
-    """Add ``pvalue`` to each selected column and, with ``intervals``, its 95% ``interval``; return
-    lines that explain missing values."""
+    """Add a ``pvalue`` to each selected column and, if ``intervals`` is set, a 95% ``interval``.
+    Return lines that explain missing values."""
     notes: list[str] = []
     if not columns:
         return notes
@@ -115,7 +115,7 @@ def _named(table: Table) -> Any:
 
 
 def _assumptions(table: Table) -> list[str]:
-    """Return lines about assumptions, for columns that are far from normal."""
+    """Return lines about the assumptions if columns are far from normal."""
     Z = table.X - table.X.mean(axis=0)
     rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
     rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])

@@ -10,9 +10,9 @@ from ...messages import first_of
 from .table import Table
 
 _ALMOST = 0.999  # minimum share of the variance, or of the rows, of an almost perfect prediction
-_MIN_ROWS = 30  # with fewer rows a column may predict perfectly by chance
-_MAX_ROWS = 2_000  # that are examined: a choice
-_COLUMNS = 1_000  # that are sorted together
+_MIN_ROWS = 30  # with fewer rows, a column may be a perfect predictor by chance
+_MAX_ROWS = 2_000  # maximum number of rows that are examined (heuristic)
+_COLUMNS = 1_000  # number of columns that are sorted together
 
 
 def leaks(table: Table, task: str) -> list[str]:
@@ -63,14 +63,14 @@ def _few_changes(X: np.ndarray, y: np.ndarray, n_leaves: int) -> np.ndarray:
     tree of ``n_leaves`` to be almost perfect."""
     n, n_errors = len(y), int((1.0 - _ALMOST) * len(y) + 1e-9)
     by_class, codes = np.argsort(y, kind="stable"), np.sort(np.unique(y, return_inverse=True)[1])
-    values = np.nan_to_num(X[by_class], nan=np.inf)  # missing ones last
+    values = np.nan_to_num(X[by_class], nan=np.inf)  # missing values last
     order = np.argsort(values, axis=0, kind="stable")  # ties sorted by class
     changes, values = np.diff(codes[order], axis=0) != 0, np.take_along_axis(values, order, axis=0)
-    # between equal values, with more of these than errors on each side
+    # changes between equal values, with more equal values than errors on each side
     mixed = changes[n_errors : n - 1 - n_errors] & (
         values[2 * n_errors + 1 :] == values[: n - 1 - 2 * n_errors]
     )
-    # one change for each leaf, where one more has the missing values; two for each error
+    # one change per leaf, with an additional leaf for missing values, and two changes per error
     return ~mixed.any(axis=0) & (changes.sum(axis=0) <= n_leaves + 2 * n_errors)
 
 
@@ -83,8 +83,8 @@ def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:
-    """Return a line for each column whose cells are missing exactly where the target has one value;
-    ``gaps`` holds names and masks of the missing cells."""
+    """Return a line for each column whose cells are missing exactly in the rows with one value of
+    the target. ``gaps`` holds the names and the masks of missing cells."""
     lines = []
     for name, missing in gaps:
         if (
@@ -99,8 +99,8 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
 
 
 def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
-    """Return a line about test rows that duplicate training rows, if training rows are mostly
-    distinct, and a line about test rows of unknown classes."""
+    """Return lines about test rows that duplicate training rows, if training rows are mostly
+    distinct, and about test rows of unknown classes."""
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
     if 2 * len(known) >= len(train.y) and (
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))

@@ -1,4 +1,4 @@
-"""Options of a selection, each defined once with the help text of ``annealed select``."""
+"""Options of a selection, each defined together with the help text of ``annealed select``."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,9 +7,9 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal, Self, TypeAlias
 
-Note = Callable[[str], object]  # receives a line to print
+Note = Callable[[str], object]  # function called with a line to print
 Words = Sequence[str]
-Pairs: TypeAlias = Any  # a mapping, or "NAME=VALUE" each
+Pairs: TypeAlias = Any  # a mapping, or strings "NAME=VALUE"
 Task = Literal["auto", "classification", "regression"]
 Response = Literal["linear", "piecewise"]
 SizeRule = Literal["explained", "best", "one-se"]
@@ -17,8 +17,8 @@ Dates = Literal["dayfirst", "monthfirst"]
 
 
 def option(panel: str, *flags: str, **settings: Any) -> dict[str, Any]:
-    """Return the metadata of a field: the arguments of its command-line option, and the help panel
-    that shows it."""
+    """Return the metadata of a field: the arguments of its command-line option and its help
+    panel."""
     return {"flags": flags, "rich_help_panel": panel, **settings}
 
 
@@ -26,11 +26,11 @@ _task = partial(option, "Target and task")
 _columns = partial(option, "Columns")
 _rows = partial(option, "Rows")
 _certainty = partial(option, "Certainty")
-_MAX_WEIGHT = 1e100  # sums of larger ones overflow
+_MAX_WEIGHT = 1e100  # sums of larger weights may overflow
 
 
 def parse_number(option: str, given: str, text: str | None = None) -> float:
-    """Parse the number in the value of an option, by default the part after the last "=".
+    """Parse the number in the value of an option; the default is the part after the last "=".
 
     Raises
     ------
@@ -46,36 +46,35 @@ def parse_number(option: str, given: str, text: str | None = None) -> float:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectionParameters:
-    """Parameters of a selection, which are described in :class:`.TabularSelector`."""
+    """Parameters of a selection; see :class:`.TabularSelector`."""
 
     size_rule: SizeRule = field(
         default="explained",
         metadata=_task(
-            help="Rule for -k auto: explained (the smallest size with 97% of the gain of the best "
-            "size), best (the lowest loss), or one-se (the smallest within one standard error)."
+            help="Rule for -k auto: explained (smallest size with 97% of the best gain), best "
+            "(lowest loss), or one-se (smallest size within one standard error of the best)."
         ),
     )
     task: Task = field(
         default="auto",
         metadata=_task(
-            help="Task; auto treats text, booleans and few distinct integers as classes."
+            help="Type of task; auto treats text, booleans and few distinct integers as classes."
         ),
     )
     response: Response = field(
         default="linear",
-        metadata=_task(
-            help="Response to each column: linear, or piecewise for a curve instead of a line."
-        ),
+        metadata=_task(help="Response to each column: linear (a line) or piecewise (a curve)."),
     )
     loss: str = field(
         default="auto",
         metadata=_task(
-            metavar="NAME", help="Loss: logistic, lorenz, huber, quantile, poisson and others."
+            metavar="NAME",
+            help="Loss function, such as logistic, lorenz, huber, quantile or poisson.",
         ),
     )
     class_weight: Pairs = field(
         default=(),
-        metadata=_task(metavar="CLASS=NUMBER", help="Weight of a class, or balanced; repeatable."),
+        metadata=_task(metavar="CLASS=NUMBER", help="Weight of a class (repeatable), or balanced."),
     )
     param: Pairs = field(
         default=(),
@@ -89,7 +88,7 @@ class SelectionParameters:
         metadata=_task(
             "--score",
             metavar="NAME",
-            help="Score that chooses the size and is reported first: roc_auc, log_loss, r2, ...",
+            help="Score by which the size is chosen, such as roc_auc, log_loss or r2.",
         ),
     )
     include: Words = field(
@@ -111,13 +110,13 @@ class SelectionParameters:
         default=(),
         metadata=_columns(
             metavar="COLUMN=LOW:HIGH",
-            help="Bounds on a coefficient, such as age=0: or age=-1:1; repeatable.",
+            help="Bounds of a coefficient, such as age=0: or age=-1:1; repeatable.",
         ),
     )
     group: Words = field(
         default=(),
         metadata=_columns(
-            metavar="PREFIX", help="Prefix of columns to select as a group; repeatable."
+            metavar="PREFIX", help="Prefix of columns that are selected together; repeatable."
         ),
     )
     kinds: Pairs = field(
@@ -125,19 +124,19 @@ class SelectionParameters:
         metadata=_columns(
             "--as",
             metavar="COLUMN=KIND",
-            help="Read a column as number, category, date or low<medium<high; repeatable.",
+            help="Type of a column: number, category, date or low<medium<high; repeatable.",
         ),
     )
     card: bool = field(
         default=False,
         metadata=_columns(
-            "--card", help="Fit a score card: k rules with integer points (binary targets)."
+            "--card", help="Fit a score card of k rules with integer points, for a binary target."
         ),
     )
     keep_rare: bool = field(
         default=False,
         metadata=_rows(
-            "--keep-rare", help="Keep classes with a single row; disables cross-validation."
+            "--keep-rare", help="Keep classes with a single row, which disables cross-validation."
         ),
     )
     weight: str | None = field(
@@ -145,7 +144,7 @@ class SelectionParameters:
     )
     offset: str | None = field(
         default=None,
-        metadata=_rows(metavar="COLUMN", help="Column that is added to the score (regression)."),
+        metadata=_rows(metavar="COLUMN", help="Column that is added to the score, in regression."),
     )
     exposure: str | None = field(
         default=None,
@@ -156,13 +155,14 @@ class SelectionParameters:
     row_groups: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Column that labels groups of rows, which stay in the same fold."
+            metavar="COLUMN",
+            help="Column that labels groups of rows; each group stays in one fold.",
         ),
     )
     time: str | None = field(
         default=None,
         metadata=_rows(
-            metavar="COLUMN", help="Time column, for forward-chaining cross-validation."
+            metavar="COLUMN", help="Column of times, for forward-chaining cross-validation."
         ),
     )
     split_duplicates: bool = field(
@@ -175,7 +175,9 @@ class SelectionParameters:
     )
     fdr: float | None = field(
         default=None,
-        metadata=_certainty(metavar="RATE", help="False discovery rate to control, instead of -k."),
+        metadata=_certainty(
+            metavar="RATE", help="False discovery rate to control (instead of -k)."
+        ),
     )
     intervals: bool = field(
         default=False,
@@ -197,7 +199,7 @@ class SelectionOptions(SelectionParameters):
     """Parameters of a selection in the notation of ``annealed select``."""
 
     def check(self, k: Any) -> None:
-        """Check that no options exclude each other; ``k`` is a number, "auto" or None.
+        """Check that the options are compatible; ``k`` is a number, "auto" or None.
 
         Raises
         ------
@@ -260,32 +262,34 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def keep_missing(self) -> bool:
-        """Whether missing numbers have a separate response instead of being imputed with the
+        """Whether missing numbers have a separate response instead of being replaced by the
         median."""
         return self.card or self.response == "piecewise"
 
     @property
     def offset_column(self) -> tuple[str, str] | None:
-        """Column of the offset and its link: "log" for exposures, otherwise "identity"."""
+        """Column of the offset and its link, which is "log" for exposures and "identity"
+        otherwise."""
         name, link = self.exposure or self.offset, "log" if self.exposure else "identity"
         return None if name is None else (name, link)
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Options that name a column with properties of rows, such as weights, and the column."""
+        """Options for columns with properties of rows, such as weights, and the columns that they
+        name."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def measure(self) -> str | None:
-        """Score by which the size is chosen, which is D^2 by default for a loss with a log link."""
+        """Score by which the size is chosen; the default for a loss with a log link is D^2."""
         from ....learners.objective.losses import LOSSES
 
         log_link = self.loss in LOSSES and LOSSES[self.loss].link == "log"
         return "d2" if self.scoring is None and log_link else self.scoring
 
     def record(self) -> dict[str, Any]:
-        """Return the options for JSON; None for options that are not set."""
+        """Return the options as JSON values, with None for options that are not set."""
         return {
             name: list(value) if isinstance(value, tuple) and value else value or None
             for name, value in asdict(self).items()
@@ -293,8 +297,8 @@ class SelectionOptions(SelectionParameters):
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
-        """Return the options of an estimator, converting mappings to the notation of the command
-        line: ``{"age": (0, None)}`` becomes ``age=0:``.
+        """Return the options of an estimator, with mappings converted to the notation of the
+        command line. For example, ``{"age": (0, None)}`` becomes ``age=0:``.
 
         Examples
         --------
@@ -316,8 +320,8 @@ class SelectionOptions(SelectionParameters):
 
 
 def _notation(value: Any) -> str:
-    """Write a value as on the command line: bounds joined by a colon, names unchanged, and other
-    values as JSON."""
+    """Format a value as on the command line: bounds are joined by a colon, names are unchanged, and
+    other values are written as JSON."""
     if isinstance(value, tuple | list):
         return ":".join("" if end is None else _notation(end) for end in value)
     return (

@@ -32,7 +32,7 @@ from .validation import (
 )
 
 N_HALVES = 20  # random halves of the rows that measure the stability of a column
-# maximum size tried: choices that keep 10,000 rows of 200 columns below 10 s
+# maximum sizes tried; heuristic, for less than 10 s with 10,000 rows and 200 columns
 MAX_SIZES = {"linear": 50, "piecewise": 20}
 _MAX_ALTERNATIVES = 3
 _PLAIN = SelectionOptions()
@@ -50,19 +50,19 @@ class Selection:
     model : FSAClassifier, FSARegressor or ScoreCardClassifier
         Estimator fitted to all rows.
     columns : list of dict
-        Selected columns by decreasing effect; empty if a constant is as good. Keys are ``name``,
-        ``coefficient`` (None for response curves and score cards), ``effect`` (standard deviation
-        of the contribution to the score), ``stability`` (fraction of the halves that select the
-        column), ``levels`` or ``curve``, ``distribution`` for numbers and dates, ``alternatives``
-        and, in a report, ``cost`` (:func:`.validation.costs`).
+        Selected columns by decreasing effect; empty if a constant model is as good. The keys are
+        ``name``, ``coefficient`` (None for response curves and score cards), ``effect`` (standard
+        deviation of the contribution to the score), ``stability`` (fraction of the halves that
+        select the column), ``levels`` or ``curve``, ``distribution`` for numbers and dates,
+        ``alternatives`` and, in a report, ``cost`` (:func:`.validation.costs`).
     validation : Validation
     kappa : float or None
         Agreement between the selections on random halves, corrected for chance.
     size_chosen : bool
-        Whether cross-validation chose the size.
+        Whether the size was chosen by cross-validation.
     request : SelectionOptions
     sample : Table
-        Rows with which the size was chosen and scored, in the encoding of the table.
+        Rows used to choose and score the size, in the encoding of the table.
     splits : list of (ndarray, ndarray)
         Training and held-out rows of each fold of the sample.
     settings : dict
@@ -70,7 +70,7 @@ class Selection:
     certainty : dict
         Statistical guarantees, see :mod:`.inference`.
     interaction : dict or None
-        Strongest interaction, in a report only: see :func:`.validation.interaction`.
+        Strongest interaction, only in a report; see :func:`.validation.interaction`.
     """
 
     task: str
@@ -88,8 +88,8 @@ class Selection:
     interaction: dict[str, Any] | None = None
 
     def add_certainty(self) -> None:
-        """Add p-values and any requested intervals to the columns; explain missing values in the
-        notes."""
+        """Add p-values and, if requested, intervals to the columns. The notes explain missing
+        values."""
         if self.request.card or self.table.fit_options:  # not valid with weights or offsets
             return
         from .inference import add_certainty
@@ -98,7 +98,7 @@ class Selection:
         self.certainty["notes"] = [*self.certainty.get("notes", ()), *more]
 
     def add_details(self, progress: Progress = lambda iterable, what: iterable) -> None:
-        """Add once what only a report shows: p-values, the cost of each column, and the strongest
+        """Add the details of a report once: p-values, the cost of each column, and the strongest
         interaction."""
         if not self.certainty:
             self.add_certainty()
@@ -110,13 +110,13 @@ class Selection:
 
     @property
     def sources(self) -> list[str]:
-        """Columns of the file from which the selected columns are derived, in their order."""
+        """Columns of the file from which the selected columns are derived, in the same order."""
         made_of = {column.name: column.source for column in self.table.encoding.columns}
         return list(dict.fromkeys(made_of[column["name"]] for column in self.columns))
 
     @property
     def logarithms(self) -> list[str]:
-        """Columns replaced by their logarithms."""
+        """Columns that were replaced by their logarithms."""
         return [column.name for column in self.table.encoding.columns if column.form == LOGARITHM]
 
     def to_model(self, target: str | None) -> TabularModel:
@@ -134,7 +134,7 @@ class Selection:
     @property
     def card(self) -> dict[str, Any] | None:
         """Return the rules with their points, and the probability and number of rows for each sum
-        of points; None without a score card."""
+        of points, or None if there is no score card."""
         if not isinstance(self.model, ScoreCardClassifier):
             return None
         encoding, model = self.table.encoding, self.model
@@ -158,7 +158,7 @@ class Selection:
 
     @property
     def nothing(self) -> str:
-        """Return a line about a selection without columns: the rule that decided, and the best
+        """Return a line that explains why no column was selected, with the rule and the best
         size."""
         v = self.validation
         if "fdr" in self.certainty:
@@ -230,13 +230,14 @@ def select_table(
     name : str
         Name of the table, for the first note.
     progress : function
-        Function that wraps an iterable; called with the iterable and a label.
+        Function that is called with an iterable and a label, and returns the wrapped iterable.
     note : function
         Function called with each line about dropped or imputed columns, before the fit.
     test : Table or None
         Additional rows on which the model is scored.
     fit : function
-        Function that fits the final model; called with the estimator, the size and the table.
+        Function that is called with the estimator, the size and the table, and fits the final
+        model.
 
     Returns
     -------
@@ -289,7 +290,7 @@ def select_table(
 
 
 def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
-    """Return the table with a validated target and without classes of one row, and the task."""
+    """Return the task, and the table with a validated target and without classes of one row."""
     task: str = request.task
     if task == "auto":
         task = guess_task(table.y)
@@ -304,11 +305,10 @@ def _with_task(table: Table, request: SelectionOptions) -> tuple[Table, str]:
 
 
 def guess_task(y: np.ndarray) -> str:
-    """Return "classification" for text, booleans and at most ``MAX_CLASSES`` distinct integers,
-    else "regression".
+    """Return "classification" or "regression", depending on the values of the target.
 
-    Numbers with more than two distinct values, and more than half as many as rows, always give
-    "regression".
+    Text, booleans and at most ``MAX_CLASSES`` distinct integers give "classification". Numbers with
+    more than two distinct values, and more than half as many as rows, always give "regression".
 
     Examples
     --------
@@ -323,7 +323,7 @@ def guess_task(y: np.ndarray) -> str:
 
 
 def task_note(y: np.ndarray, task: str) -> list[str]:
-    """Return a line about an uncertain guess (:func:`guess_task`) for integers."""
+    """Return a line about the result of :func:`guess_task` if it is uncertain, as for integers."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []
@@ -343,7 +343,7 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
 
 
 def classes_of_one_row(y: np.ndarray) -> np.ndarray:
-    """Return the rows that are the only ones of their class; none if fewer than two classes would
+    """Return the rows that are alone in their class, or no rows if fewer than two classes would
     remain."""
     _, which, counts = np.unique(y, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[which] == 1) if (counts > 1).sum() >= 2 else np.empty(0, int)
@@ -394,7 +394,7 @@ def select_columns(
     sample: Table | None = None,
     fit: Callable[[Any, int, Table], Any] = fitted,
 ) -> Selection:
-    """Select k columns with FSA, or a number of columns chosen by cross-validation.
+    """Select columns with FSA; their number is given or chosen by cross-validation.
 
     Parameters
     ----------
@@ -405,14 +405,15 @@ def select_columns(
     request : SelectionOptions
         Other options.
     progress : function
-        Function that wraps an iterable; called with the iterable and a label.
+        Function that is called with an iterable and a label, and returns the wrapped iterable.
     only : sequence of str or None, default None
-        Columns of the model, either k or none. Scores and stability refer to k columns that are
-        selected again.
+        Columns of the final model, either k or none. For the scores and the stability, k columns
+        are selected again.
     sample : Table or None, default None
         Rows used to choose and score the size, and to measure stability; None means all.
     fit : function
-        Function that fits the final model; called with the estimator, the size and the table.
+        Function that is called with the estimator, the size and the table, and fits the final
+        model.
 
     Raises
     ------
@@ -461,7 +462,7 @@ def select_columns(
     model = fit(model, validation.size, table)
     if validation.calibration is not None:
         model.calibration_ = validation.calibration
-    # out of core: effects and distributions are those of the sample rows
+    # out of core, effects and distributions are those of the sampled rows
     columns = _describe(sample if isinstance(table.X, Source) else table, model, frequency, units)
     return Selection(
         task, table, model, columns, validation, kappa, k is None, request, sample, splits
@@ -469,8 +470,8 @@ def select_columns(
 
 
 def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndarray:
-    """Return the numbers of columns to try: each up to 8, then in geometric steps to somewhat
-    beyond k."""
+    """Return the numbers of columns to try: all numbers up to 8, followed by geometric steps to
+    slightly more than k."""
     n_max = min(
         n_columns, max(n_rows // 3, 1), MAX_SIZES[response] if k is None else max(20, 2 * k)
     )
@@ -483,8 +484,8 @@ def _sizes(n_columns: int, n_rows: int, k: int | None, response: str) -> np.ndar
 def _stability(
     model: Any, table: Table, task: str, seed: int, progress: Progress
 ) -> tuple[np.ndarray, float | None]:
-    """Compute the fraction of random halves that select each column, and their agreement; NaN if
-    the halves are too small."""
+    """Compute the fraction of random halves that select each column, and the agreement between the
+    halves; both are NaN if the halves are too small."""
     y, n_columns = table.y, len(table.names)
     if (task == "classification" and np.unique(y, return_counts=True)[1].min() < 4) or len(y) < 8:
         return np.full(n_columns, np.nan), None
@@ -533,7 +534,7 @@ def _describe(
 
 
 def shown(column: dict[str, Any]) -> str:
-    """Return the name of a selected column, as log(NAME) if its logarithm is used."""
+    """Return the name of a selected column, or log(NAME) if its logarithm is used."""
     return f"log({column['name']})" if column.get("form") == LOGARITHM else column["name"]
 
 
@@ -568,8 +569,8 @@ def _rule(column: ColumnEncoding, label: str, threshold: float) -> str:
 def _shape(
     encoding: ColumnEncoding, additive: AdditiveModel, members: np.ndarray
 ) -> dict[str, Any]:
-    """Return the coefficient of a column (for several classes the norm), those of its levels, or
-    its response curve."""
+    """Return the coefficient of a column (the norm if there are several classes), the coefficients
+    of its levels, or its response curve."""
     table = additive.responses[members]
     if encoding.kind == CATEGORY:
         steps = table[:, -1] - table[:, 0] if additive.knots.shape[1] else table[:, 0]
@@ -599,7 +600,7 @@ def _shape(
 
 
 def _alternatives(table: Table, number: int, units: np.ndarray, model: Any) -> list[dict[str, Any]]:
-    """Return columns that could replace a selected one, with the relative increase in the training
+    """Return columns that could replace a selected column, with the relative increase in training
     loss."""
     unit = units[np.flatnonzero(table.encoding.groups == number)[0]]
     alternatives = getattr(model, "alternatives_", {}).get(

@@ -23,7 +23,7 @@ from ..encoding import CATEGORY
 from .options import SelectionOptions, parse_number
 from .table import Table
 
-# parameters that --param does not accept, and why
+# parameters that --param does not accept, and what to use instead
 NOT_SET = {
     "n_features_to_select": "use -k",
     "loss": "use --loss, and --param loss.NAME=VALUE for its parameters",
@@ -43,8 +43,8 @@ _PARTS: dict[str, Any] = {
 
 
 def units_of(table: Table, prefixes: Sequence[str]) -> np.ndarray:
-    """Return the unit of selection of each matrix column: its table column, or a group of columns
-    with a common prefix.
+    """Return the unit of selection of each matrix column, which is a column of the table or a group
+    of columns with a common prefix.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
 
 
 def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndarray:
-    """Return a mask of the matrix columns that "COLUMN=..." names."""
+    """Return a mask of the matrix columns of the column in "COLUMN=..."."""
     name, sign, _ = given.rpartition("=")
     if not sign or not name:
         raise ValueError(f"{option} {given}: expected {expected}")
@@ -211,7 +211,8 @@ def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndar
 
 
 def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray | None:
-    """Return +1, -1 or 0 for each column of the matrix, given "COLUMN=+" and "COLUMN=-"."""
+    """Return +1, -1 or 0 for each matrix column, given options such as "COLUMN=+" and
+    "COLUMN=-"."""
     directions, expected = np.zeros(table.X.shape[1], int), "COLUMN=+ or COLUMN=-"
     for given in monotone:
         if given[-1:] not in "+-":
@@ -230,7 +231,7 @@ def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray 
 def _bounds(
     bounds: Sequence[str], table: Table
 ) -> dict[int, tuple[float | None, float | None]] | None:
-    """Return pairs of bounds for columns of the matrix, given "COLUMN=LOW:HIGH"."""
+    """Return pairs of bounds for the matrix columns, given options such as "COLUMN=LOW:HIGH"."""
     result = {}
     for given in bounds:
         low, sign, high = given.rpartition("=")[2].partition(":")

@@ -1,5 +1,4 @@
-"""Encoding of a table as a matrix: types of columns, dropped columns, and the reasons for dropping
-them."""
+"""Encoding of a table as a matrix: column types, dropped columns and the reasons for dropping."""
 
 import re
 from collections import defaultdict
@@ -41,20 +40,21 @@ from ..encoding import (
 from .options import SelectionOptions
 
 MAX_MISSING = 0.5  # columns with a larger fraction of missing values are dropped
-# the most frequent levels of a category that get a column each: a choice
+# maximum number of levels of a category with a separate column, most frequent first (heuristic)
 MAX_LEVELS = 30
-_MIN_ROWS = 5  # of a level with a column of its own; two if no level has five
-_NEARLY_ALL = 0.9  # of the cells: text with more distinct values identifies the rows
-MAX_ROWS = 20_000  # used for folds and halves: more take time and change little
-_RARE = 20  # sampled rows of each class, if it has that many
-_WORDS = 4  # words per cell, on average, from which on text is free text
+_MIN_ROWS = 5  # minimum rows of a level with a separate column; two if no level has five
+_NEARLY_ALL = 0.9  # text with a larger share of distinct values identifies the rows
+MAX_ROWS = 20_000  # rows used for folds and halves; more rows take longer and change little
+_RARE = 20  # minimum number of sampled rows of each class, if it has as many
+_WORDS = 4  # minimum mean number of words per cell of free text
 _MAX_NUMBER = 1e150  # the square of a larger number, or a sum of squares, may overflow
-# Ratio of number and spread above which few digits of the spread are stored, and fraction of the
-# sum of squares below which all cells but one hardly count. Choices
+# Ratio of magnitude to spread above which few digits of the spread are stored, and fraction of the
+# sum of squares below which all cells except one hardly count (heuristic)
 _DIGITS, _REST = 1e10, 1e-4
-LARGE = 20_000_000  # cells from which on a table is stored in single precision
-KINDS = (NUMBER, CATEGORY, DATE)  # of --as
-# fraction of numbers (dates) from which on text is a column of numbers (dates) with bad cells
+LARGE = 20_000_000  # minimum number of cells of a table that is stored in single precision
+KINDS = (NUMBER, CATEGORY, DATE)  # values of --as
+# minimum fraction of numbers (dates) at which text is a column of numbers (dates) with invalid
+# cells
 _MOSTLY = 0.9
 _DATE = r"\d{4}-\d{2}-\d{2}.*"
 _ID = re.compile(
@@ -63,12 +63,12 @@ _ID = re.compile(
     re.IGNORECASE,
 )
 _DATES = "of dates, read as days since 1970-01-01"
-# minimum skewness of positive numbers for a logarithm, and the maximum fraction of it that the
-# logarithm keeps: a choice
+# minimum skewness of positive numbers that are replaced by logarithms, and the maximum fraction of
+# it that the logarithms may retain (heuristic)
 _SKEWED, _LESS = 2.0, 0.5
-_MIN_SKEWED = 50  # rows: with fewer a single number decides
+_MIN_SKEWED = 50  # minimum rows; with fewer, a single number determines the skewness
 _PARTS = "of date parts, one-hot encoded, which cannot be exported (override: --as COLUMN=date)"
-# ordered answers; words separated by "/" are synonyms
+# answers on ordered scales; words separated by "/" are synonyms
 _SCALES = (
     "very low|low|medium/moderate/mid/middle/normal/average|high|very high",
     "tiny/very small|small|medium/mid|large/big|very large/huge",
@@ -88,7 +88,7 @@ _SCALES = (
     "bronze|silver|gold|platinum",
     "freshman|sophomore|junior|senior",
 )
-_MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an ordinal column: two are a binary column
+_MIN_RANKS, _MAX_RANKS = 3, 15  # levels of an ordinal column; two make a binary column
 # numbers with words such as "1 - poor" and "2: fair"; ranges such as 18-25, <18 and 65+
 _NUMBERED = re.compile(r"(\d+)\s*[-–:.)=]\s*[^\W\d].*")
 _RANGE = re.compile(
@@ -122,11 +122,11 @@ class Table:
     weight : ndarray of shape (n_rows,) or None
         Sample weights.
     offset : ndarray of shape (n_rows,) or None
-        Added to the scores.
+        Values that are added to the scores.
     offset_column : (str, str) or None
         See :class:`.Request`.
     times : ndarray of shape (n_rows,) or None
-        Times that order the rows.
+        Times by which the rows are ordered.
     duplicate_of : ndarray of shape (n_rows,), int, or None
         First identical row of each row; None if there are no duplicates.
     skewed : tuple of str
@@ -201,8 +201,8 @@ class Table:
         return list(compress(self.skewed, shares(np.log(X)) > shares(X)))
 
     def with_logarithms(self, names: Collection[str]) -> "Table":
-        """Return the table with some columns replaced by their logarithms; numbers that are not
-        positive are replaced by the median."""
+        """Return the table with some columns replaced by their logarithms. Numbers that are not
+        positive are first replaced by the median."""
         if not names:
             return self
         X, place, wanted, columns = (
@@ -228,8 +228,8 @@ class Table:
         )
 
     def drop_rows(self, single: np.ndarray) -> "Table":
-        """Return the table without the given rows, each the only one of its class, and with a note
-        about each."""
+        """Return the table without the given rows, each of which is alone in its class, and with a
+        note about each row."""
         # classes are integers
         labels = self.y.astype(int) if self.y.dtype.kind == "f" else self.y
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
@@ -241,8 +241,8 @@ class Table:
         return remaining
 
     def sampled(self, task: str, seed: int, split_duplicates: bool = False) -> "Table":
-        """Return at most ``max_rows`` rows in memory, stratified by the target, with their
-        duplicates. The notes mention both."""
+        """Return at most ``max_rows`` rows in memory, stratified by the target, together with their
+        duplicates. The notes report the sampling and the duplicates."""
         n, small = len(self.y), replace(self, notes=list(self.notes))
         if n > self.max_rows:
             rng = np.random.default_rng(seed)
@@ -270,8 +270,8 @@ class Table:
 
 
 def _first_duplicate(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """Return the first identical row of each row; None if all rows differ, or if most are
-    duplicates, as in a table that lists counts."""
+    """Return the first identical row of each row, or None if all rows differ or if most are
+    duplicates, as in a table of counts."""
     codes = np.column_stack(
         [np.unique(y, return_inverse=True)[1], np.nan_to_num(X, nan=np.inf) + 0.0]
     ).astype(np.float64)
@@ -290,9 +290,9 @@ class _Decisions:
         self, keep_missing: bool, required: Collection[str], kinds: Mapping[str, str] = {}
     ):
         self.keep_missing, self.required, self.kinds = keep_missing, required, kinds
-        self.precise = True  # single precision is enough
+        self.precise = True  # whether single precision is sufficient
         self.columns: list[ColumnEncoding] = []
-        self.taken: Collection[str] = ()  # names in the file
+        self.taken: Collection[str] = ()  # column names in the file
         self.complete: dict[str, tuple[bool, float, bool, str]] = {}
         self.left_out: dict[str, str] = {}
         self.done: defaultdict[str, list[str]] = defaultdict(list)
@@ -314,8 +314,8 @@ class _Decisions:
         style: str = "",
         levels: Any = (),
     ) -> None:
-        """Decide on a column of numbers, with NaN for missing values; ``read`` is the note about
-        how it was read."""
+        """Decide on a column of numbers, with NaN for missing values; ``read`` is a note about the
+        conversion of its cells."""
         if read:
             self.done[read].append(name)
         missing = np.isnan(numbers)
@@ -348,8 +348,8 @@ class _Decisions:
         self.columns.append(ColumnEncoding(name, NUMBER, None if self.keep_missing else median))
 
     def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
-        """Decide on dates: days represent the trend, and recurring parts such as months are
-        categories."""
+        """Decide on a column of dates: days represent the trend, and recurring parts such as months
+        become categories."""
         self.number(name, numbers, read, DATE, style)
         present = numbers[np.isfinite(numbers)]
         for form, n_min in PARTS.items():
@@ -361,7 +361,7 @@ class _Decisions:
                 self.category(part, part_of(numbers, form), form, style)
 
     def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
-        """Decide on a column of text: one level is the reference, and rare levels are merged."""
+        """Decide on a column of text, with one level as the reference and rare levels merged."""
         present = np.array([word for word in words if word is not None], object)
         n_missing = len(words) - len(present)
         if n_missing > MAX_MISSING * len(words):
@@ -427,7 +427,7 @@ def by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
 
 def order_of(levels: Collection[str]) -> tuple[str, ...]:
     """Return distinct words in their order if they are answers on a known scale, numbers with
-    words, or ranges of numbers, and an empty tuple otherwise.
+    words, or ranges of numbers. Otherwise, return an empty tuple.
 
     Examples
     --------
@@ -455,7 +455,7 @@ def order_of(levels: Collection[str]) -> tuple[str, ...]:
 
 
 def _sorted(levels: Collection[str], places: list[tuple[float, int]]) -> tuple[str, ...]:
-    """Return levels sorted by position; an empty tuple if two levels have the same position."""
+    """Return levels sorted by position, or an empty tuple if two levels have the same position."""
     return (
         tuple(level for _, level in sorted(zip(places, levels)))
         if len(set(places)) == len(places)
@@ -475,7 +475,7 @@ def encode_frame(
     ids: Collection[str],
     kinds: Mapping[str, str],
 ) -> tuple[Any, _Decisions]:
-    """Return the matrix of a table and the decisions on its columns.
+    """Return the matrix of a table and the decisions about its columns.
 
     Parameters
     ----------
@@ -483,12 +483,11 @@ def encode_frame(
         Table without the target.
     request : SelectionOptions
         Required columns, and the order of day and month in dates such as 31/12/2019, which is
-        detected if not given.
+        detected if it is not given.
     ids : collection of str
-        Columns that identify the rows (see :func:`numbers_rows`), which are dropped unless
-        required.
+        Columns that identify the rows (see :func:`numbers_rows`); they are dropped unless required.
     kinds : mapping of str to str
-        Requested types of columns, see ``KINDS``; or levels in order, separated by "<".
+        Requested types of columns, from ``KINDS``, or levels in order, separated by "<".
     """
     decisions, dates = _Decisions(request.keep_missing, request.include, kinds), request.dates
     decisions.taken, decisions.complete = set(frame.columns), complete_numbers(frame)
@@ -512,7 +511,7 @@ def encode_frame(
 
 def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, str]]:
     """Return whether each column of finite numbers is constant, its median, whether single
-    precision is sufficient, and the answer of :func:`doubtful`, if any."""
+    precision is sufficient, and the result of :func:`doubtful`, if any."""
     result: dict[str, tuple[bool, float, bool, str]] = {}
     for names, X in number_blocks(frame, frame.columns):
         complete = (np.abs(X) <= _MAX_NUMBER).all(axis=0) & (len(X) > 0)
@@ -529,8 +528,8 @@ def complete_numbers(frame: pd.DataFrame) -> dict[str, tuple[bool, float, bool, 
 
 
 def doubtful(X: np.ndarray) -> dict[int, str]:
-    """Return the columns of finite numbers in which few digits, or a single cell, matter, with the
-    reason."""
+    """Return the columns of finite numbers in which only a few digits or a single cell matter, with
+    the reason."""
     if not X.size:
         return {}
     reasons, means, spread = {}, X.mean(axis=0), X.std(axis=0, dtype=np.float64)
@@ -548,8 +547,8 @@ def doubtful(X: np.ndarray) -> dict[int, str]:
 
 
 def skewed_columns(X: np.ndarray, encoding: TableEncoding) -> tuple[str, ...]:
-    """Return the columns of skewed positive numbers whose logarithms are much less skewed, judged
-    from at most ``MAX_ROWS`` rows."""
+    """Return the columns of skewed positive numbers whose logarithms are much less skewed, in a
+    sample of at most ``MAX_ROWS`` rows."""
     if len(X) < _MIN_SKEWED:
         return ()
     numbers = np.isin(
@@ -575,14 +574,15 @@ def _skewness(X: np.ndarray) -> np.ndarray:
 
 
 def is_precise(numbers: np.ndarray) -> bool:
-    """Return whether single precision resolves a thousandth of the standard deviation."""
+    """Return whether single precision can represent a thousandth of the standard deviation."""
     present = numbers[np.isfinite(numbers)]
     spread = float(present.std(dtype=np.float64)) if len(present) else 0.0
     return not len(present) or float(np.abs(present).max()) <= 1e4 * spread
 
 
 def _decide_as(decisions: _Decisions, name: str, values: pd.Series, kind: str, style: str) -> None:
-    """Apply the type that --as requests; a column without cells of that type is an error."""
+    """Encode a column as the type given by --as; raise a ValueError if it has no cells of that
+    type."""
     read = f"read as {kind}, as requested"
     if kind == CATEGORY:
         decisions.done[read].append(name)
@@ -667,8 +667,9 @@ def _decide(decisions: _Decisions, name: str, values: pd.Series, orders: list[st
 
 
 def numbers_rows(values: pd.Series, first: bool) -> bool:
-    """Return whether a column identifies the rows: distinct integers in a column named ``id``
-    or similar, a count in the first column, or integers too large for exact arithmetic."""
+    """Return whether a column identifies the rows. Such columns contain distinct integers under a
+    name like ``id``, consecutive numbers in the first column, or integers too large for exact
+    arithmetic."""
     named, kind = _ID.fullmatch(str(values.name).strip()) is not None, values.dtype.kind
     if kind not in "iuf" or (kind == "f" and not named and not first) or (values == np.inf).any():
         return False
@@ -692,7 +693,7 @@ def numbers_rows(values: pd.Series, first: bool) -> bool:
 
 
 def read_target(values: pd.Series) -> np.ndarray:
-    """Return a column as labels (text, None where empty) or as numbers (NaN where empty).
+    """Return a column as labels (text, or None where empty) or as numbers (NaN where empty).
 
     Raises
     ------
@@ -742,7 +743,8 @@ def read_target(values: pd.Series) -> np.ndarray:
 def encode_matrix(
     X: Any, names: list[str], keep_missing: bool, required: Collection[str] = ()
 ) -> tuple[Any, _Decisions]:
-    """Encode a dense or sparse matrix of numbers, with the result of :func:`encode_frame`."""
+    """Encode a dense or sparse matrix of numbers; the result has the form of
+    :func:`encode_frame`."""
     decisions = _Decisions(keep_missing, required)
     missing, fills = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     if hasattr(X, "tocsr"):

@@ -1,5 +1,4 @@
-"""Cross-validated scores of the selected columns, of all columns, of a baseline, and of each
-size."""
+"""Cross-validated scores of the selected columns, all columns, a baseline, and each size."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -22,11 +21,11 @@ from .table import Table
 
 N_FOLDS = 5
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of residuals
-# ridge penalties of the model on all columns, compared by leave-one-out: a choice
+# ridge penalties of the model on all columns, compared by leave-one-out (heuristic)
 _ALPHAS = np.geomspace(1e-2, 1e4, 7)
-_MAX_COSTS = 20  # columns with a cost, each of which takes a refit: a choice
-_MAX_PAIRED = 8  # columns whose products are evaluated: a choice
-_MAX_ROWS = 5_000  # that choose this ridge: leave-one-out takes as long as twenty fits
+_MAX_COSTS = 20  # maximum number of columns whose cost is computed, each by a refit (heuristic)
+_MAX_PAIRED = 8  # maximum number of columns whose products are evaluated (heuristic)
+_MAX_ROWS = 5_000  # maximum rows for this choice, since leave-one-out takes as long as twenty fits
 
 Progress = Callable[[Iterable, str], Iterable]
 Splits = list[tuple[np.ndarray, np.ndarray]]
@@ -34,30 +33,30 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass
 class Validation:
-    """Scores of held-out rows.
+    """Scores on held-out rows.
 
     Attributes
     ----------
     size : int
         Number of columns, chosen automatically or given.
     sizes : list of int
-        Numbers of columns in ascending order; 0 is a constant model.
+        Numbers of columns in ascending order; 0 denotes a constant model.
     path, losses : ndarray of shape (n_folds, n_sizes)
         Accuracy, R^2 or the requested score of each size in each fold, and the loss by which the
-        size is chosen: the mean log loss or squared error, or the negative score. R^2 is 1 - the
-        mean squared error of the fold over the variance of all held-out rows.
+        size is chosen, which is the mean log loss or squared error, or the negative score. R^2 is 1
+        minus the mean squared error of the fold divided by the variance of all held-out rows.
     scores : dict of str to dict of str to float
         Measures on the held-out rows of all folds together, for "selected", "all columns",
         "baseline" and, if requested, "boosting" (on all columns) and "test".
     nested : bool
-        Whether the size scored on each fold was chosen from the remaining folds.
+        Whether the size that is scored on each fold was chosen on the remaining folds.
     held_out : list of int
         Number of held-out rows of each fold.
     errors : dict
-        Errors of the selected columns, see :func:`errors`.
+        Errors of the selected columns; see :func:`errors`.
     calibration : tuple of (float, float) or None
-        Slope and flip of the probabilities, see :func:`.calibrate`. The scores of each fold use the
-        values estimated from the remaining folds.
+        Slope and flip of the probabilities; see :func:`.calibrate`. The scores of each fold use the
+        values estimated on the remaining folds.
     """
 
     size: int
@@ -72,15 +71,15 @@ class Validation:
 
     @property
     def path_scores(self) -> np.ndarray:
-        """Compute the accuracy or R^2 (n_sizes,) of the held-out rows of all folds together."""
+        """Compute the accuracy or R^2 (n_sizes,) on the held-out rows of all folds together."""
         return (
             np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
         )
 
     @property
     def curve(self) -> str:
-        """Return a line with the scores of the selected size, its neighbours, and the size of
-        minimum loss.
+        """Return a line with the scores of the selected size, its neighbours, and the size with the
+        lowest loss.
 
         Examples
         --------
@@ -106,7 +105,7 @@ class Validation:
 
     @property
     def best(self) -> int | None:
-        """Position of the non-zero size with the lowest mean loss; None if no sizes were scored."""
+        """Index of the non-zero size with the lowest mean loss, or None if no sizes were scored."""
         from_one = np.flatnonzero(self.sizes)
         return (
             int(from_one[self.losses.mean(axis=0)[from_one].argmin()])
@@ -117,7 +116,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out rows, and the predictions of a model for them.
+    """Held-out rows and the predictions of a model for them.
 
     Attributes
     ----------
@@ -248,7 +247,7 @@ def _ranked(name: str) -> Callable[[HeldOut], float]:
     return of
 
 
-# measures by the names of --score: the task, 1 if higher is better, and the function
+# measures by the names of --score: the task, the sign (1 if higher is better), and the function
 SCORES: dict[str, tuple[str, int, Callable[[HeldOut], float]]] = {
     "accuracy": ("classification", 1, lambda h: _mean(h.y == h.predicted, h.weight)),
     "balanced_accuracy": ("classification", 1, _balanced),
@@ -281,16 +280,16 @@ def check_score(score: str | None, task: str) -> None:
 
 
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
-    """Return the main measure as its sign (1 if higher is better, else -1) and its function."""
+    """Return the sign (1 if higher is better, -1 otherwise) and the function of the main
+    measure."""
     return SCORES[score or _SHOWN[task][0]][1:]
 
 
 def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, float]:
-    """Return accuracy and balanced accuracy, or R^2 and the mean absolute error, after the
-    ``score``.
+    """Return the ``score``, if given, followed by the default measures.
 
-    The first measure is the main one. A measure is NaN if the model lacks the required
-    probabilities.
+    These are accuracy and balanced accuracy, or R^2 and the mean absolute error. The first measure
+    is the main one. A measure is NaN if the model lacks the required probabilities.
     """
     names = dict.fromkeys([score, *_SHOWN[task]] if score else _SHOWN[task])
     without = {"log_loss"} if not held.calibrated else set()
@@ -303,10 +302,10 @@ def measures(task: str, held: HeldOut, score: str | None = None) -> dict[str, fl
 
 
 def folds(table: Table, task: str, seed: int = 0) -> Splits:
-    """Return training and test rows of up to five folds, determined by the table and the seed.
+    """Return the training and test rows of up to five folds, determined by the table and the seed.
 
-    Groups of rows and identical rows stay together. With times, each fold is tested on rows later
-    than its training rows.
+    Groups of rows and identical rows stay together. With times, the test rows of each fold are
+    later than its training rows.
 
     Raises
     ------
@@ -371,17 +370,16 @@ def validate(
     progress: Progress,
     request: SelectionOptions,
 ) -> Validation:
-    """Score the sizes along paths, choose a size if ``size`` is None, and score it along with all
-    columns and a baseline.
+    """Score the sizes along paths, choose a size if ``size`` is None, and score it.
 
-    If the size is chosen, ``sizes`` must begin with 0, a constant, and :func:`chosen_size` decides.
-    A chosen size is scored with nested choices: for each fold, the size is chosen by the losses on
-    the remaining folds. This needs no further fits and has a smaller error than inner folds, which
-    have fewer training rows.
+    All columns and a baseline are scored as well. If the size is to be chosen, :func:`chosen_size`
+    decides, and ``sizes`` must begin with 0, a constant model. A chosen size is scored by nested
+    selection: for each fold, the size is chosen by the losses on the remaining folds. This requires
+    no further fits and is more accurate than inner folds, which have fewer training rows.
     """
     class_weight = getattr(model, "class_weight", None)
     competitors = _competitors(task, request, model)
-    by_fold: list[list[HeldOut]] = []  # each with one for every size
+    by_fold: list[list[HeldOut]] = []  # for each fold, one entry per size
     held_out: dict[str, list[HeldOut]] = {name: [] for name in ("selected", *competitors)}
     for train, test in progress(splits, "sizes"):
         rows, new_rows = table.take(train), table.take(test)
@@ -402,7 +400,7 @@ def validate(
         scores = np.array([[measure(one) for one in fold] for fold in by_fold])
 
     def best_size(without: int | None = None) -> int:
-        """Choose the size by the losses on all folds, or on all but one."""
+        """Choose the size by the losses on all folds, or on all folds except one."""
         remaining = [fold for fold in range(len(splits)) if fold != without]
         rows = np.concatenate([tests[fold] for fold in remaining])
         return chosen_size(
@@ -416,7 +414,7 @@ def validate(
         )
 
     def calibration(place: int, without: int | None = None) -> tuple[float, float] | None:
-        """Calibrate the probabilities of a size on all folds, or on all but one."""
+        """Calibrate the probabilities of a size on all folds, or on all folds except one."""
         parts = [of_sizes[place] for fold, of_sizes in enumerate(by_fold) if fold != without]
         return _calibration(parts, class_weight) if parts and sizes[place] else None
 
@@ -441,7 +439,8 @@ def validate(
 
 
 def _calibration(parts: list[HeldOut], class_weight: Any) -> tuple[float, float] | None:
-    """Estimate slope and flip from held-out rows; None for models that are not calibrated."""
+    """Estimate the slope and flip from held-out rows, or return None for models that are not
+    calibrated."""
     held = HeldOut.together(parts)
     if held.scores is None or held.classes is None:
         return None
@@ -460,7 +459,7 @@ def _with(held: HeldOut, calibration: tuple[float, float] | None) -> HeldOut:
 def _competitors(
     task: str, request: SelectionOptions, model: Any
 ) -> dict[str, Callable[[Table], Any]]:
-    """Return functions that fit the competing models to some rows of a table."""
+    """Return functions that fit the models for comparison to some rows of a table."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     baseline = DummyClassifier if task == "classification" else DummyRegressor
@@ -476,8 +475,8 @@ def _competitors(
 
 
 class _Competitor:
-    """Model without offsets or a log link. It is fitted to the target minus the offset or, for a
-    log link, to the target per exposure, weighted by the exposure."""
+    """Model that does not support offsets or a log link. It is fitted to the target minus the
+    offset or, for a log link, to the target per exposure with the exposures as weights."""
 
     def __init__(self, fit: Callable[[Table], Any], loss: Loss, table: Table) -> None:
         self.loss_, self.log, n = loss, loss.link == "log", len(table.y)
@@ -486,7 +485,7 @@ class _Competitor:
         exposure = np.exp(shift) if self.log else np.ones(n)
         y = table.y / exposure if self.log else table.y - shift
         self.model = fit(replace(table, y=y, weight=weight * exposure))
-        # Deviances need positive means
+        # deviances require positive means
         self.lowest = 0.01 * np.average(y, weights=weight * exposure) if self.log else -np.inf
 
     def predict(self, X: Any, offset: Any = 0.0) -> np.ndarray:
@@ -495,12 +494,12 @@ class _Competitor:
 
 
 def errors(held: HeldOut) -> dict[str, Any]:
-    """Compute calibration, residuals and confusion matrix of held-out rows.
+    """Compute the calibration, residuals and confusion matrix of held-out rows.
 
-    ``calibration`` has ten groups of rows by prediction, with the means of predicted and observed
-    values; it exists for numbers and for the probability of the second of two classes.
+    ``calibration`` has the means of predicted and observed values in ten groups of rows, sorted by
+    prediction; it exists for numbers and for the probability of the second of two classes.
     ``residuals`` has the quantiles of the residuals. ``confusion`` has the number of rows of each
-    true class (first index) and predicted class. All are weighted.
+    true class (first index) and predicted class. All values are weighted.
 
     Examples
     --------
@@ -543,10 +542,10 @@ def costs(
     splits: Splits,
     progress: Progress,
 ) -> dict[str, float]:
-    """Compute how much the main measure worsens if each of the first ``_MAX_COSTS`` columns is
-    removed and the rest are refitted.
+    """Compute how much the main measure worsens if a column is removed and the others are refitted.
 
-    All models use the same folds. The columns are not selected again.
+    Each of the first ``_MAX_COSTS`` columns is removed in turn. All models use the same folds, and
+    the columns are not selected again.
     """
     sign, measure = first_measure(task, request.measure)
 
@@ -566,10 +565,11 @@ def costs(
 def interaction(
     table: Table, task: str, request: SelectionOptions, names: list[str], splits: Splits
 ) -> dict[str, Any] | None:
-    """Return the pair of the first ``_MAX_PAIRED`` numeric columns whose product explains most of
-    the residuals of held-out rows, and the gain of the main measure with it; None without a pair.
+    """Return the pair of columns whose product explains most of the residuals of held-out rows.
 
-    The same rows choose and score the pair, so the result is a hint, not a test.
+    The first ``_MAX_PAIRED`` numeric columns are considered. The gain of the main measure with the
+    product is also returned; the result is None if there is no pair. The same rows choose and score
+    the pair, so the result is a hint rather than a test.
     """
     whole, (sign, measure) = _part(table, names), first_measure(task, request.measure)
     numbers = [
@@ -621,7 +621,7 @@ def _part(table: Table, names: list[str]) -> Table:
 def _refitted(
     part: Table, task: str, request: SelectionOptions, splits: Splits, columns: bool = True
 ) -> HeldOut:
-    """Predict held-out rows with models of all columns of a table, or with constants."""
+    """Predict held-out rows with models that use all columns of a table, or with constants."""
     limits = [
         [g for g in given if g.rpartition("=")[0] in part.names]
         for given in (request.bounds, request.monotone)
@@ -644,9 +644,9 @@ def _variance(rows: np.ndarray, table: Table) -> float:
 
 def _models(model: Any, sizes: np.ndarray, table: Table) -> list[Any]:
     """Fit a model of each size."""
-    if isinstance(model, ScoreCardClassifier):  # without a path
+    if isinstance(model, ScoreCardClassifier):  # score cards have no path
         return [fitted(model, int(k), table) for k in sizes]
-    # with exchanges, as in the final fit: without them small sizes would score worse
+    # exchanges, as in the final fit; without them, small sizes would have lower scores
     path = FSAPath(model, sizes, exchange=True).fit(table.X, table.y, **table.fit_options)
     return [path.get_estimator(int(k)) for k in np.minimum(sizes, path.sizes_[-1])]
 
@@ -659,9 +659,10 @@ def chosen_size(
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> int:
-    """Choose a size by the requested rule, see :func:`.choose_size`. The result is 0, the first of
-    the sizes, unless the best size outperforms a constant (:func:`.beats_constant`) or columns are
-    included.
+    """Choose a size by the requested rule; see :func:`.choose_size`.
+
+    The result is 0, the first of the sizes, unless the best size outperforms a constant model
+    (:func:`.beats_constant`) or columns are included.
 
     Parameters
     ----------
@@ -700,7 +701,7 @@ def _loss(held: HeldOut, score: str | None) -> float:
 
 
 def fitted(model: Any, size: int, table: Table) -> Any:
-    """Fit an estimator of a given size; 0 is a constant."""
+    """Fit an estimator of a given size; 0 gives a constant model."""
     from sklearn.base import clone
 
     options = table.fit_options
@@ -710,10 +711,10 @@ def fitted(model: Any, size: int, table: Table) -> Any:
 
 
 def all_columns(task: str, table: Table, class_weight: Any = None) -> Any:
-    """Fit a ridge model on all columns; the penalty is chosen by leave-one-out, and missing values
-    are imputed with the median.
+    """Fit a ridge model on all columns, with the median in place of missing values.
 
-    If there are more than 5,000 rows, the penalty is chosen on 5,000 evenly spaced rows.
+    The penalty is chosen by leave-one-out cross-validation, on 5,000 evenly spaced rows if there
+    are more.
     """
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV

@@ -1,1 +1,1 @@
-"""Training of keypoint detectors: automatic settings, stages, and synthetic views of faces."""
+"""Training of keypoint detectors: automatic settings, stages, and synthetic views."""

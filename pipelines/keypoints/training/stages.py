@@ -1,6 +1,4 @@
-"""The stages of the training of keypoint detectors, in order, and the complete training (``annealed
-faces train``).
-"""
+"""Stages of the training of keypoint detectors, and the complete training run."""
 
 import json
 import math
@@ -42,7 +40,7 @@ from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 @dataclass(frozen=True)
 class DetectorSettings:
-    """Settings of a complete training; each stage has its own table in the ``--config`` file.
+    """Settings of a complete training run; each stage has its own table in the ``--config`` file.
 
     Parameters
     ----------
@@ -66,10 +64,10 @@ class DetectorSettings:
     probabilities : ProbabilitySettings
         Settings of the probabilities of a face and of its points.
     turned_heads : float, default 45.0
-        Maximum yaw, in degrees, of the rotated copies of heads with landmarks; with 0 there are
-        none.
+        Maximum yaw in degrees of the rotated copies of heads with landmarks; 0 disables the copies.
     second_node : SecondNodeSettings
-        Settings of the second node of the face cascade, for the local maxima of the first one.
+        Settings of the second node of the face cascade, which verifies the local maxima of the
+        first.
     """
 
     held_out: float = 0.1
@@ -103,14 +101,14 @@ class DetectorSettings:
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
-#: The detector with the new part added, and a description of the part for the header.
+#: Detector with the new part, and a description of the part for the header.
 Stage = Callable[[TrainingJob, KeypointDetector], Trained]
 
 
 def _train_models(
     job: TrainingJob, detector: KeypointDetector, training: ClassifierTraining
 ) -> Trained:
-    """Add the classifiers of all keypoints of a job; those of the right side are mirrored."""
+    """Add the classifiers of all keypoints of a job; classifiers of the right side are mirrored."""
     trained = {name: training.train(name) for name in job.trained}
     models, ied = (
         {name: made.models[name] for name, made in trained.items()},
@@ -147,7 +145,7 @@ def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
 
 
 def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the second node of the cascade, which decides about the local maxima of the first."""
+    """Train the second node of the cascade, which verifies the local maxima of the first."""
     path, made_from = job.checkpoint("second_node", FACE), job.made_from("second_node", FACE)
     kept = read_part(path, "second node", made_from) if job.resume else None
     if kept is not None:
@@ -155,7 +153,7 @@ def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
         cascade = read_cascade(path, kept[0], kept[1]["face_cascade"], job.pool)
         return replace(detector, face_cascade=cascade), kept[1]["scores"]
     first, s = detector.face_cascade, job.settings
-    assert first is not None  # of the stage before
+    assert first is not None  # set by the stage before
     cascade, facts = train_second_node(first, s.scan.reference_length, s.second_node, job)
     arrays, described = write_parts({}, {}, cascade, None)
     write_part(path, "second node", arrays, made_from, scores=facts, **described)
@@ -196,7 +194,7 @@ def train_classifiers(job: TrainingJob, detector: KeypointDetector) -> Trained:
 def _whole_instances(
     name: str, train: Callable, job: TrainingJob, detector: KeypointDetector
 ) -> Trained:
-    """Run a stage of whole faces with ``train``, or read its checkpoint."""
+    """Run a stage for whole faces with ``train``, or read its checkpoint."""
     part = job.finished(name, "faces")
     if part is None:
         made, facts = train(job, detector, getattr(job.settings, name))
@@ -207,8 +205,8 @@ def _whole_instances(
     return replace(detector, finder=part.finder), part.info["facts"]
 
 
-#: The stages of each mode, by their fields in `DetectorSettings`; a detector of one mode also
-#: supports the modes before it.
+#: Stages of each mode, by their fields in `DetectorSettings`. A detector for one mode also supports
+#: the modes before it.
 STAGES: dict[Mode, dict[str, Stage]] = {
     Mode.SCAN: {"scan": train_scan},
     Mode.REGRESS: {"scan": train_scan, "guide": train_guides},
@@ -220,7 +218,8 @@ STAGES: dict[Mode, dict[str, Stage]] = {
     },
 }
 
-#: Further stages of objects other than faces in the first mode: they are also searched whole.
+#: Additional stages in the first mode for objects other than faces, which are also searched as a
+#: whole.
 _OF_OBJECTS: dict[str, Stage] = {"face_cascade": train_face_cascade, "second_node": train_second}
 
 _WHOLE: dict[str, Callable] = {
@@ -231,8 +230,8 @@ _WHOLE: dict[str, Callable] = {
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
-    """Return the stages of training for some keypoints, including those of whole objects if all
-    anchors are included (for faces, only in the last mode).
+    """Return the training stages for some keypoints. If all anchors are included, these comprise
+    the stages for whole objects (for faces, only in the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
@@ -289,7 +288,8 @@ def train_detector(
     pool : FeaturePool, optional
         Feature pool; None means the default pool.
     stored : Schema, optional
-        Schema to store, with the keypoints in the order to report; None means that of the images.
+        Schema to store, with the keypoints in the order of the reports; None means the schema of
+        the images.
 
     Raises
     ------
@@ -317,8 +317,8 @@ def train_detector(
     )
     detector = KeypointDetector({}, pool, SCALES_PER_OCTAVE, schema=stored or schema)
     facts: dict[str, Any] = {}
-    # Processor time of each stage, across interruptions; stored beside the checkpoints because the
-    # model file must not depend on it.
+    # Processor time of each stage, including interrupted runs. It is stored next to the checkpoints
+    # because the model file must not depend on it.
     clock, kept = time.process_time(), folder / "seconds.json"
     seconds: dict[str, float] = json.loads(kept.read_text()) if resume and kept.is_file() else {}
     for name, train in stages.items():
@@ -341,4 +341,4 @@ def train_detector(
         "stages": facts,
     }
     replace(detector, info=info).save(out)
-    return KeypointDetector.load(out)  # rounded as in the file
+    return KeypointDetector.load(out)  # with the rounding of the file

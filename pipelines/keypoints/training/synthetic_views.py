@@ -1,8 +1,8 @@
-"""Augmentations of annotated photographs: heads with yaw or roll, uneven and dim light, blur,
-occlusion, and several faces in one image.
+"""Augmentation of annotated photographs by yaw, roll, uneven or dim light, blur, occlusion, and
+several faces per image.
 
-For yaw, the rigid model gives the landmarks a depth. The landmarks, points on the forehead and
-behind the ears, and a fixed ring around the head are the vertices of a mesh: the head is rotated,
+For yaw, the rigid model gives the depth of the landmarks. The landmarks, points on the forehead and
+behind the ears, and a fixed ring around the head are the vertices of a mesh. The head is rotated,
 and the triangles are drawn from far to near.
 """
 
@@ -22,21 +22,21 @@ from ..faces import N_LANDMARKS
 from .instances.shapes import learn_rigid
 
 # Distance from the centre of a head to the edges of its image, in IED, and the maximum IED in
-# pixels. Choices
+# pixels (heuristic)
 _REACH, _LARGEST = 4.0, 64.0
-# Minimum yaw in degrees: photographs cover smaller angles. A choice
+# Minimum yaw in degrees: photographs cover smaller angles (heuristic)
 _LEAST = 12.0
-# Remaining share of the area around a point below which it counts as hidden, since its view is too
-# oblique. A choice
+# Remaining share of the area around a point below which the view is too oblique and the point
+# counts as hidden (heuristic)
 _STEEPEST = 0.15
 # Position of the fixed ring around the head, in IED
 _RING = 2.6
 _JAW, _BROWS, _BESIDE = np.arange(17), np.arange(17, 27), np.array([0, 1, 2, 3, 13, 14, 15, 16])
 _INNER = np.r_[27:36, 48:68]  # nose and mouth, which may cover the cheek
-# Offsets from brows and jaw line, in IED: x outwards, y down, z away from the viewer. Choices
+# Offsets from brows and jaw line, in IED: x outwards, y down, z away from the viewer (heuristic)
 _FOREHEAD = ((0.0, -0.45, 0.1), (-0.05, -0.85, 0.3), (-0.1, -1.15, 0.8))
 _SIDES = ((0.15, 0.0, 0.15), (0.35, 0.0, 0.5))
-# Distance from the centre of a pasted face to the edges of its part, in IED, and the minimum and
+# Distance from the centre of a pasted face to the edges of its patch, in IED, and the minimum and
 # maximum IED of pasted faces in pixels
 _AROUND, _PASTED = 2.2, (28.0, 50.0)
 
@@ -65,7 +65,7 @@ def _resized(box: tuple[int, ...], size: tuple[int, ...], pixels: np.ndarray) ->
 
 @dataclass(frozen=True)
 class _Mesh:
-    """Vertices in the photograph and in the rotated image (n, 2), and triangles, from far to
+    """Vertices (n, 2) in the photograph and in the rotated image, and triangles from far to
     near."""
 
     before: np.ndarray
@@ -73,8 +73,8 @@ class _Mesh:
     triangles: np.ndarray
 
     def labels(self, width: int, height: int) -> np.ndarray:
-        """Return the index of the triangle at each pixel of the rotated image, (height, width),
-        int32."""
+        """Return the index of the triangle at each pixel (height, width), int32, of the rotated
+        image."""
         shown = np.zeros((height, width), np.int32)
         corners = np.rint(self.after[self.triangles] * 16).astype(np.int32)
         for number, triangle in enumerate(corners):
@@ -92,8 +92,8 @@ class _Mesh:
         return seen
 
     def shrinkage(self) -> np.ndarray:
-        """Return the remaining share of the area around each vertex, (n,), negative if seen from
-        behind."""
+        """Return the remaining share (n,) of the area around each vertex, which is negative if seen
+        from behind."""
         areas = []
         for corners in (self.before[self.triangles], self.after[self.triangles]):
             (a, b), (c, d) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
@@ -105,8 +105,8 @@ class _Mesh:
         return sums[1] / np.maximum(sums[0], 1e-9)
 
     def outline(self, points: np.ndarray, right: bool, shown: np.ndarray) -> np.ndarray:
-        """Return the x of the right or left edge of the face at the height of each point (n, 2), or
-        the x of the point itself if the face ends before it, (n,)."""
+        """Return the x-coordinate (n,) of the right or left edge of the face at the height of each
+        point (n, 2), or that of the point if the face ends before it."""
         inner = np.isin(self.triangles, _INNER).all(axis=1)
         cheek = np.asarray((self.triangles < N_LANDMARKS).all(axis=1) & ~inner)
         face = cheek[shown[np.clip(np.rint(points[:, 1]).astype(int), 0, len(shown) - 1)]]
@@ -122,7 +122,7 @@ class _Mesh:
         height, width = pixels.shape[:2]
         one = np.ones((len(self.triangles), 3, 1))
         after, before = np.dstack([self.after[self.triangles], one]), self.before[self.triangles]
-        maps = np.linalg.pinv(after) @ before  # (n, 3, 2): from rotated to original pixels
+        maps = np.linalg.pinv(after) @ before  # (n, 3, 2), from rotated to original pixels
         of = maps[self.labels(width, height)]
         x, y = np.arange(width)[None, :, None], np.arange(height)[:, None, None]
         source = (of[:, :, 0] * x + of[:, :, 1] * y + of[:, :, 2]).astype(np.float32)
@@ -138,7 +138,7 @@ class _Mesh:
 def _mesh(
     landmarks: np.ndarray, degrees: float, rigid: RigidModel, width: int, height: int
 ) -> _Mesh:
-    """Return the mesh of a head with landmarks (68, 2), rotated by some degrees about its axis."""
+    """Return the mesh of a head with landmarks (68, 2), rotated about its axis."""
     rotation, scale, _ = rigid.fit(landmarks @ [1, 1j])
     pose = pose_of(rotation)
     turn = rotation_of(pose._replace(yaw=pose.yaw + np.radians(degrees))) @ rotation.T
@@ -171,7 +171,7 @@ def _mesh(
 
 
 def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
-    """Rotate the only face of a photograph by some degrees towards the right of the image.
+    """Rotate the only face of a photograph towards the right of the image.
 
     The image shows the surroundings of the head, with an IED of at most 64 pixels.
     """
@@ -213,9 +213,9 @@ def _turned_pixels(
 def yaw_augmentations(
     images: Sequence[AnnotatedImage], known: Sequence[AnnotatedImage], most: float, seed: int = 0
 ) -> list[AnnotatedImage]:
-    """Return rotated copies of the photographs that show one face with landmarks, with a yaw of
-    `_LEAST` to ``most`` degrees; the rigid model is learnt from the ``known`` photographs. The list
-    is empty if these all show faces from one direction, so that the depth is unknown."""
+    """Return copies of the photographs that show one face with landmarks, with a yaw of `_LEAST` to
+    ``most`` degrees. The rigid model is learnt from the ``known`` photographs. If these show all
+    faces from the same direction, the depth is unknown, and the list is empty."""
     usable = [len(image.instances) == 1 and image.landmarks is not None for image in images]
     if not (most and any(usable)):
         return []
@@ -247,7 +247,7 @@ def rolled(image: AnnotatedImage, degrees: float) -> AnnotatedImage:
 def _lit(
     middle: np.ndarray, ied: float, direction: float, darkest: float, pixels: np.ndarray
 ) -> np.ndarray:
-    """Apply light that decreases across the face from 1 to ``darkest``, in a direction in
+    """Apply light that decreases across the face from 1 to ``darkest``, along a direction in
     radians."""
     height, width = pixels.shape[:2]
     x, y = np.arange(width) - middle[0], np.arange(height)[:, None] - middle[1]
@@ -257,12 +257,12 @@ def _lit(
 
 
 def _dimmed(light: float, pixels: np.ndarray) -> np.ndarray:
-    """Reduce the light to a share."""
+    """Scale the light by a factor."""
     return np.rint(pixels * light).astype(np.uint8)
 
 
 def _covered(middle: np.ndarray, ied: float, pixels: np.ndarray) -> np.ndarray:
-    """Cover the face with a grey square of 1.5 IED around its centre."""
+    """Cover the face with a grey square with a side of 1.5 IED around its centre."""
     (left, top), (right, bottom) = (
         np.rint(middle + side * ied).astype(int).clip(0) for side in (-0.75, 0.75)
     )
@@ -310,7 +310,7 @@ def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
 def hard_augmentations(
     images: Sequence[AnnotatedImage], seed: int = 0
 ) -> dict[str, list[AnnotatedImage]]:
-    """Return one image of each kind for each photograph with one face."""
+    """Return one image of each kind for each photograph with a single face."""
     some = [image for image in images if len(image.instances) == 1 and image.view is None]
     rng = np.random.default_rng([seed, len(some)])
     made: dict[str, list[AnnotatedImage]] = {}
@@ -341,7 +341,7 @@ def hard_augmentations(
 
 
 def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
-    """Return the harder copies of the photographs of one object: rolled, unevenly lit, dim, blurred
-    and partly covered."""
+    """Return copies of the photographs with a single object that are rolled, unevenly lit, dim,
+    blurred and partly covered."""
     kinds = hard_augmentations(images, seed)
     return [image for kind in kinds if kind != "three in one" for image in kinds[kind]]

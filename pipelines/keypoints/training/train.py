@@ -1,7 +1,7 @@
-"""Training of a detector of any object from annotated images (``annealed keypoints train``).
+"""Training of a detector for any kind of object from annotated images.
 
-The other settings are chosen from the images: the size of the windows, the points with their own
-detector, and the number of features and rounds of mining.
+Settings are chosen from the images: the size of the windows, the points with their own detector,
+and the numbers of features and of mining rounds.
 """
 
 import math
@@ -31,24 +31,24 @@ from .windows.fitting import TrainingSettings
 from .windows.second_node import SecondNodeSettings
 from .windows.views import held_out
 
-_SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used. A choice
-_MIN_OBJECTS = 10  # minimum for a training
-#: Window sides that are tried, in reference lengths. A choice: face windows have a side of 0.85.
+_SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used (heuristic)
+_MIN_OBJECTS = 10  # minimum number for training
+#: Window sides that are tried, in reference lengths. Heuristic: face windows have a side of 0.85.
 SIDES = (0.6, 0.85, 1.2, 1.7)
 
 _TRIAL_PICTURES = 60
-# Refinement of points: total number of augmented copies; sizes of its frames in reference lengths,
-# and of their cells. The first frames are coarse because points may move freely, like the tip of a
-# needle. Chosen on rendered dials and mugs with seeds other than those of the page
+# Refinement of points: total number of augmented copies, and reference lengths and cell sides in
+# pixels of the frames. The first frames are coarse because points may move freely, like the tip of
+# a needle. Chosen on rendered dials and mugs, with other seeds than on the documentation page
 _COPIES = 2400
-_COVERED = 0.3  # share of the copies with a covered part. A choice
+_COVERED = 0.3  # share of partly covered copies (heuristic)
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
 _MAX_ANCHORS = 8
-_ROOM = 1.15  # side of the window of whole objects, in their extents. A choice
-# Minimum average precision, as a share of the best point's, for more than three points with a
-# detector; points below it are inferred from the shape. A choice
+_ROOM = 1.15  # side of the window of whole objects relative to their extent (heuristic)
+# Minimum average precision relative to the best point for more than three points to have a
+# detector; other points are inferred from the shape (heuristic)
 _SHARE_OF_BEST = 0.5
-#: Settings of a trial: one fit without mining.
+#: Settings of a trial, a single fit without mining.
 TRIAL = TrainingSettings(
     n_features=100, rounds=0, n_random=3_000, first_rows=3_000, n_steps=20, final_steps=40
 )
@@ -56,7 +56,7 @@ TRIAL = TrainingSettings(
 
 @dataclass(frozen=True)
 class Decisions:
-    """Settings that are chosen from the images unless given.
+    """Settings that are chosen from the images unless they are given.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Decisions:
     extent: float = 3.0
 
     def lines(self) -> list[str]:
-        """Return one line per decision, with the option that overrides it."""
+        """Return a line for each decision, with the option that overrides it."""
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
@@ -134,8 +134,8 @@ class Decisions:
 
 
 def _extent(images: Sequence[AnnotatedImage], side: float) -> float:
-    """Side in reference lengths of a window that shows most objects whole, at least twice the side
-    of the points' windows, since its level must not be finer than theirs."""
+    """Return the side in reference lengths of a window that contains most objects. It is at least
+    twice the side of the points' windows, since its level must not be finer than theirs."""
     extents = [
         np.nanmax(np.nanmax(image.instances, axis=1) - np.nanmin(image.instances, axis=1), axis=1)
         / image.reference_length
@@ -146,15 +146,15 @@ def _extent(images: Sequence[AnnotatedImage], side: float) -> float:
 
 
 def _range(side: float) -> dict[str, Any]:
-    """Return the range of the reference length in pixels of a level, for windows of a given side in
+    """Return the range of reference lengths in pixels of a level for windows with a given side in
     reference lengths."""
     middle = 24 / side
     return {"ied_low": middle / math.sqrt(2), "ied_high": middle * math.sqrt(2)}
 
 
 def _enlarged(images: Sequence[AnnotatedImage], side: float) -> float:
-    """Return the required enlargement of the images, in whole steps of the pyramid, up to 4
-    times."""
+    """Return the required enlargement of the images, up to fourfold, in whole steps of the
+    pyramid."""
     smallest = float(
         np.quantile(np.concatenate([image.reference_length for image in images]), 0.05)
     )
@@ -185,12 +185,11 @@ def decide(
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function that creates the training job of a trial for one window side, on some of the
-        images.
+        Function that creates the training job of a trial for a window side on some of the images.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds
-        Given settings, see `Decisions`.
+        Given settings; see `Decisions`.
 
     Returns
     -------
@@ -203,11 +202,11 @@ def decide(
         n_some = min(len(images), _TRIAL_PICTURES)
         some = [
             images[i * len(images) // n_some] for i in range(n_some)
-        ]  # evenly spaced, since names may be sorted by kind
+        ]  # evenly spaced, since file names may be grouped by kind
         for tried in (side,) if side is not None else SIDES:
             scan = replace(TRIAL, enlarged=_enlarged(images, tried), **_range(tried))
             job = trial_of(tried, some, _settings(scan, 0.4))
-            # the default averaging of positions, which the score of a trial tolerates
+            # the default averaging of positions is sufficient for a trial
             training = ClassifierTraining(job, scan, (Localisation(),))
             reached[tried] = {}
             for number, name in enumerate(trained, start=1):
@@ -254,18 +253,18 @@ def train_keypoints(
     pool: FeaturePool | None = None,
     **given: Any,
 ) -> tuple[KeypointDetector, Decisions]:
-    """Choose the settings that are not given, train the detector, and write it to a model file.
+    """Choose the settings that are not given, train the detector and write it to a model file.
 
     Parameters
     ----------
     images : list of AnnotatedImage
         Annotated images of one schema.
     background : list of path
-        Images without such objects.
+        Images without objects of this kind.
     out : path
-        Model file; checkpoints are stored in the folder ``OUT.checkpoint`` beside it.
+        Model file; checkpoints are stored in the folder ``OUT.checkpoint`` next to it.
     resume : bool
-        Whether to resume from the checkpoints; the result is that of an uninterrupted run.
+        Whether to resume from the checkpoints; the result equals that of an uninterrupted run.
     say : function
         Function called with progress messages.
     n_jobs : int or FileMap
@@ -273,7 +272,7 @@ def train_keypoints(
     pool : FeaturePool, optional
         Feature pool; None means the default pool.
     **given
-        Given settings, see `decide`.
+        Given settings; see `decide`.
 
     Returns
     -------
@@ -332,7 +331,7 @@ def train_keypoints(
 def held_out_images(
     detector: KeypointDetector, images: Sequence[AnnotatedImage]
 ) -> list[AnnotatedImage]:
-    """Return the held-out images, on which thresholds and probabilities were set."""
+    """Return the held-out images on which thresholds and probabilities were calibrated."""
     return [image for image in images if held_out(image, detector.info["settings"]["held_out"])]
 
 
@@ -344,14 +343,16 @@ def learning_curve(
     say: Callable[[str], None],
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """Train on a quarter, half and all of the training images, with cheap settings, and evaluate
-    each detector on ``test``, the held-out images.
+    """Train detectors on a quarter, half and all of the training images, and evaluate each on
+    ``test``.
+
+    The settings are cheap; ``test`` holds the held-out images.
 
     Returns
     -------
     list of dict
-        ``pictures`` (number of images) and ``pck`` of each training run; parts with too few objects
-        are skipped.
+        ``pictures`` (number of images) and ``pck`` of each training run. Fractions with too few
+        objects are skipped.
     """
     names, rows = {image.name for image in test}, []
     fitted = [image for image in images if image.name not in names and len(image.instances)]

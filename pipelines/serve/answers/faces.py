@@ -1,5 +1,4 @@
-"""Answers about keypoints: the photograph and the features of the tab Faces, the frames of the tab
-Camera, and the proposals of the tab Label."""
+"""Answers about keypoints for the tabs Faces, Camera and Label."""
 
 import tempfile
 from functools import cache, lru_cache
@@ -18,9 +17,9 @@ from ...keypoints.video import FrameProcessor, frame_processor
 from .fields import Fields, accepts
 from .limits import LIMITS
 
-N_FEATURES = 11  # strongest features shown per keypoint
+N_FEATURES = 11  # number of strongest features shown per keypoint
 _MIN_PROBABILITY = (
-    0.3  # of a proposal. A choice: removing an object is faster than placing its points
+    0.3  # minimum of a proposal (heuristic): removing an object is faster than placing its points
 )
 
 
@@ -28,7 +27,7 @@ detector = cache(lambda: load_model("faces"))  # the shipped model
 
 
 def prepare() -> None:
-    """Load the detector and its compiled functions."""
+    """Load the detector and its compiled code."""
     warm_up(detector(), DetectionOptions())
 
 
@@ -56,8 +55,8 @@ def check_pixels(path: Path, most: int) -> None:
     "files",
 )
 def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed faces detect --json``. Add the photograph as JPEG for
-    ``picture``, and the table, the COCO file and the crops for ``files``."""
+    """Return the record of ``annealed faces detect --json``. It also contains the photograph as
+    JPEG if ``picture`` is set, and the table, the COCO file and the crops if ``files`` is set."""
     options = _options(fields)
     check_pixels(path, LIMITS["faces"].pixels)
     tell("searching")
@@ -79,7 +78,7 @@ def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _options(fields: Fields) -> DetectionOptions:
-    """Return the options of the detection; errors about invalid options omit the file name."""
+    """Return the options of the detection; messages about invalid options omit the file name."""
     numbers = {
         name: fields.number(name)
         for name in ("min_probability", "threshold", "min_size", "max_size", "roll")
@@ -93,7 +92,8 @@ def _options(fields: Fields) -> DetectionOptions:
 
 @accepts()
 def features(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the strongest features of each keypoint's model and their positions in the window."""
+    """Return the strongest features of each keypoint's model, with their positions in the
+    window."""
     selected = {name: len(model.features) for name, model in detector().models.items()}
     return {
         "window": detector().pool.window,
@@ -126,7 +126,7 @@ def _model(model: str, changed: str | None) -> KeypointDetector:
 
 @accepts("model", "changed")
 def label(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the image as JPEG with its size and, if ``model`` is given, the detected objects;
+    """Return the image as JPEG with its size and, if ``model`` is given, the detected objects.
     ``changed`` identifies the version of the model."""
     check_pixels(path, LIMITS["label"].pixels)
     pixels, model, objects = read_image(path), fields.text("model"), []

@@ -1,4 +1,4 @@
-"""Form fields, converted to the types of the command line's options."""
+"""Form fields, which are converted to the types of command-line options."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,7 +7,7 @@ _FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": F
 
 
 class Fields:
-    """Text fields of a form by name; unknown names are errors.
+    """Text fields of a form by name.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Fields:
         return _FLAGS[value.lower()]
 
     def choice(self, name: str, choices: Iterable[str]) -> Any:
-        """Return one of the given words, the first by default.
+        """Return one of the given words; the default is the first.
 
         Raises
         ------
@@ -88,5 +88,5 @@ class Fields:
 
 
 def accepts(*known: str) -> Callable:
-    """Decorate the answer to a request: it gets the fields of the form, see :class:`Fields`."""
+    """Decorate an answer function so that it receives the form as :class:`Fields`."""
     return lambda answer: lambda path, values, tell: answer(path, Fields(values, known), tell)

@@ -1,23 +1,23 @@
-"""Limits of a request, and its rejection. All limits are choices for a page on the user's
+"""Limits of requests and their rejection. All limits are heuristic, for a page on the user's
 computer."""
 
 from dataclasses import dataclass
 
 MIB = 2**20
-# of a worker process; a photograph of 25 million pixels needs 600 MiB
+# memory limit of a worker process; a photograph of 25 million pixels requires 600 MiB
 MEMORY = 896 * MIB
-PREPARE_SECONDS = 900.0  # to load a model and compile its code, once
-WAIT_SECONDS = 120.0  # for a free worker
-UPLOAD_SECONDS, STALL_SECONDS = 60.0, 15.0  # for a file to arrive, and for its next bytes
-MAX_WAITING = 128  # waiting requests; further ones are rejected
-MAX_HELD = 256 * MIB  # of all uploads that arrive or wait
-FIELD_BYTES = 10_000  # of a form field
+PREPARE_SECONDS = 900.0  # for loading a model and compiling its code once
+WAIT_SECONDS = 120.0  # for waiting until a worker is free
+UPLOAD_SECONDS, STALL_SECONDS = 60.0, 15.0  # for receiving a file, and for receiving its next bytes
+MAX_WAITING = 128  # number of waiting requests; further requests are rejected
+MAX_HELD = 256 * MIB  # total size of all uploads that are being received or waiting
+FIELD_BYTES = 10_000  # maximum size of a form field
 
 
 @dataclass(frozen=True)
 class Limit:
     """Limits of one kind of request: bytes of the file, pixels of an image, frames of a video, and
-    seconds of work."""
+    seconds of processing."""
 
     bytes: int
     seconds: float
@@ -38,10 +38,10 @@ LIMITS = {
 
 
 class RequestError(Exception):
-    """Rejection of a request: an HTTP status and a one-line reason."""
+    """Rejection of a request with an HTTP status and a one-line reason."""
 
     def __init__(self, status: int, message: str):
-        # both, because exceptions are pickled by their arguments
+        # both arguments, because exceptions are pickled by their arguments
         super().__init__(status, message)
         self.status, self.message = status, message
 

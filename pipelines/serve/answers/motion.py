@@ -1,4 +1,4 @@
-"""Answers of the Motion tab: the motion of each track, and frames on which to show them."""
+"""Answers of the Motion tab: the motion of each track, and frames that show the tracks."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,20 +18,20 @@ from ...motion.segment import TRACK_FILES, FileSegmentation, segment_file
 from .fields import Fields, accepts
 from .limits import LIMITS
 
-N_SHOWN = 60  # frames, at most
-MAX_SIDE = 720  # of a displayed frame, in pixels
-MAX_POINTS = 1500  # displayed at most
-_MARGIN = 10.0  # around tracks without a video, in pixels
+N_SHOWN = 60  # maximum number of displayed frames
+MAX_SIDE = 720  # maximum side of a displayed frame in pixels
+MAX_POINTS = 1500  # maximum number of displayed points
+_MARGIN = 10.0  # margin in pixels around tracks without a video
 
 
-ranker = prepare = cache(lambda: load_model("motion"))  # the shipped one
+ranker = prepare = cache(lambda: load_model("motion"))  # the shipped model
 
 
 @accepts("motions", "outliers", "frames", "files")
 def motion(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
-    """Return the record of ``annealed motion segment --json``. Add images and the positions of the
-    points in them for ``frames``; add the tracks, and masks of the moving objects in a video, for
-    ``files``."""
+    """Return the record of ``annealed motion segment --json``. If ``frames`` is set, it also
+    contains images and the positions of the points in them; if ``files`` is set, it contains the
+    tracks and, for a video, masks of the moving objects."""
     number = number_or_auto("motions", fields.text("motions") or "auto")
     is_video = path.suffix.lower() not in TRACK_FILES
     count = _counter(path, tell) if is_video else None
@@ -45,7 +45,7 @@ def motion(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
         if masks is not None:
             masks.mkdir()
         outliers = fields.flag("outliers")
-        with numpy_backend(True):  # identical to the command for one file
+        with numpy_backend(True):  # as in the command for a single file
             result = segment_file(
                 ranker(),
                 path,
@@ -64,7 +64,7 @@ def motion(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
-    """Check the size of a video, and return the function to call after each frame."""
+    """Check the size of a video, and return a function that is called after each frame."""
     limit = LIMITS["motion"]
     capture = open_video(path)
     asked = cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_COUNT
@@ -94,7 +94,7 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
 
 def _shown(result: FileSegmentation, video: Path | None) -> dict[str, Any]:
     """Return evenly spaced frames and, for each labelled point, its motion and its positions in
-    them (None where not visible)."""
+    these frames (None where not visible)."""
     tracks = result.tracks
     frames = np.unique(
         np.linspace(0, len(tracks) - 1, min(N_SHOWN, len(tracks))).round().astype(int)
@@ -125,6 +125,6 @@ def _shown(result: FileSegmentation, video: Path | None) -> dict[str, Any]:
 
 
 def _shrunk(video: Path) -> Iterator[tuple[np.ndarray, tuple[int, int]]]:
-    """Return the frames as displayed, with their original width and height."""
+    """Return the frames at their displayed size, and their original width and height."""
     for frame in read_frames(video):
         yield smaller(frame, MAX_SIDE), (frame.shape[1], frame.shape[0])

@@ -17,11 +17,11 @@ from .limits import LIMITS
 
 N_CONTRIBUTIONS = 12
 _BLUR = 6.0  # pixels, as in `annealed pets classify --overlay`
-_FULL = 99.0  # percentile of the evidence that is drawn in full colour
+_FULL = 99.0  # percentile of the evidence from which on it is drawn in full colour
 _FOR, _AGAINST = (213, 60, 50), (0, 114, 178)
 
 
-classifier = prepare = cache(lambda: load_model("pets"))  # the shipped one
+classifier = prepare = cache(lambda: load_model("pets"))  # the shipped model
 
 
 @accepts("evidence")
@@ -38,7 +38,7 @@ def pets(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
 
 
 def _evidence(explained: Explanation) -> dict[str, Any]:
-    """Draw evidence for the label in red and against it in blue; stronger evidence is less
+    """Draw the evidence for the label in red and against it in blue; stronger evidence is less
     transparent."""
     heat = cv2.GaussianBlur(explained.heat, (0, 0), _BLUR)
     strongest_pixels = float(np.percentile(np.abs(heat), _FULL))

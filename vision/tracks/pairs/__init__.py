@@ -1,2 +1,2 @@
-"""Geometric models between two frames: fits, hypotheses, kernels of shared hypotheses, measures of
+"""Two-frame geometric models: fits, hypotheses, kernels of shared hypotheses, and measures of
 segmentations."""

@@ -9,17 +9,17 @@ from scipy.spatial.distance import cdist
 
 from .geometry import GEOMETRIES, Geometry, distances, fit, moments
 
-GAPS = (16, 8, 4, 2)  # gap between the two frames: the number of frames divided by each of these
+GAPS = (16, 8, 4, 2)  # gaps between the two frames: the number of frames divided by each value
 N_STARTS = 5  # number of first frames for each gap
 MIN_POINTS = 8  # minimum number of points in a pair of frames
-N_HYPOTHESES = 100  # number for each pair of frames and model
+N_HYPOTHESES = 100  # number of hypotheses per pair of frames and model
 BEST_SHARE = 0.1  # two points share a hypothesis if it is among the best tenth of both
 NEIGHBOURS = (
     12,
     20,
     40,
     None,
-)  # hypotheses are drawn from this many nearest points; None: a third of all
+)  # number of nearest points from which hypotheses are drawn; None: a third of all points
 SUMS = {
     "affinity+homography+fundamental": ("affinity", "homography", "fundamental"),
     "all": tuple(g.name for g in GEOMETRIES),
@@ -57,12 +57,12 @@ class FramePair:
     def moments(self) -> dict[str, np.ndarray]:
         """Contribution (n, q, q) of each point to the fit of each model, by model name."""
         moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
-        return moments_of | {"epipolar": moments_of["affinity"]}  # the same products
+        return moments_of | {"epipolar": moments_of["affinity"]}  # uses the same products
 
 
 def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
-    """Choose pairs of frames with gaps from a sixteenth to half of the sequence; the first frames
-    are spread evenly.
+    """Choose pairs of frames whose gaps are a sixteenth to a half of the sequence and whose first
+    frames are evenly spaced.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
             continue
         rows = np.concatenate([coordinates[first, points], coordinates[second, points]], axis=1)
         rows = rows - rows.mean(axis=0)
-        # coordinates whose squares overflow: all rows become zero
+        # the squares of the coordinates overflow, so all rows become zero
         with np.errstate(over="ignore"):
             scale = max(float(np.sqrt(np.square(rows).sum(axis=1).mean()) / 2.0), 1e-9)
         pairs.append(FramePair(first, second, is_long, points, rows / scale, scale))
@@ -156,11 +156,10 @@ class FramePairs:
 
     @cached_property
     def kernels(self) -> dict[str, np.ndarray]:
-        """Kernels (P, P) by the names in ``KERNELS``: the share of hypotheses that two points have
-        in common; zero diagonal.
+        """Kernels (P, P) by name in ``KERNELS``, each with a zero diagonal.
 
-        Shares are means over the pairs in which both points are seen. A sum adds the kernels, each
-        divided by its mean [1]_.
+        An entry is the share of hypotheses that two points have in common, averaged over the pairs
+        of frames in which both points are seen. A sum adds kernels, each divided by its mean [1]_.
         """
         rng = np.random.default_rng(0)
         subsets = [_subsets(pair.rows, rng) for pair in self.pairs]
@@ -185,8 +184,8 @@ class FramePairs:
 
 
 def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw the points (n_hypotheses, 8) of minimal fits, in random order: a random point, then
-    others drawn from its nearest points in both frames."""
+    """Draw the points (n_hypotheses, 8) of minimal fits in random order. Each fit has a random
+    point and others drawn from its nearest points in both frames."""
     n, width = len(rows), max(g.n_minimal for g in GEOMETRIES)
     seeds = rng.integers(n, size=N_HYPOTHESES)
     near = np.argsort(cdist(rows[seeds], rows), axis=1, kind="stable")[:, 1:]
@@ -200,8 +199,8 @@ def _subsets(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _best_hypotheses(
     geometry: Geometry, pairs: Sequence[FramePair], subsets: Sequence[np.ndarray], n_points: int
 ) -> np.ndarray:
-    """Return a mask of the hypotheses that are among the best of each point, (P, n_pairs x
-    n_hypotheses), float32 for fast products."""
+    """Return a mask (P, n_pairs x n_hypotheses) of the hypotheses that are among the best of each
+    point, as float32 for fast products."""
     best = round(BEST_SHARE * N_HYPOTHESES)
     shared = np.zeros((n_points, len(pairs), N_HYPOTHESES), np.float32)
     for column, (pair, subset) in enumerate(zip(pairs, subsets)):

@@ -1,11 +1,14 @@
-"""Four models of a rigid motion between two frames: least-squares fits in batches, and distances of
-points to them.
+"""Four models of rigid motion between two frames: batched least-squares fits and distances.
 
-A row z = (x, y, x', y') holds a point in two frames. "affinity": a plane in 4-D, exact for a planar
-body under an affine camera; "homography": a planar body under a perspective camera, or any body
-under a rotating camera; "fundamental": a fundamental matrix, any rigid body; "epipolar": affine
-epipolar geometry, a hyperplane in 4-D. Each fit is the eigenvector of the smallest eigenvalue of a
-sum of moments, so that many fits are one batch of small eigenproblems.
+A row z = (x, y, x', y') holds a point in two frames. The models are:
+
+* "affinity": a plane in 4-D, exact for a planar body under an affine camera
+* "homography": a planar body under a perspective camera, or any body under a rotating camera
+* "fundamental": the fundamental matrix of any rigid body
+* "epipolar": affine epipolar geometry, a hyperplane in 4-D
+
+Each fit is the eigenvector with the smallest eigenvalue of a sum of moments, so that many fits form
+one batch of small eigenproblems.
 """
 
 from typing import NamedTuple
@@ -49,7 +52,7 @@ def moments(name: str, rows: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n, q, q)
         Contributions; q is 5 for the affine models (products of (z, 1)) and 9 for the other two.
-        :func:`fit` takes the sum over the points.
+        :func:`fit` takes their sum over the points.
     """
     x, y, x2, y2 = rows.T
     one, zero = np.ones(len(rows)), np.zeros(len(rows))
@@ -92,8 +95,8 @@ def fit(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def distances(name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the distances of points to models: orthogonal in 4-D for the affine models, Sampson
-    distances for the others.
+    """Compute the distances of points to models: orthogonal distances in 4-D for the affine models,
+    and Sampson distances for the others.
 
     Parameters
     ----------
@@ -172,8 +175,8 @@ def _first_order(
 
 @jit(plain=_plain_homography_distances, by_size=False)
 def _homography_distances(models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the first-order geometric distance: the algebraic errors e (two) weighted by the
-    inverse of J J', J = de/dz."""
+    """Compute first-order geometric distances: the two algebraic errors e, weighted by the inverse
+    of J J' with J = de/dz."""
     out = np.empty((len(models), len(rows)), np.float32)
     for m in range(len(models)):
         h = models[m]

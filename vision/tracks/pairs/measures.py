@@ -24,9 +24,9 @@ RIVALS = (
 )
 NEIGHBOURS = (3, 5, 10, 15, 20, 30)
 CUTS = ("normalised cut", *(f"cut, {k} neighbours" for k in NEIGHBOURS))
-SIGMA = 0.5  # pixels: standard deviation of the noise of tracks, for GRIC; a choice
+SIGMA = 0.5  # pixels: standard deviation of track noise in GRIC (heuristic)
 _FLOOR = 0.01  # pixels: keeps the logarithm of a perfect fit finite
-_FAR = 10.0  # pixels: maximum of a distance in margins, so that no single point dominates
+_FAR = 10.0  # pixels: distances in margins are clipped here, so that no single point dominates
 _MAX_CORRECTION = 4.0
 
 
@@ -63,7 +63,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
 def fit_measures(
     pairs: FramePairs, segmentations: Sequence[np.ndarray]
 ) -> tuple[Callable[[str, str], np.ndarray], np.ndarray]:
-    """Compute the residuals and rivals of each model in each range of gaps, and GRIC.
+    """Compute the residuals and rivals of each model in each range of gaps, and the GRIC.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Function of the names of a model and a range that returns ``RESIDUALS`` (averages as
-        logarithms), then ``RIVALS``, (n_segmentations, 13).
+        Function of the names of a model and a range that returns an array (n_segmentations, 13):
+        ``RESIDUALS`` (averages as logarithms) followed by ``RIVALS``.
     gric : ndarray of shape (n_segmentations, 3, 5)
-        Mean GRIC (Torr) per observation in each range: for each model, and with the best model of
-        each motion.
+        Mean geometric robust information criterion of Torr per observation in each range, for each
+        model and for the best model of each motion.
     """
     members, rows = motions_of(segmentations)
     table = np.full((len(rows), max(len(motions) for motions in rows)), -1)
@@ -144,7 +144,7 @@ def moment_sums(pairs: FramePairs, members: np.ndarray) -> dict[str, np.ndarray]
 
 
 def motion_costs(pairs: FramePairs, members: np.ndarray, sums: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute the GRIC of each motion with its best model in each pair of frames, summed over the
+    """Compute the GRIC of each motion under its best model in each pair of frames, summed over the
     pairs.
 
     A model whose parameters alone cost more than the best model so far is not fitted.
@@ -204,10 +204,10 @@ def _parameters_cost(geometry: Geometry, sizes: np.ndarray) -> np.ndarray:
 def _motion_fits(
     geometry: Geometry, pair: FramePair, members: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute distances (n_motions, n) in pixels, their corrections for the number of parameters
+    """Compute distances (n_motions, n) in pixels, corrections for the number of parameters
     (n_motions,), and GRIC (n_motions,).
 
-    A motion with hardly more points than a minimal fit requires is assigned the model of all
+    A motion with hardly more points than a minimal fit requires takes the model fitted to all
     points.
     """
     weights = members.astype(float)
@@ -287,8 +287,9 @@ def _gric(
 
 
 def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamental") -> np.ndarray:
-    """Compute the third quartile, over the pairs of frames, of each point's distance to its
-    motion's model, which is fitted to the best three quarters of the points.
+    """Compute the upper quartile over the frame pairs of each point's distance to its motion's
+    model. The model is fitted to the three quarters of the motion's points with the smallest
+    distances.
 
     Parameters
     ----------
@@ -301,7 +302,7 @@ def own_residuals(pairs: FramePairs, labels: np.ndarray, name: str = "fundamenta
     Returns
     -------
     ndarray of shape (P,)
-        Distances in pixels; 0 for a point that is in no pair.
+        Distances in pixels; 0 for a point that is not in any pair.
     """
     geometry = next(g for g in GEOMETRIES if g.name == name)
     members, (rows,) = motions_of([labels])

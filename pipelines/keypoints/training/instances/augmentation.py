@@ -1,6 +1,4 @@
-"""Augmented copies of annotated faces (size, blur, compression, brightness), and starts of the
-refinement.
-"""
+"""Augmented copies of annotated faces, and initial shapes of the refinement."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from .....vision.pyramid import Level, gaussian_pyramid
 from ...data import AnnotatedImage
 from ..windows.views import SCALES_PER_OCTAVE
 
-_AROUND = 2.6  # reference lengths from the centre of a face to the edges of its copy. A choice
+_AROUND = 2.6  # reference lengths from the centre of a face to the edges of its copy (heuristic)
 
 
 @dataclass(frozen=True)
@@ -30,20 +28,19 @@ class AugmentationSettings:
     shrunk : tuple of float
         Range of the reference length in pixels of the shrunk copies.
     blurred, compressed, brightened : float
-        Shares of the copies that are blurred, saved as JPEG of low quality, and changed in
+        Shares of the copies that are blurred, compressed as low-quality JPEG, and changed in
         brightness and contrast.
     covered : float
-        Share of the copies in which a part of another picture hides 10 to 40 % of the object's box.
+        Share of the copies in which a part of another image hides 10 to 40% of the object's box.
     anchor_errors : tuple of float
-        Standard deviations of the simulated errors of the anchors, each used for two consecutive
-        copies.
+        Standard deviations of the simulated anchor errors, each used for two consecutive copies.
     outliers : float
         Share of the anchors whose error is ``outlier_error`` instead.
     outlier_error : float
     incomplete : float
         Share of the faces with one to four missing anchors.
     turned, scaled, shifted : float
-        Standard deviations of a rotation (radians), a scaling and a shift of the completed shape.
+        Standard deviations of the rotation (radians), scaling and shift of the completed shape.
     """
 
     copies: int = 4
@@ -63,7 +60,7 @@ class AugmentationSettings:
 
 
 class InstanceCopy(NamedTuple):
-    """An augmented copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
+    """Augmented copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
     whether it is mirrored, and its reference length in pixels.
     """
 
@@ -82,8 +79,8 @@ class InstanceCopy(NamedTuple):
 def copies(
     images: Sequence[AnnotatedImage], settings: AugmentationSettings, seed: Sequence[int]
 ) -> Iterator[InstanceCopy]:
-    """Yield augmented copies of all faces with known points, photograph by photograph; ``seed`` is
-    the random seed.
+    """Yield augmented copies of all annotated faces, photograph by photograph; ``seed`` is the
+    random seed.
     """
     for number, image in enumerate(images):
         faces = image.points
@@ -123,7 +120,7 @@ def copies(
 def _cut(
     pixels: np.ndarray, points: np.ndarray, ied: float, factor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cut out a face with its surroundings, reduced by a factor."""
+    """Crop a face with its surroundings, shrunk by a factor."""
     middle, reach = points.mean(), _AROUND * ied
     left, top = (max(0, int(v - reach)) for v in (middle.real, middle.imag))
     part = pixels[top : int(middle.imag + reach) + 1, left : int(middle.real + reach) + 1]
@@ -139,7 +136,8 @@ def _cut(
 def _occluded(
     pixels: np.ndarray, points: np.ndarray, other: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """The pixels with a part of another picture over 10 to 40 % of the box of the points."""
+    """Return the pixels with a part of another image over 10 to 40% of the box around the
+    points."""
     low = np.array([points.real.min(), points.imag.min()])
     extent = np.array([np.ptp(points.real), np.ptp(points.imag)])
     side = np.sqrt(rng.uniform(0.1, 0.4)) * extent
@@ -172,10 +170,10 @@ def start_of(
     s: AugmentationSettings,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulate the start of a face's refinement: a shape completed from anchors (n_anchors,),
-    complex, with simulated detection errors.
+    """Simulate the initial shape of a face's refinement.
 
-    Returns all points of the shape model, complex, in image pixels.
+    The shape is completed from anchors (n_anchors,), complex, with simulated detection errors. All
+    points of the shape model are returned, complex, in image pixels.
     """
     n = len(anchors)
     errors = (

@@ -1,6 +1,4 @@
-"""Fits of the classifier of refined shapes, and of probabilities on held-out photographs (a stage
-of ``annealed faces train``).
-"""
+"""Classifier of refined shapes, and probabilities that are fitted on held-out photographs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,41 +19,41 @@ from .augmentation import AugmentationSettings
 from .refinement import describe_runs, move_runs, start_runs
 from .shapes import SearchedImage
 
-# Mean error of the keypoints, in reference lengths, below which a refined shape counts as a face,
-# and above which it counts as background
+# Mean keypoint errors, in reference lengths, below which a refined shape counts as a face and above
+# which it counts as background
 _TRUE, _FALSE = 0.15, 0.3
 
 
 @dataclass(frozen=True)
 class ProbabilitySettings:
-    """Settings of the classifier and of the probabilities.
+    """Settings of the classifier and the probabilities.
 
     Parameters
     ----------
     n_features : int
-        Number of histogram values that the classifier of shapes selects.
+        Number of histogram values that the shape classifier selects.
     described : int
-        Index of the stage of the refinement whose histograms the classifier uses.
+        Index of the refinement stage whose histograms the classifier uses.
     augmentation : AugmentationSettings
         Augmentation of the classifier's training faces.
     photographs : int
-        Number of photographs with faces that provide false shapes, in addition to those without
-        faces.
+        Number of photographs with faces that provide false shapes, in addition to photographs
+        without faces.
     hypotheses : int
-        Number of assembled shapes per photograph, the best ones, that are refined and scored.
+        Number of assembled shapes per photograph, best first, that are refined and scored.
     ied : tuple of float
         Reference lengths in pixels to which held-out photographs are also shrunk.
     background : int
         Every n-th background photograph is held out as well.
     regularisation : float
-        Inverse ridge penalty of the logistic regressions of probabilities, on standardised inputs.
+        Inverse ridge penalty of the logistic regressions, on standardised inputs.
     lost_fraction : float
         Maximum fraction of held-out faces whose candidates may be below the refinement threshold.
     own_weights : tuple of float
-        Weights of a keypoint's own detections from which one is chosen.
+        Candidate weights of a keypoint's own detections, from which one is chosen.
     by_anchors : bool
-        Whether the anchors alone decide if a shape is a face: other points, such as the tip of a
-        needle, may move too freely to be informative.
+        Whether the anchors alone determine if a shape is a face, since other points, such as the
+        tip of a needle, may move too freely to be informative.
     seed : int
         Random seed.
     """
@@ -76,13 +74,13 @@ class ProbabilitySettings:
     seed: int = 0
 
     def judged(self, finder: InstanceFinder) -> slice:
-        """Return the indices of the keypoints whose errors decide whether a shape is a face."""
+        """Return the indices of the keypoints whose errors determine whether a shape is a face."""
         return slice(len(finder.anchors) if self.by_anchors else None)
 
 
 @dataclass(frozen=True)
 class ScoredHypothesis:
-    """A refined hypothesis of a searched photograph.
+    """Refined hypothesis of a searched photograph.
 
     Attributes
     ----------
@@ -110,7 +108,8 @@ class ScoredHypothesis:
 
     @property
     def is_false(self) -> bool:
-        """Whether the hypothesis is background; some shapes are neither face nor background."""
+        """Whether the hypothesis is background; some hypotheses are neither faces nor
+        background."""
         return self.error > _FALSE
 
 
@@ -120,8 +119,7 @@ def judged_hypotheses(
     reference_length: float,
     settings: ProbabilitySettings,
 ) -> Iterator[list[ScoredHypothesis]]:
-    """Refine the best hypotheses of each photograph twice, and compare them with the
-    annotations."""
+    """Refine the best hypotheses of each photograph twice and compare them with the annotations."""
     judged = settings.judged(finder)
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
@@ -157,7 +155,7 @@ def train_classifier(
     false: Iterable[list[ScoredHypothesis]],
     settings: ProbabilitySettings,
 ) -> tuple[ShapeClassifier, dict]:
-    """Train a classifier of refined faces, from augmented copies, against refined false
+    """Train a classifier that separates refined faces in augmented copies from refined false
     hypotheses."""
     regressor = finder.regressor
     negatives = [
@@ -182,7 +180,7 @@ def train_classifier(
     if not labels.any():
         raise ValueError(f"no face among {len(rows)} refined shapes; expected at least one")
     facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
-    if labels.all():  # no negatives: the candidates alone decide
+    if labels.all():  # without negatives, the candidates alone decide
         return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts
     k = min(settings.n_features, rows.shape[1])
     model = FSAClassifier(k, loss="logistic", class_weight="balanced", n_jobs=1).fit(rows, labels)
@@ -199,8 +197,8 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Choose the weight of each anchor's own detections, shared within a group of ``alike``: the
-    one with the smallest mean error, with errors capped at 10 % of the reference length.
+    """Choose the weight of each anchor's own detections, which minimises the mean error with errors
+    capped at 10% of the reference length. A group of ``alike`` anchors shares one weight.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
@@ -225,8 +223,8 @@ def fit_probabilities(
     keypoints_alike: Sequence[Sequence[int]],
     regularisation: float,
 ) -> InstanceProbabilities:
-    """Fit logistic regressions of faces and of their keypoints; keypoints of a group of
-    ``keypoints_alike`` share one fit.
+    """Fit logistic regressions of faces and of their keypoints; each group of ``keypoints_alike``
+    shares one fit.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
     face = _logistic(
@@ -261,10 +259,10 @@ def fit_probabilities(
 
 
 def _logistic(inputs: np.ndarray, y: np.ndarray, regularisation: float) -> np.ndarray:
-    """Return the weights (p,) of logistic regression on inputs whose last column is one; the
+    """Return the weights (p,) of a logistic regression on inputs whose last column is one. The
     penalty applies to standardised inputs.
     """
-    # With a single class: the smoothed share, with half an example added to each class
+    # If there is a single class, its share is smoothed by half an example added to each class
     if y.all() or not y.any():
         share = (y.sum() + 0.5) / (len(y) + 1)
         return np.append(np.zeros(inputs.shape[1] - 1), np.log(share / (1 - share)))

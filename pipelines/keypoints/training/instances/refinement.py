@@ -1,4 +1,4 @@
-"""Training of the cascade that moves all points of a face (a stage of ``annealed faces train``)."""
+"""Training of the cascade that moves all points of a face."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from .....vision.point_histograms import VALUES_PER_POINT
 from ...data import AnnotatedImage, annotated
 from .augmentation import AugmentationSettings, InstanceCopy, copies, start_of
 
-#: Photographs and their mirror images, unmodified.
+#: Unmodified photographs and their mirror images.
 PLAIN = AugmentationSettings(copies=1, blurred=0.0, compressed=0.0, brightened=0.0)
 
 
@@ -30,9 +30,9 @@ class RegressionSettings:
     ----------
     augmentation : AugmentationSettings
     starts : int
-        Number of starts of the refinement for each copy of a face.
+        Number of initial shapes for each copy of a face.
     mean_starts : int
-        Number of these starts that are replaced by the mean shape aligned to them, as in the second
+        Number of these shapes that are replaced by the mean shape aligned to them, as in the second
         refinement.
     ied : tuple of int
         Reference length, in pixels, of the frame of each stage.
@@ -41,7 +41,7 @@ class RegressionSettings:
     n_features : int
         Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
-        Number of displacements (principal components) that a stage combines.
+        Number of principal displacements that a stage combines.
     ridge : float
         Ridge penalty of the final fit, per thousand rows.
     n_steps : int
@@ -65,15 +65,15 @@ class RegressionSettings:
     seed: int = 0
 
 
-# Maximum memory for the histograms of all starts, in single precision; if more is needed, every
-# n-th photograph is used. A choice: 1 GiB
+# Maximum memory for the histograms of all initial shapes, in single precision, 1 GiB (heuristic).
+# If more is needed, only every n-th photograph is used.
 MAX_VALUES = 2**28
 
 
 @dataclass
 class Runs:
-    """Refinements in progress: the copies, the copy of each run, its current shape, the annotated
-    points, and the reference length in pixels."""
+    """Refinements in progress: the copies, and for each run the index of its copy, its current
+    shape, the annotated points, and the reference length in pixels."""
 
     copies: list[InstanceCopy]
     copy: np.ndarray
@@ -95,7 +95,7 @@ class Runs:
 
 
 def _parts(points: np.ndarray) -> np.ndarray:
-    """Return real and imaginary parts (..., 2)."""
+    """Return the real and imaginary parts (..., 2)."""
     return np.stack([points.real, points.imag], axis=-1)
 
 
@@ -107,8 +107,8 @@ def start_runs(
     seed: Sequence[int],
     mean_starts: int = 0,
 ) -> Runs:
-    """Create copies of the faces and their starting shapes; the last ``mean_starts`` shapes of each
-    copy are the mean shape."""
+    """Create copies of the faces and their initial shapes; the last ``mean_starts`` shapes of each
+    copy are mean shapes."""
     some = annotated(images)
     n_starts = len(some[0].schema.flips) * settings.copies * starts
     n_values = sum(image.points.size for image in some) * n_starts * VALUES_PER_POINT
@@ -179,10 +179,10 @@ def train_regressor(
     say: Callable[[str], None] = print,
     selection: Callable[[np.ndarray, np.ndarray, RegressionSettings], np.ndarray] | None = None,
 ) -> tuple[ShapeRegressor, dict]:
-    """Train the cascade on photographs and their mirror images; return it and its training errors
-    per stage.
+    """Train the cascade on photographs and their mirror images, and return it with its training
+    errors per stage.
 
-    Values are selected by annealing unless another ``selection`` is given: a function of the values
+    Values are selected by annealing, unless ``selection`` is given: a function of the values
     (n_rows, p) and targets (n_rows, q) that returns ascending indices (k,).
     """
     s = settings
@@ -197,7 +197,7 @@ def train_regressor(
         moves = _parts((runs.truth - runs.now) / units[:, None]).reshape(len(values), -1)
         target = moves @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(
             float
-        )  # coefficients in the basis
+        )  # coefficients with respect to the basis
         kept = (selection or annealed)(values, target, s)
         stage = fit_stage(values, target, kept, ied, cell, s)
         move_runs(runs, regressor, stage, values, units)
@@ -211,8 +211,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
     """Compute the systematic displacement (n_points, 2), float32, that remains after the last
     stage, in reference lengths.
 
-    It is half the difference of the medians in photographs and in their mirror images; errors
-    common to both are symmetric and remain.
+    The result is half the difference of the medians in photographs and in their mirror images.
+    Errors common to both are symmetric and remain.
     """
     if not len(regressor.mirror):
         return regressor.offset
@@ -227,7 +227,7 @@ def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np
     """Compute orthonormal displacements (n, n_points, 2), float32, that explain most of the first
     stage's errors.
 
-    They also serve the later stages, because they span the deviations of the shapes.
+    Later stages use the same displacements, because they span the deviations of the shapes.
     """
     flat = runs.moves(regressor).reshape(len(runs.now), -1)
     vectors = np.linalg.eigh(flat.T @ flat / len(flat))[1]
@@ -255,8 +255,8 @@ def fit_stage(
 
 
 def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> np.ndarray:
-    """Select values by annealing with the squared loss; each value serves all outputs (Barbu et al.
-    (2014), section 7.2)."""
+    """Select values by annealing with the squared loss. The outputs share the selected values
+    (Barbu et al. (2014), section 7.2)."""
     k = s.n_features
     if k >= values.shape[1]:
         return np.arange(values.shape[1])
@@ -278,7 +278,8 @@ def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> n
 def ridge_fit(
     values: np.ndarray, target: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute coefficients (k, q) and intercept (q,) of ridge regression, in single precision."""
+    """Compute the coefficients (k, q) and intercept (q,) of a ridge regression in single
+    precision."""
     mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
     centred = values - mean.astype(np.float32)
     gram = centred.T @ centred

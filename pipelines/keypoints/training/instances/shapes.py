@@ -1,6 +1,4 @@
-"""Searches of photographs with the detectors at several sizes, and fits of the shape models and of
-the calibration of the anchors (a stage of ``annealed faces train``).
-"""
+"""Search of photographs at several sizes, shape models, and calibration of the anchors."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +24,7 @@ _NEAR = 0.15  # reference lengths: candidates this close to an anchor are correc
 
 @dataclass(frozen=True)
 class SearchedImage:
-    """A photograph, possibly shrunk, and the local maxima of its anchors.
+    """Photograph, possibly shrunk, with the local maxima of its anchors.
 
     Attributes
     ----------
@@ -39,7 +37,7 @@ class SearchedImage:
     reference_length : ndarray of shape (n_faces,)
         Reference lengths of the faces in pixels.
     boxes : ndarray of shape (n_boxes, 4)
-        Boxes that may hold a face without annotation.
+        Boxes that may contain unannotated faces.
     """
 
     levels: Sequence[Level]
@@ -49,8 +47,8 @@ class SearchedImage:
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the keypoints (n_faces, n_keypoints), complex, by the matrix that averages them
-        from the points.
+        """Return the keypoints (n_faces, n_keypoints), complex, computed from the points by an
+        averaging matrix.
         """
         return (
             self.instances @ matrix.T
@@ -71,7 +69,7 @@ def search_all(
     ied: Iterable[float | None] = (None,),
     n_jobs: Jobs = 1,
 ) -> Iterator[SearchedImage]:
-    """Search photographs at their original size (None), and shrunk to smaller reference lengths of
+    """Search photographs at their original size (None) and shrunk to smaller reference lengths of
     their first face.
     """
     mode = detector.resolve(DetectionOptions(anchors, assembly="none")).mode or ""
@@ -119,8 +117,8 @@ class AssemblySettings:
         Standard deviation of the error of a detected anchor in the shape model, in reference
         lengths.
     turned : tuple of float
-        Quantiles of the rotation of faces to either side, ascending; the mean shapes between them
-        are templates in addition to the mean shape of all faces.
+        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes
+        between them are templates in addition to the mean shape of all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
@@ -137,10 +135,10 @@ class AssemblySettings:
 
 
 def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings) -> Assembler:
-    """Learn the shape models of annotated faces and their mirror images; the log-odds of candidates
-    are not yet known.
+    """Learn the shape models of annotated faces and their mirror images, without the log-odds of
+    candidates.
 
-    Points without mirror pairs may lie in a plane: their rigid model is flat.
+    Points without mirror pairs may lie in a plane, so their rigid model is flat.
     """
     schema = images[0].schema
     faces, ied = (
@@ -209,8 +207,9 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
 def score_log_odds(
     searched: Iterable[SearchedImage], schema: Schema, whole: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fit the slope and offset (n_anchors,) of the log-odds of candidates by score, shared by left
-    and right; those of whole objects are at the end (n_anchors + 1,) if these are searched.
+    """Fit the slope and offset (n_anchors,) of candidates' log-odds as functions of the score,
+    shared by left and right. If whole objects are searched, theirs are the last of (n_anchors +
+    1,).
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

@@ -1,5 +1,4 @@
-"""The stages that combine detected keypoints into whole faces: assembly, refinement,
-probabilities."""
+"""Stages that combine detected keypoints into whole faces: assembly, refinement, probabilities."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -24,15 +23,16 @@ from .probabilities import (
 from .refinement import RegressionSettings, train_regressor, unrefined
 from .shapes import AssemblySettings, SearchedImage, learn_assembler, score_log_odds, search_all
 
-# maximum number of photographs whose hypotheses are held in memory; of more, every n-th. A choice
+# maximum number of photographs whose hypotheses are in memory; of more, every n-th is used
+# (heuristic)
 _MAX_SEARCHED = 2000
-_HARDER = 4  # every n-th harder copy trains the classifier of shapes. A choice
+_HARDER = 4  # every n-th harder copy trains the classifier of shapes (heuristic)
 
 
 def train_assembly(
     job: TrainingJob, detector: KeypointDetector, settings: AssemblySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Fit the shape models, and calibrate the scores of the anchors on held-out photographs."""
+    """Fit the shape models and calibrate the scores of the anchors on held-out photographs."""
     assembler = learn_assembler(job.split.fitted, settings)
     calibration, empty = job.split.calibration, kept_back(job.split, settings.background)
     searched = search_all(
@@ -57,7 +57,7 @@ def train_refinement(
 ) -> tuple[KeypointDetector, dict]:
     """Train the cascade that refines all points of a face."""
     finder = detector.finder
-    assert finder is not None  # from the stage before
+    assert finder is not None  # set by the stage before
     regressor, facts = train_regressor(job.split.fitted, finder.assembler.shape, settings, job.say)
     return replace(detector, finder=replace(finder, regressor=regressor)), facts
 
@@ -65,9 +65,9 @@ def train_refinement(
 def train_probabilities(
     job: TrainingJob, detector: KeypointDetector, settings: ProbabilitySettings
 ) -> tuple[KeypointDetector, dict]:
-    """Train the classifier of shapes; calibrate the probabilities on held-out photographs."""
+    """Train the shape classifier and calibrate the probabilities on held-out photographs."""
     finder, unit, s, schema = detector.finder, detector.reference_length, settings, job.schema
-    assert finder is not None  # from the stages before
+    assert finder is not None  # set by the stages before
     learnt = [
         image for image in backgrounds(job.split) if image not in kept_back(job.split, s.background)
     ]
@@ -111,7 +111,7 @@ def train_probabilities(
             "no face was detected in the held-out photographs; expected at least one to calibrate "
             "probabilities"
         )
-    # There are too few for that quantile: all are refined, which is slower.
+    # There are too few hypotheses for that quantile, so all are refined, which is slower.
     support = (
         float(np.quantile([shape.refined.support for shape in true], s.lost_fraction))
         if len(true) * s.lost_fraction >= 1
@@ -152,8 +152,8 @@ def kept_back(split: Split, every: int) -> list[AnnotatedImage]:
 def alone_log_odds(
     finder: InstanceFinder, searched: Iterable[SearchedImage], reference_length: float
 ) -> float:
-    """Return the constant to add to the log-odds of candidates outside assembled faces, so that
-    their probabilities sum to the number of correct candidates.
+    """Return the constant that is added to the log-odds of candidates outside assembled faces, so
+    that their probabilities add up to the number of correct candidates.
     """
     log_odds: list[float] = []
     correct = 0

@@ -1,1 +1,1 @@
-"""Training of the classifiers of windows: sampling, mining, fitting, calibration."""
+"""Training of window classifiers: sampling, mining, fitting and calibration."""

@@ -1,5 +1,4 @@
-"""Calibration on held-out photographs: averaging of positions, their offset, the default
-threshold."""
+"""Calibration of the position averaging, offset and default threshold on held-out photographs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +12,11 @@ from ....common.file_map import Jobs
 from ...measures import NEAR, Curve, MatchedDetections, judge, pooled
 from .views import NamedView, View, each, open_view
 
-# minimum recall of the default threshold; otherwise it maximises F1. A choice
+# minimum recall of the default threshold; if it is not reached, the threshold maximises F1
+# (heuristic)
 _MIN_RECALL = 0.1
-_WIDE = 0.15  # reference lengths: position errors are measured on detections this close. A choice
-#: Localisations from which calibration on the held-out views chooses.
+_WIDE = 0.15  # reference lengths: position errors are measured on detections this close (heuristic)
+#: Localisations from which the calibration on the held-out views chooses.
 AVERAGINGS = tuple(
     Localisation(radius=radius, sharpness=sharpness)
     for radius in (0.18, 0.25, 0.35, 0.5)
@@ -26,16 +26,15 @@ AVERAGINGS = tuple(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Held-out views, each with its local maxima and whether it is mirrored, from which the
-    detections are evaluated for each localisation."""
+    """Held-out views for the evaluation of localisations; each has its local maxima, and a flag for
+    mirror images."""
 
     views: list[tuple[View, LocalMaxima, bool]]
 
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """Return the detections of every view, and the unit of their offset (n,) in image
-        pixels."""
+        """Return the detections of every view and the unit of their offset (n,) in image pixels."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)
@@ -45,12 +44,12 @@ class Calibration:
         return results
 
     def curve(self, place: Localisation, tolerance: float) -> Curve:
-        """Return precision and recall over all views together."""
+        """Return the precision and recall over all views together."""
         return pooled([one for one, _ in self.judged(place, tolerance)])
 
     def median_error(self, place: Localisation, turned_back: bool = False) -> tuple[float, float]:
-        """Return the median vector from detections to nearby keypoints, in reference lengths, with
-        the vectors of mirror images negated if ``turned_back``."""
+        """Return the median vector from detections to nearby keypoints in reference lengths. If
+        ``turned_back`` is set, the vectors of mirror images are negated."""
         errors = [np.empty((0, 2))]
         for (view, _, mirrored), (one, unit) in zip(self.views, self.judged(place, _WIDE)):
             hits = one.face >= 0
@@ -72,9 +71,9 @@ def calibrate(
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose the averaging of positions, their offset and the default threshold on held-out views.
 
-    Calibrate the classifier of ``keypoint`` in that mode for a precision at a tolerance of 10 % of
-    the reference length. Return the classifier and its scores: AP at 5, 10 and 25 % on the held-out
-    views, the threshold and its recall.
+    The classifier of ``keypoint`` is calibrated in the given mode for a precision at a tolerance of
+    10% of the reference length. The classifier is returned with its scores: AP at 5, 10 and 25% on
+    the held-out views, the threshold and its recall.
     """
 
     widest = max(averagings, key=lambda averaged: averaged.radius)
@@ -97,7 +96,7 @@ def calibrate(
 
     coarse = calibration.curve(place, NEAR)
     recall, threshold = coarse.at_precision(precision)
-    if recall < _MIN_RECALL:  # the precision cannot be reached
+    if recall < _MIN_RECALL:  # the required precision cannot be reached
         recall, threshold = coarse.at_balance()
         threshold = threshold if np.isfinite(threshold) else 0.0  # no detections
 
@@ -111,6 +110,6 @@ def calibrate(
         "recall": recall,
         "threshold": threshold,
     }
-    # annotations lie further right, and further left in mirror images
+    # offset of the annotations to the right, which is to the left in mirror images
     place = replace(place, annotation_x=calibration.median_error(place, turned_back=True)[0])
     return replace(detector.models[keypoint], localisation=place, threshold=threshold), scores

@@ -1,4 +1,4 @@
-"""Cascades of a classifier's features: their order, and thresholds that reject windows early."""
+"""Cascades of a classifier's features: feature order and thresholds that reject windows early."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,10 +9,10 @@ from .....models.keypoints.windows.window_models import KeypointModel
 from .....vision.windows.feature_layout import Column
 from .....vision.windows.feature_pool import FeaturePool
 
-_ORDER_ROWS = 2000  # number of windows from which the order of the features is computed. A choice
+_ORDER_ROWS = 2000  # number of windows used to compute the order of the features (heuristic)
 # number of Haar features that take as long as the orientation histograms of one window (measured)
 _HISTOGRAMS = 150.0
-# numbers of leading Haar features that are tried: ends of the scan's stages
+# numbers of leading Haar features that are tried, which are the ends of the scan's stages
 _PLAIN = (8, 24, 56, 120, 248, 504)
 # shares of positive windows that a threshold rejects, tried in turn
 _SHARES = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)
@@ -25,13 +25,12 @@ def with_order(
     negatives: np.ndarray,
     plain: int = 0,
 ) -> KeypointModel:
-    """Order the features for early rejection, greedily by how well they separate negatives from
-    positives.
+    """Order the features greedily by how well they separate negatives from positives.
 
-    The separation after some features is the difference of the mean sums divided by the root of
-    their summed variances; each next feature maximises it, on an evenly spaced part of the windows
-    (n, 26, 26, 3). The first ``plain`` are Haar features. The scores stay the same up to rounding;
-    the thresholds never reject.
+    The separation after some features is the difference of the mean sums divided by the square root
+    of the summed variances. Each next feature maximises it on evenly spaced windows of (n, 26, 26,
+    3). The first ``plain`` features are Haar features. The scores are unchanged up to rounding, and
+    the thresholds do not reject any windows.
     """
     responses = []
     for patches in (positives, negatives):
@@ -62,7 +61,7 @@ def separation_order(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray
     )
     n = len(gain)
     left, order = np.ones(n, bool), np.empty(n, np.int64)
-    # Of the current sum: its gain, its variance, and its covariance with every column.
+    # Gain and variance of the current sum, and its covariance with every column.
     total, variance, cross = 0.0, 0.0, np.zeros(n)
     variances = np.diag(covariance)
     least = 1e-12 + 1e-3 * variances.max()
@@ -86,8 +85,8 @@ def cheapest_order(
     thresholds: Callable[[KeypointModel], KeypointModel],
     after: float,
 ) -> KeypointModel:
-    """Order the features, and set thresholds with the given function, to minimise the cost of an
-    ordinary window.
+    """Order the features and set thresholds with a function, so that ordinary windows have the
+    minimum cost.
 
     A feature costs 1, the first histogram feature of a window costs ``_HISTOGRAMS`` more, and a
     window that is not rejected costs ``after``, so leading Haar features may reduce the cost.
@@ -120,7 +119,7 @@ def expected_cost(
 def rejection_thresholds(
     model: KeypointModel, pool: FeaturePool, positives: np.ndarray, share: float, margin: float
 ) -> KeypointModel:
-    """Set the rejection thresholds: the quantile ``share`` of the running sums of held-out
+    """Set the rejection thresholds to the quantile ``share`` of the running sums of held-out
     positives, minus ``margin``.
     """
     sums = model.partial_scores(positives, pool)
@@ -135,13 +134,12 @@ def cascade_for_recall(
     keypoint_of: np.ndarray,
     loss: float,
 ) -> tuple[KeypointModel, float]:
-    """Set the rejection thresholds as high as a given loss of keypoints allows; return the model
-    and the quantile.
+    """Set the highest rejection thresholds that lose at most a given share of keypoints, and return
+    the model and the quantile.
 
-    A keypoint is lost when all its windows (those with its number in ``keypoint_of``), on all
-    levels, are rejected. All thresholds are the same quantile of the held-out positives' running
-    sums: the largest of some shares that loses at most ``ceil(loss * number of keypoints)``
-    keypoints.
+    A keypoint is lost if all its windows on all levels are rejected, which are those with its index
+    in ``keypoint_of``. All thresholds are the same quantile of the held-out positives' running
+    sums, the largest one that loses at most ``ceil(loss * number of keypoints)`` keypoints.
     """
     sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)

@@ -1,6 +1,4 @@
-"""Training of the classifier of one keypoint: rounds of fitting and mining, with a checkpoint after
-each round.
-"""
+"""Training of a keypoint's classifier by rounds of fitting and mining, each with a checkpoint."""
 
 import hashlib
 import time
@@ -41,16 +39,17 @@ from .views import (
     unpack_keys,
 )
 
-#: Kind of the model file that holds the negatives of an unfinished training.
+#: Kind of the model file that holds the negatives of an unfinished training run.
 ROWS = "training rows"
 Model = TypeVar("Model")
-_COST_ROWS = 2000  # number of windows from which the cost of a cascade is estimated. A choice
-# maximum number of views from which windows are cut, since all windows are held in memory. A choice
+_COST_ROWS = 2000  # number of windows used to estimate the cost of a cascade (heuristic)
+# maximum number of views from which windows are cropped, since all windows are in memory
+# (heuristic)
 _MAX_VIEWS = 12_000
 
 
 def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> str:
-    """Return the SHA-256 of all annotations and image files of a training."""
+    """Return the SHA-256 of all annotations and image files of a training run."""
     digest = hashlib.sha256()
     for image in images:
         for array in (image.instances, image.visible, image.ignore, image.reference_length):
@@ -63,14 +62,13 @@ def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> 
 
 @cache
 def _digest_of_file(path: Path, size: int, changed: int) -> bytes:
-    """Return the SHA-256 of a file, cached in the process by its size and modification time."""
+    """Return the SHA-256 of a file, which the process caches by size and modification time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
 
 def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
-    """Return the indices of views, and the views: all, or a sample of `_MAX_VIEWS` in their
-    order."""
+    """Return all views, or a sample of `_MAX_VIEWS` views in the same order, with their indices."""
     chosen = np.arange(len(views))
     if len(views) > _MAX_VIEWS:
         chosen = np.sort(np.random.default_rng([seed, 4]).permutation(len(views))[:_MAX_VIEWS])
@@ -79,11 +77,11 @@ def _some(views: Sequence[NamedView], seed: int) -> list[tuple[int, NamedView]]:
 
 @dataclass
 class TrainingJob:
-    """The state that the stages of one training share.
+    """State shared by the stages of a training run.
 
-    ``settings`` is a dataclass with one field per stage, and ``held_out``, the share of the
-    photographs that calibrates; ``stages`` are the names of the stages in their order; ``folder``
-    holds the checkpoints.
+    ``settings`` is a dataclass with one field per stage and ``held_out``, the share of the
+    photographs used for calibration. ``stages`` holds the names of the stages in order, and
+    ``folder`` holds the checkpoints.
     """
 
     images: list[AnnotatedImage]
@@ -109,11 +107,11 @@ class TrainingJob:
 
     @property
     def trained(self) -> list[str]:
-        """Return the keypoints whose training serves all keypoints, including the mirrored ones."""
+        """Return the keypoints that are trained; the others are their mirror images."""
         return list(dict.fromkeys(self.schema.trained_as(name) for name in self.keypoints))
 
     def views(self, copies: str) -> list[NamedView]:
-        """Return the views for fitting with some synthetic copies, see `TrainingSettings`."""
+        """Return the views for fitting, with some synthetic copies; see `TrainingSettings`."""
         views = self.split.views
         if copies == "none":
             return [view for view in views if view[0].view is None]
@@ -151,7 +149,7 @@ class TrainingJob:
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """Return the stored result of :meth:`keep`, if there is one to resume from."""
+        """Return the result stored by :meth:`keep` if the run resumes and there is one."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -160,7 +158,7 @@ class TrainingJob:
         )
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Store the result of a stage for a keypoint: a detector with this part alone, and a
+        """Store the result of a stage for a keypoint, a detector with only this part and a
         description in its ``info``.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
@@ -170,8 +168,8 @@ class TrainingJob:
 
 @dataclass
 class ClassifierTraining:
-    """Training of the classifiers of one stage: rounds of fitting and hard-negative mining among
-    all windows.
+    """Training of the classifiers of one stage by rounds of fitting and hard-negative mining in all
+    windows.
     """
 
     job: TrainingJob
@@ -179,7 +177,7 @@ class ClassifierTraining:
     averagings: Sequence[Localisation] = AVERAGINGS
 
     stage: ClassVar[str] = "scan"
-    mode: ClassVar[Mode] = Mode.SCAN  # the windows that the classifier will score
+    mode: ClassVar[Mode] = Mode.SCAN  # determines the windows that the classifier will score
     # cost of a window that the classifier accepts, in Haar features, if the cost is minimised
     after: ClassVar[float | None] = None
 
@@ -193,7 +191,7 @@ class ClassifierTraining:
             self.job.say,
             self.job.n_jobs,
         )
-        self.seconds: list[float] = []  # of each keypoint trained so far
+        self.seconds: list[float] = []  # training time of each keypoint so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """Return a detector that scores the windows of this training's mode with the model."""
@@ -204,18 +202,18 @@ class ClassifierTraining:
         return KeypointDetector({keypoint: model}, self.pool, SCALES_PER_OCTAVE, **more)
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]] | None:
-        """Return the function that proposes the windows of the first negatives, see
+        """Return the function that proposes the windows of the first negatives; see
         `sample_view`."""
         return None
 
     def cascade(
         self, model: KeypointModel, reference: Windows, ordinary: np.ndarray
     ) -> KeypointModel:
-        """Order the features and set rejection thresholds, from held-out positives and ordinary
+        """Order the features and set rejection thresholds on held-out positives and ordinary
         windows (n, 26, 26, 3).
 
-        If a window has a cost ``after``, the order minimises the expected cost, with thresholds
-        that lose a given share of the held-out keypoints.
+        If the settings have a cost ``after``, the order minimises the expected cost, with
+        thresholds that lose a given share of the held-out keypoints.
         """
         s, positives = self.settings, reference.patches
         if self.after is None:
@@ -233,7 +231,7 @@ class ClassifierTraining:
     def train(self, keypoint: str) -> KeypointDetector:
         """Train the classifier of one keypoint, or read it if it is finished.
 
-        The detector holds this keypoint alone; its ``info`` describes the training.
+        The detector contains only this keypoint, and its ``info`` describes the training.
         """
         s, say = self.settings, self.say
         done = self.job.finished(self.stage, keypoint)
@@ -301,9 +299,9 @@ class ClassifierTraining:
         return detector
 
     def _time_left(self, keypoint: str) -> str:
-        """Return a text with the number of remaining keypoints of the stage and, from the second
-        keypoint on, a range of the remaining time, by the shortest and the longest training so
-        far."""
+        """Return a text with the number of remaining keypoints of the stage. From the second
+        keypoint on, it also has a range of the remaining time, estimated from the shortest and
+        longest training so far."""
         names = self.job.trained
         n_left = len(names) - 1 - names.index(keypoint) if keypoint in names else 0
         low, high = (n_left * s / 60 for s in (min(self.seconds), max(self.seconds)))
@@ -311,7 +309,7 @@ class ClassifierTraining:
         return f"; {self.stage}: {n_left} keypoints left{minutes}" if n_left else ""
 
     def _first_rows(self, keypoint: str) -> tuple[Windows, Windows, Windows]:
-        """Return positives, held-out positives, and random negatives."""
+        """Return the positives, held-out positives and random negatives."""
         s, candidates = self.settings, self.candidates(keypoint)
 
         def sample(item: tuple[int, NamedView], n_random: int) -> tuple[Windows, Windows]:
@@ -342,7 +340,7 @@ class ClassifierTraining:
         patches = np.concatenate([positives.patches, negatives.patches])
         y = np.repeat([1.0, -1.0], [len(positives), len(negatives)])
         model = fit_rows(patches, y, self.pool, s, seed=[s.seed, 2, round_])
-        # The order is optimised for ordinary windows, not for the mined ones.
+        # The order is optimised for ordinary windows rather than for mined windows.
         return self.cascade(model, reference, negatives.patches[:n_random])
 
     def _mine(
@@ -377,8 +375,8 @@ class ClassifierTraining:
     def _mine_view(
         self, keypoint: str, detector: KeypointDetector, number: int, known: np.ndarray
     ) -> tuple[Windows, int]:
-        """Return the highest-scoring false alarms of a view that are not ``known`` (keys), and the
-        number of all false alarms.
+        """Return the highest-scoring false alarms of a view whose keys are not in ``known``, and
+        the total number of false alarms.
 
         All windows are searched, or all those that the mode scores.
         """

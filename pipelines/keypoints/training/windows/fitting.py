@@ -1,4 +1,4 @@
-"""Fit of one sparse model to windows: piecewise-linear FSA on the feature pool, in two stages."""
+"""Fit of a sparse model to windows by piecewise-linear FSA on the feature pool, in two stages."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from .....vision.windows.feature_pool import FeaturePool
 from .....vision.windows.patch_design import PatchDesign, value_range
 from .....vision.windows.responses import Responses
 
-_RANGE_ROWS = 2000  # number of windows from which the range of each feature is estimated. A choice
+_RANGE_ROWS = 2000  # number of windows used to estimate the range of each feature (heuristic)
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class WindowFitSettings:
     first_rows : int
         Number of sampled rows in the first stage, which starts with all features.
     late : float
-        Multiple of k: the second stage, on all rows, starts once at most ``late`` times k features
+        Multiple of k; the second stage, on all rows, starts when at most ``late`` times k features
         remain.
     schedule : str
-        Name of the annealing schedule, eq. (3) of Barbu et al. (2017) by default.
+        Name of the annealing schedule; the default is eq. (3) of Barbu et al. (2017).
     mu : float
         Speed of the schedule.
     n_steps : int
@@ -49,7 +49,7 @@ class WindowFitSettings:
         Step size of the margin losses, on standardised columns with mean gradients. The squared
         loss of the offsets ignores it and uses the reciprocal of a bound on its curvature.
     shrinkage : float
-        Ridge penalty on standardised responses, while annealing and in the final fit.
+        Ridge penalty on standardised responses, during annealing and in the final fit.
     smoothness : float
         Weight of the second-order prior on neighbouring bins, eq. (13) of Barbu et al. (2017).
     final_steps : int
@@ -72,23 +72,24 @@ class WindowFitSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings(WindowFitSettings):
-    """Settings of the training of one classifier. Distances are in reference lengths unless stated
-    otherwise.
+    """Settings of the training of a classifier.
+
+    Distances are in reference lengths unless stated otherwise.
 
     Parameters
     ----------
     rounds : int
-        Maximum number of rounds of hard-negative mining; the fit after the last one is final.
+        Maximum number of rounds of hard-negative mining; the fit after the last round is final.
     n_random : int
         Number of random negatives in the first fit.
     per_round, per_view : int
-        Maximum number of new false alarms of one round, and of one view.
+        Maximum number of new false alarms per round and per view.
     views_per_round : int
-        Number of views (photographs and mirror images) scanned in one round.
+        Number of views (photographs and mirror images) scanned in each round.
     lowered : float
         Amount by which the rejection thresholds are lowered for mining, in units of the score.
     ied_low, ied_high : float
-        Range of the reference length in pixels of a pyramid level on which windows are positives;
+        Range of reference lengths, in pixels of a pyramid level, for which windows are positives;
         it defines `reference_length`.
     enlarged : float
         Enlargement of the photographs, from 1 to 4, for faces that are smaller than this range.
@@ -103,10 +104,10 @@ class TrainingSettings(WindowFitSettings):
         Maximum share of the held-out positive windows below one rejection threshold, before
         ``reject_margin``.
     reject_margin : float
-        Distance of the rejection thresholds below that quantile, in units of the score.
+        Difference between that quantile and the rejection thresholds, in units of the score.
     lost_fraction : float
-        Maximum share of the held-out keypoints that the rejection thresholds lose; a scan uses
-        ``reject`` instead.
+        Maximum share of the held-out keypoints that are lost by the rejection thresholds; a scan
+        uses ``reject`` instead.
     precision : float
         Precision of the default threshold on the held-out photographs.
     copies : str
@@ -153,12 +154,12 @@ def fit_rows(
     seed: Sequence[int],
     features: np.ndarray | None = None,
 ) -> KeypointModel:
-    """Select features and fit their responses; both classes (y = 1: with the keypoint, -1: without)
-    have the same total weight.
+    """Select features and fit their responses.
 
+    The classes 1 (windows with the keypoint) and -1 (without it) have the same total weight.
     Windows are patches (n, 26, 26, 3), uint8. Features are selected from ``features`` (m, 8) or the
-    whole pool; the model has them in the order of the pool, and rejects no windows. ``seed`` is the
-    random seed of the sampled rows.
+    whole pool; in the model, they are in the order of the pool. The model does not reject any
+    windows. ``seed`` is the random seed of the sampled rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError(
@@ -186,8 +187,8 @@ def fit_offsets(
     from each window's pixel to the keypoint.
 
     A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al.
-    (2014)), kept or dropped together; the loss is the squared error, whose step size needs no
-    learning rate.
+    (2014)), which are retained or dropped together. The loss is the squared error, which requires
+    no learning rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
@@ -210,8 +211,8 @@ def _select(
     s: WindowFitSettings,
     features: np.ndarray | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Anneal on the sampled rows, then on all rows, then fit; return the features with their bins,
-    the responses (k, B + 1, q) and the intercept (q,).
+    """Anneal on the sampled rows and then on all rows, and fit the selected features. Return the
+    features with their bins, the responses (k, B + 1, q) and the intercept (q,).
     """
     features = pool.features if features is None else pool.check(features)
     prior = Prior(shrinkage=s.shrinkage, second_order=s.smoothness)
@@ -237,7 +238,7 @@ def _select(
     state = annealed(design, y[rows], weight, counts[:switch])
     raw, offset = state.design.unstandardise(state.coef, state.intercept)
     kept = state.kept
-    del design, state, sampled  # a gigabyte of codes
+    del design, state, sampled  # frees a gigabyte of codes
 
     weight = weights(y)
     table = {"features": features, "low": low, "bin_width": bin_width}
@@ -248,8 +249,8 @@ def _select(
     state = annealed(later, y, weight, counts[switch:], coef=coef, intercept=offset)
     kept = kept[state.kept]
     small = state.design
-    # Start from zero: the annealed coefficients overshoot in directions shared by many correlated
-    # features, and accelerated steps need longer to correct that than to fit from zero.
+    # The fit starts from zero. The annealed coefficients overshoot in directions shared by many
+    # correlated features, which accelerated steps correct more slowly than they fit from zero.
     zero = np.zeros_like(state.coef), np.zeros_like(state.intercept)
     coef, offset = accelerated_gradient(
         small, y, loss, weight, *zero, prior=prior, n_steps=s.final_steps
@@ -265,7 +266,7 @@ def balanced_weights(y: np.ndarray) -> np.ndarray:
 
 
 def _balanced_rows(y: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw at most ``n`` rows, in ascending order: up to half of them positives, the rest
+    """Draw at most ``n`` rows in ascending order; up to half are positives, and the rest are
     negatives."""
     positive, negative = (
         rng.permutation(np.flatnonzero(y > 0)),

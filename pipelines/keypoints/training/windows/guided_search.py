@@ -1,7 +1,6 @@
-"""Training of the parts of Algorithm 3: a cascade c0 of whole faces, and a regressor f and
-classifier c1 for each keypoint.
+"""Training of the parts of Algorithm 3 of Barbu et al. (2014), section 7.2.
 
-Algorithm 3 is given in Barbu et al. (2014), section 7.2.
+These are a cascade c0 of whole faces, and a regressor f and a classifier c1 for each keypoint.
 """
 
 import time
@@ -21,17 +20,17 @@ from .classifier import ClassifierTraining
 from .fitting import TrainingSettings, WindowFitSettings, fit_offsets
 from .views import SCALES_PER_OCTAVE, NamedView, View, each, open_view, positive_windows, since
 
-#: Settings of c1. Negatives lie closer to the keypoint than in a scan: the guide's windows lie
-#: around it, and the accuracy of the position depends on them (Barbu et al. (2014), section 7.2: 4
-#: pixels or more).
+#: Settings of c1. Negatives lie closer to the keypoint than in a scan, since the guide's windows
+#: lie around it and determine the accuracy of the position (4 pixels or more in Barbu et al.
+#: (2014), section 7.2).
 GUIDED = TrainingSettings(
     rounds=4, per_round=12_000, negative_distance=0.15, negative_pixels=4.0, copies="none"
 )
 
 
-#: Scale of the level on which a face is searched, relative to the level of its keypoints.
+#: Scale of the level for the search of a face, relative to the level of its keypoints.
 COARSER = 2.0**-1.5
-#: Settings of the face cascade: a window of 24 pixels shows a whole face.
+#: Settings of the face cascade, whose windows of 24 pixels show whole faces.
 FACE_CASCADE = TrainingSettings(
     n_features=300,
     rounds=3,
@@ -46,7 +45,7 @@ FACE_CASCADE = TrainingSettings(
 
 @dataclass(frozen=True)
 class GuideSettings:
-    """Settings of a guide. Distances are in pixels of a pyramid level.
+    """Settings of a guide, with distances in pixels of a pyramid level.
 
     Parameters
     ----------
@@ -55,10 +54,10 @@ class GuideSettings:
     near : float
         Maximum distance from the keypoint of the windows on which the regressor is trained.
     ied_low, ied_high : float
-        Range of the reference length in pixels of the levels from which windows near a keypoint are
+        Range of reference lengths, in pixels of a level, from which windows near a keypoint are
         taken.
     per_level : int
-        Number of windows near a keypoint, per level and view.
+        Number of windows near a keypoint for each level and view.
     first_rows : int
         Number of rows in the first stage of a fit.
     shrinkage : float
@@ -78,16 +77,16 @@ class GuideSettings:
 
 
 class Near(NamedTuple):
-    """Windows near a keypoint, as patches (n, 26, 26, 3), and the offset (dx, dy) from each to the
-    keypoint, (n, 2)."""
+    """Windows near a keypoint, as patches (n, 26, 26, 3), and the offset (dx, dy) from each window
+    to the keypoint, (n, 2)."""
 
     patches: np.ndarray
     offsets: np.ndarray
 
 
 def near_windows(view: View, s: GuideSettings, rng: np.random.Generator, window: int) -> Near:
-    """Sample windows around the visible keypoints of a view, on the levels where its faces have the
-    right size.
+    """Sample windows around the visible keypoints of a view, on the levels on which its faces have
+    the required size.
     """
     seen = view.visible & np.isfinite(view.points).all(axis=1)
     patches, offsets = [np.empty((0, window + 2, window + 2, 3), np.uint8)], [np.empty((0, 2))]
@@ -118,8 +117,8 @@ def train_guide(
     say: Callable[[str], None] = print,
     n_jobs: Jobs = 1,
 ) -> tuple[Guide, dict[str, float]]:
-    """Train the regressor of one keypoint; its score on the held-out views is the median error in
-    pixels.
+    """Train the regressor of a keypoint; its score is the median error in pixels on the held-out
+    views.
     """
     s, clock = settings, time.monotonic()
 
@@ -183,13 +182,12 @@ class GuidedTraining(ClassifierTraining):
 
 
 class FaceCascadeTraining(ClassifierTraining):
-    """Training of the classifier of whole faces by rounds of hard-negative mining among all
-    windows.
+    """Training of the classifier of whole faces by rounds of hard-negative mining in all windows.
 
     The rejection thresholds lose at most a given share of the held-out faces.
     """
 
     stage: ClassVar[str] = "face_cascade"
     after: ClassVar[float | None] = (
-        20_000.0  # cost of the search around one accepted window: a choice
+        20_000.0  # cost of the search around one accepted window (heuristic)
     )

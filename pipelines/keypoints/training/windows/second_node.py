@@ -1,4 +1,4 @@
-"""Trains the second node of the cascade of whole objects on the local maxima of the first one."""
+"""Training of the second node of the cascade of whole objects on the first node's local maxima."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,17 +23,17 @@ from .classifier import TrainingJob
 from .fitting import WindowFitSettings, fit_rows
 from .views import FACE, SCALES_PER_OCTAVE, NamedView, View, each, open_view, sample_view
 
-# pixels of the first node's level: windows this near to the centre of an object show it. A choice
+# pixels of the first node's level: windows this close to an object's centre show it (heuristic)
 _NEAR = 2.6
-_FINER = 2.0  # scale of the second node's level relative to the first one's
-_NEVER_FAR = 0.5  # reference lengths from an object within which there are no negatives. A choice
-_ORDER_ROWS = 2000  # windows of each class from which the order of features is computed. A choice
-_SHIFTS = 6  # windows per object besides the local maxima. A choice
+_FINER = 2.0  # scale of the second node's level relative to that of the first node
+_NEVER_FAR = 0.5  # reference lengths from an object within which there are no negatives (heuristic)
+_ORDER_ROWS = 2000  # windows per class used to compute the order of features (heuristic)
+_SHIFTS = 6  # number of windows per object in addition to the local maxima (heuristic)
 
 
 @dataclass(frozen=True)
 class SecondNodeSettings(WindowFitSettings):
-    """Settings of the cascade's second node; the others are those of `WindowFitSettings`.
+    """Settings of the cascade's second node, in addition to those of `WindowFitSettings`.
 
     Parameters
     ----------
@@ -43,12 +43,13 @@ class SecondNodeSettings(WindowFitSettings):
         Share of the held-out windows near an object that lies below each of the first node's
         rejection thresholds.
     per_view : int
-        Maximum number of negatives of one view: the highest local maxima.
+        Maximum number of negatives per view, which are the highest local maxima.
     reject : float
-        Share of the held-out windows of objects below one of its own rejection thresholds.
+        Share of the held-out windows of objects below one of the second node's rejection
+        thresholds.
     lost_fraction : float
-        Share of the held-out objects below the threshold of each node, among those that its
-        rejection thresholds keep.
+        Share of the held-out objects below the threshold of each node, among those that are not
+        rejected earlier.
     seed : int
         Random seed.
     """
@@ -68,7 +69,8 @@ def _pyramid(view: View, job: TrainingJob) -> list[Level]:
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
-    """Which rows (n, 4) x, y, score, scale show which visible object: (n, n_objects)."""
+    """Return whether each row (n, 4) of x, y, score and scale shows each visible object, (n,
+    n_objects)."""
     distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
     octaves = abs(np.log2(rows[:, 3:] * view.reference_length / reference_length))
     return (
@@ -83,8 +85,9 @@ def _windows(
     settings: SecondNodeSettings,
     item: tuple[int, NamedView],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Windows of the second node in a view, patches (n, 50, 50, 3): those of objects, at local
-    maxima of the first node and around the annotation, and those of other local maxima."""
+    """Return windows of the second node in a view as patches (n, 50, 50, 3). The first windows show
+    objects, at local maxima of the first node and around the annotations; the second windows are
+    other local maxima."""
     number, (image, mirrored) = item
     rng, view = np.random.default_rng([settings.seed, 60, number]), open_view(image, FACE, mirrored)
     levels, unit = _pyramid(view, job), search.reference_length * search.cascade.coarser
@@ -100,7 +103,8 @@ def _windows(
 
 
 def _cut(levels: Sequence[Level], rows: np.ndarray, window: int) -> np.ndarray:
-    """Windows on the second node's levels at rows (n, 3) x, y and scale of the first node's."""
+    """Crop windows on the second node's levels at rows (n, 3) with x, y and scale of the first
+    node."""
     patches = [np.empty((0, window + 2, window + 2, 3), np.uint8)]
     for scale in np.unique(rows[:, 2]):
         level = level_at(levels, scale * _FINER)
@@ -116,8 +120,8 @@ def _best_scores(
     reference_length: float,
     item: NamedView,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best score of each visible object in a view, -inf if it is lost, and those of false
-    detections."""
+    """Return the best score of each visible object in a view, -inf if it is lost, and the scores of
+    false detections."""
     view = open_view(item[0], FACE, item[1])
     rows = find(_pyramid(view, job))
     near = is_near(view, rows, reference_length)
@@ -129,7 +133,8 @@ def _best_scores(
 def _with_threshold(
     model: KeypointModel, views: Iterable[tuple[np.ndarray, np.ndarray]], lost_fraction: float
 ) -> tuple[KeypointModel, dict[str, float]]:
-    """Set the threshold that loses a fraction of the objects that are not rejected; facts."""
+    """Return the model with the threshold that loses a given fraction of the objects that are not
+    rejected, and a description."""
     parts = list(views)
     scores, false = (np.concatenate(part) for part in zip(*parts))
     passed = scores[scores > -np.inf]
@@ -147,7 +152,7 @@ def train_second_node(
     cascade: FaceCascade, reference_length: float, settings: SecondNodeSettings, job: TrainingJob
 ) -> tuple[FaceCascade, dict[str, float]]:
     """Set the thresholds of a cascade's first node for a sparse grid, and train its second node on
-    varied views; facts on the held-out ones."""
+    varied views. A description of the results on held-out views is also returned."""
     s, split, window = settings, job.split, job.pool.window
     empty = [view for view in split.views if not len(view[0].instances)]
     turned = [(rolled(view[0], DEFAULT_ROLL * (-1) ** i), False) for i, view in enumerate(empty)]
@@ -157,7 +162,7 @@ def train_second_node(
     further = hard_views(split.calibration, s.seed)
     held_out = [(image, False) for image in [*split.calibration, *further]]
 
-    # thresholds of the first node: quantiles over all windows that show an object
+    # the first node's thresholds are quantiles over all windows that show an object
     near = replace(job.settings.face_cascade, positive_radius=_NEAR)
     unseen = each(
         held_out, lambda view: sample_view(*view, 0, FACE, near, 0, window)[0].patches, job.n_jobs

@@ -1,8 +1,8 @@
-"""Training views, which are photographs and their mirror images, and windows cut from them.
+"""Training views, which are photographs and their mirror images, and windows cropped from them.
 
-A *view* is a photograph or its mirror image: the model of the left eye also learns from right eyes
-in mirrored photographs. Windows of views are identified by *keys*: view, level of the pyramid, y
-and x in one integer. No window is used twice.
+A *view* is a photograph or its mirror image, so that the model of the left eye also learns from
+right eyes in mirrored photographs. Windows of views are identified by *keys*, which pack the view,
+the pyramid level, y and x into one integer. No window is used twice.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ....common.file_map import Jobs, map_items
 from ...data import AnnotatedImage, in_boxes
 from .fitting import TrainingSettings
 
-#: Pyramid levels per octave, in training and in the trained detectors. A choice.
+#: Pyramid levels per octave, in training and in the trained detectors (heuristic).
 SCALES_PER_OCTAVE = 4
-#: Name used in place of a keypoint for the centre of a face: the mean of its annotated anchors.
+#: Name used in place of a keypoint for the centre of a face, the mean of its annotated anchors.
 FACE = "face"
-# radius in reference lengths around the centre without negatives if a keypoint is not annotated. A
-# choice
+# radius in reference lengths around the centre without negatives if a keypoint is not annotated
+# (heuristic)
 _UNKNOWN_DISTANCE = 2.0
 
 Item = TypeVar("Item")
@@ -40,12 +40,12 @@ NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether it is mirro
 
 @dataclass(frozen=True)
 class View:
-    """An opened photograph, possibly mirrored: RGB pixels (H, W, 3), and annotations in the view's
+    """Opened photograph, possibly mirrored, with RGB pixels (H, W, 3) and annotations in its
     coordinates.
 
-    ``points`` (n_faces, 2) is the keypoint of each face, NaN where not annotated, ``visible`` its
-    visibility; ``middle`` (n_faces, 2) is the mean of the anchors; ``ignore`` (n_boxes, 4) are
-    boxes that may hold a face without annotation.
+    ``points`` (n_faces, 2) is the keypoint of each face, NaN where not annotated, and ``visible``
+    its visibility. ``middle`` (n_faces, 2) is the mean of the anchors. ``ignore`` (n_boxes, 4)
+    holds boxes that may contain unannotated faces.
     """
 
     pixels: np.ndarray
@@ -56,8 +56,8 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Return a mask of the points (n, 2) that lie outside all boxes and far enough from the
-        keypoint of every face, in reference lengths and in image pixels."""
+        """Return a mask of the points (n, 2) that lie outside all boxes and at least the given
+        distances, in reference lengths and in image pixels, from the keypoint of every face."""
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
         reach = (
@@ -72,8 +72,8 @@ class View:
 
 
 def open_view(image: AnnotatedImage, keypoint: str, mirrored: bool) -> View:
-    """Read a photograph, or its mirror image, with the annotations of one keypoint, or of the
-    centre of the face (``FACE``).
+    """Read a photograph or its mirror image, with the annotations of a keypoint or of the centre of
+    the face (``FACE``).
     """
     pixels = image.pixels()
     shown = image.mirrored(pixels.shape[1]) if mirrored else image
@@ -99,8 +99,8 @@ def inner(schema: Schema) -> slice:
 
 
 def instance_centres(image: AnnotatedImage) -> np.ndarray:
-    """Compute the centre of each face (n_faces, 2): the mean of its annotated anchors, or of all
-    points if there are none."""
+    """Compute the centre of each face (n_faces, 2), which is the mean of its annotated anchors, or
+    of all points if there are none."""
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
     return np.array(
@@ -109,8 +109,8 @@ def instance_centres(image: AnnotatedImage) -> np.ndarray:
 
 
 def expected_positions(images: Sequence[AnnotatedImage]) -> dict[str, tuple[float, float]]:
-    """Compute the mean vector from the centre of a face to each keypoint, in reference lengths,
-    over faces and their mirror images."""
+    """Compute the mean vector from the centre of a face to each keypoint, over faces and their
+    mirror images, in reference lengths."""
     schema = images[0].schema
     shown = [image.mirrored(0) if flip else image for image in images for flip in schema.flips]
     every = np.concatenate(
@@ -140,15 +140,15 @@ def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImag
 
 
 def held_out(image: AnnotatedImage, share: float) -> bool:
-    """Return whether a photograph is held out for calibration, decided by a hash of its file
-    name."""
+    """Return whether a photograph is held out for calibration, which a hash of its file name
+    determines."""
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
 
 def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) -> Iterable[Result]:
-    """Yield ``work(item)`` in the order of the items; threads, or the workers of a cluster, run at
-    most a few items ahead.
+    """Yield ``work(item)`` in the order of the items. Threads or the workers of a cluster process
+    at most a few items ahead.
     """
     if not isinstance(n_jobs, int) or n_jobs <= 1:
         yield from (
@@ -170,8 +170,7 @@ def each(items: Iterable[Item], work: Callable[[Item], Result], n_jobs: Jobs) ->
 
 @dataclass(frozen=True)
 class Split:
-    """Photographs and views for fitting and for calibration; photographs without faces are used for
-    fitting."""
+    """Photographs and views for fitting and for calibration."""
 
     fitted: list[AnnotatedImage]
     calibration: list[AnnotatedImage]
@@ -185,10 +184,10 @@ def split_views(
     share: float,
     further: Callable[[list[AnnotatedImage]], list[AnnotatedImage]] = lambda images: [],
 ) -> Split:
-    """Split photographs into those for fitting and held-out ones; those without faces are used for
-    fitting.
+    """Split photographs into a part for fitting and a held-out part.
 
-    ``further`` creates additional images from the photographs of either part.
+    Photographs without faces are used for fitting. ``further`` creates additional images from the
+    photographs of either part.
     """
     calibration = [image for image in images if held_out(image, share)]
     fitted = [image for image in images if not held_out(image, share)]
@@ -198,8 +197,8 @@ def split_views(
             "held out"
         )
     schema = images[0].schema
-    # Thresholds are set on photographs: the hardest synthetic images would need thresholds that
-    # accept ten times as many windows.
+    # Thresholds are set on photographs, since the hardest synthetic images would require thresholds
+    # that accept ten times as many windows.
     held_out_views = [(image, flip) for image in calibration for flip in schema.flips]
     fitted, calibration = [*fitted, *further(fitted)], [*calibration, *further(calibration)]
     # The index of a view is part of the window keys, so views are sorted by name.
@@ -216,7 +215,7 @@ def since(start: float) -> str:
     return f"{time.monotonic() - start:.1f} s"
 
 
-_VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x takes the lowest 16 bits
+_VIEW, _LEVEL, _Y = 40, 32, 16  # first bits of the parts of a key; x uses the lowest 16 bits
 
 
 def pack_keys(view: int, level: int, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -236,15 +235,15 @@ def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
 
 
 def keys_of_view(view: int) -> tuple[int, int]:
-    """Return the smallest key of a view, and of the next view."""
+    """Return the smallest key of a view and that of the next view."""
     return view << _VIEW, (view + 1) << _VIEW
 
 
 def positive_windows(
     level: Level, view: View, ied_range: tuple[float, float], radius: float
 ) -> np.ndarray:
-    """Return the pixels (n, 2) of a level that lie inside its frame and within ``radius`` of a
-    visible keypoint, for faces whose reference length on the level is in the range."""
+    """Return the pixels (n, 2) of a level that lie inside it and within ``radius`` of a visible
+    keypoint, for faces whose reference length on the level is in the range."""
     low, high = ied_range
     ied = view.reference_length * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -258,15 +257,16 @@ def positive_windows(
     height, width = level.image.shape[:2]
     return pixels[
         ((pixels >= 0) & (pixels < [width, height])).all(axis=1)
-    ]  # keys cannot hold negative numbers
+    ]  # keys cannot represent negative coordinates
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows cut from views: patches (n, 26, 26, 3) with a border of one pixel, keys (`pack_keys`)
-    and scores.
+    """Windows cropped from views: patches (n, 26, 26, 3) with a margin of one pixel, keys and
+    scores.
 
-    Scores are those of a detector for mined windows, otherwise 0.
+    Keys are those of `pack_keys`. Scores are a detector's scores for mined windows, and 0
+    otherwise.
     """
 
     patches: np.ndarray
@@ -282,7 +282,7 @@ class Windows:
 
 
 def join(parts: Sequence[Windows], window: int = 24) -> Windows:
-    """Join the windows of all parts, in order."""
+    """Concatenate the windows of all parts."""
     side = window + 2
     return Windows(
         np.concatenate([np.empty((0, side, side, 3), np.uint8), *[p.patches for p in parts]]),
@@ -294,7 +294,7 @@ def join(parts: Sequence[Windows], window: int = 24) -> Windows:
 def _cut(
     levels: Sequence[Level], number: int, places: Sequence[np.ndarray], window: int
 ) -> Windows:
-    """Cut windows at the pixels ``places[k]`` (n, 2) of each level."""
+    """Crop windows at the pixels ``places[k]`` (n, 2) of each level."""
     keys = np.concatenate(
         [
             np.empty(0, np.int64),
@@ -314,23 +314,23 @@ def sample_view(
     window: int = 24,
     candidates: Callable[[Sequence[Level]], Sequence[np.ndarray]] | None = None,
 ) -> tuple[Windows, Windows]:
-    """Return positives of one view, and negatives drawn uniformly from its pyramid.
+    """Return positives of a view, and negatives drawn uniformly from its pyramid.
 
     Parameters
     ----------
     image, mirrored, number : AnnotatedImage, bool, int
-        The view, and its number for the keys.
+        View, and its number in the keys.
     keypoint : str
-        The keypoint to train.
+        Name of the trained keypoint.
     settings : TrainingSettings
-        Settings of the positions of positives and negatives, and the random seed.
+        Settings for the positions of positives and negatives, and the random seed.
     n_random : int
-        Number of negatives to draw; those too close to a keypoint are dropped, not replaced.
+        Number of negatives to draw; those too close to a keypoint are dropped without replacement.
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Function that takes the levels and returns for each the pixels (n, 2) of the candidate
-        negatives; by default, all windows are candidates.
+        Function that takes the levels and returns the pixels (n, 2) of the candidate negatives on
+        each level; by default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)
@@ -367,7 +367,7 @@ def sample_view(
 
 
 def cut_keys(levels: Sequence[Level], key: np.ndarray, score: np.ndarray, window: int) -> Windows:
-    """Cut the windows of one view given their keys, in the order of the keys."""
+    """Crop the windows of a view, given by their keys, in the order of the keys."""
     _, level_of, y, x = unpack_keys(key)
     patches = np.empty((len(key), window + 2, window + 2, 3), np.uint8)
     for k in np.unique(level_of):

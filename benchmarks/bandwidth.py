@@ -90,7 +90,7 @@ def main(argv=None):
         recall = np.isin(np.arange(0, 100, 10), model.get_support(indices=True)).mean()
         print(
             f"{name:30s} {fastest:.3f} s (median {median:.3f}), {fastest / limit:.2f} times the "
-            f"limit, found {recall:.0%}",
+            f"limit, recall {recall:.0%}",
             file=sys.stderr,
         )
     head = {

@@ -113,7 +113,7 @@ def measure(words):
     pid = os.posix_spawn(sys.executable, command, {**os.environ, **one}, file_actions=quiet)
     _, status, used = os.wait4(pid, 0)
     if status:
-        raise SystemExit(f"{' '.join(command)}: failed")
+        raise SystemExit(f"{' '.join(command)} failed")
     return used.ru_maxrss / 2**20, used.ru_utime + used.ru_stime
 
 

@@ -94,8 +94,8 @@ def paper_size(n_columns):
         f"a fit {fitted:.0f} s, {model.n_iter_} iterations"
     )
     print(
-        f"  X {X.nbytes / 2**20:.0f} MB, the fit {(most - before) / 1024:.0f} MB more, "
-        f"{most / 1024:.0f} MB in all at the peak",
+        f"  X takes {X.nbytes / 2**20:.0f} MB and the fit {(most - before) / 1024:.0f} MB more, "
+        f"{most / 1024:.0f} MB in total at the peak",
         flush=True,
     )
 

@@ -87,8 +87,8 @@ def main(argv=None):
             run(folder, "--out", table, "--resume")
             same = table.read_bytes() == whole.with_suffix(ending).read_bytes()
             print(
-                f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; "
-                f"killed with {n_finished} finished; the same bytes: {same}",
+                f"{ending}: {one:.0f} s, at most {peak:.0f} MiB; killed after {n_finished} "
+                f"finished photographs; identical output: {same}",
                 flush=True,
             )
         both = run(folder, "--out", Path(name) / "two.csv", "--jobs", 2)

@@ -227,13 +227,16 @@ def main(argv=None):
             reported = f"{counts[1] / counts[2]:.3f}"
             print_line(kind, len(numbers), counts[0], counts[3], reported)
         alone, n_numbers = cuts(detector, images, pictures, path)
-    print(f"ten persons over 20 cuts: {alone} have a number of their own; {n_numbers} numbers")
+    print(f"ten persons over 20 cuts: {alone} have a unique number; {n_numbers} numbers in total")
     views = views_of(detector, images[: args.photographs])
     plain = list(views["as it is"].items())
     rng = np.random.default_rng(0)
     pairs = [rng.choice(len(plain), 2, replace=False) for _ in range(256)]
     kept = sum(keeps_number(plain[i][1], plain[j][1], 0.4) for i, j in pairs)
-    print(f"another face in the same place 0.4 seconds later: {kept} of 256 keep the number")
+    print(
+        f"another face at the same position 0.4 seconds later: {kept} of 256 keep the number of "
+        "the first face"
+    )
     print_head("elsewhere, after two seconds", "same person", "another person")
     for kind, faces in views.items():
         same = [keeps_number(face, faces[k], 2.0, FAR) for k, face in plain if k in faces]

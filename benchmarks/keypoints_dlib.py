@@ -191,7 +191,7 @@ def main(argv=None):
     parser.add_argument("--photographs", action="store_true")
     args = parser.parse_args(argv)
     if args.data is None and (args.photographs or "heads" in args.kinds):
-        parser.error("--kinds heads and --photographs: expected --data")
+        parser.error("--kinds heads and --photographs require --data")
     look = []
     if args.photographs:
         look = ["--image-size", "320", "240", "--sizes", "60", "170", "--covered", "0.3"]

@@ -142,7 +142,10 @@ def main(argv: list[str] | None = None) -> None:
     losses, errors = np.mean(results, axis=0).T
     print_line("mean", *(f"{v:.3f}" for v in losses), " ".join(f"{v:.3f}" for v in errors))
     change = np.array(results)[:, 1, 0] - np.array(results)[:, 0, 0]
-    print(f"calibrated: better by 0.005 {np.sum(change < -0.005)}, worse {np.sum(change > 0.005)}")
+    print(
+        "tables with a change of the log loss by more than 0.005: better "
+        f"{np.sum(change < -0.005)}, worse {np.sum(change > 0.005)}"
+    )
 
 
 if __name__ == "__main__":

@@ -440,8 +440,8 @@ def null(args):
     sizes = np.concatenate(list(results.values()))
     few = np.count_nonzero(sizes <= 1)
     print(
-        f"no column {np.count_nonzero(sizes == 0)}, one {np.count_nonzero(sizes == 1)}: "
-        f"{few} of {len(sizes)}"
+        f"runs without a column: {np.count_nonzero(sizes == 0)}, with one column: "
+        f"{np.count_nonzero(sizes == 1)}: {few} of {len(sizes)}"
     )
 
 

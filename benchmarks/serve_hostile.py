@@ -157,12 +157,10 @@ def main(argv: list[str] | None = None) -> None:
         done.set()
         watcher.join()
         print(f"{sent / 1e6:.0f} MB sent, memory at most {memory / MIB:.0f} MiB")
-        print(f"honest requests: {dict(honest_answers)}, the slowest took {slowest:.1f} s")
+        print(f"valid requests: {dict(honest_answers)}, the slowest took {slowest:.1f} s")
         for name, counts in answers.items():
             print(f"{name}: {json.dumps(counts)}")
-        wrong += (
-            [f"honest requests: {dict(honest_answers)}"] if set(honest_answers) != {200} else []
-        )
+        wrong += [f"valid requests: {dict(honest_answers)}"] if set(honest_answers) != {200} else []
         wrong += ["a traceback in the log"] if b"Traceback" in log.read_bytes() else []
         sys.exit("\n".join(wrong) or None)
 

@@ -103,8 +103,7 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
     elif against == "step":
         if not path.trajectory_:
             raise ValueError(
-                "the path has no trajectory; expected a path fitted by "
-                "FSAPath(..., trajectory=True)"
+                "the path has no trajectory; fit it with FSAPath(..., trajectory=True)"
             )
         at = np.arange(1, len(path.trajectory_) + 1)
         values, n_kept = _trajectory(path)
@@ -166,8 +165,7 @@ def plot_responses(
     check_is_fitted(model, "support_")
     if not hasattr(model, "responses_"):
         raise ValueError(
-            f"response={model.response!r} has no curves; "
-            "expected a model fitted with response='piecewise'"
+            f"response={model.response!r} has no curves; fit the model with response='piecewise'"
         )
     selected = np.flatnonzero(model.support_)
     if features is None:
@@ -434,8 +432,7 @@ def plot_chains(model: Any, *, output: int = 0, axes: Any = None) -> Any:
     check_is_fitted(model, "traces_")
     if model.solver == "annealed":
         raise ValueError(
-            "solver='annealed' has no chains; "
-            "expected a model fitted with solver='mcmc' or 'annealed+mcmc'"
+            "solver='annealed' has no chains; fit the model with solver='mcmc' or 'annealed+mcmc'"
         )
     axes = np.ravel(_panels(2, 1, sharey=False) if axes is None else axes)
     at = (1 + np.arange(model.traces_.shape[2])) * model.n_steps / model.traces_.shape[2]
@@ -520,7 +517,7 @@ def pyplot() -> Any:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "plots require matplotlib: pip install '.[plots]' in the checkout of annealed",
+            "plots require matplotlib; run pip install '.[plots]' in the checkout of annealed",
             name=error.name,
         ) from None
     return pyplot

@@ -58,27 +58,29 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
         temporary.touch(exist_ok=False)
     except OSError as error:
-        raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
+        raise ValueError(f"{path}: the file cannot be written ({error.strerror})") from None
     try:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise ValueError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise ValueError(
+            f"{path}: the file cannot be written ({error.strerror or error})"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> None:
-    """Raise a ValueError unless a file can be written; called before a long computation."""
+    """Raise a ValueError if a file cannot be written, so that a long computation is not wasted."""
     folder = path.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(
-            f"{path}: cannot be written (the folder does not exist or is not writable)"
+            f"{path}: the file cannot be written (the folder does not exist or is not writable)"
         )
     if path.is_dir():
-        raise ValueError(f"{path}: is a folder; expected a file name")
+        raise ValueError(f"{path}: this is a folder; expected the name of a file")
 
 
 def make_folder(path: Path | None) -> None:
@@ -167,7 +169,7 @@ def _read(path: Path, arrays: bool) -> tuple[dict[str, np.ndarray], dict[str, An
         raise ValueError(
             short(
                 f"{path}: the file has format version {version}, but this version of annealed "
-                f"reads up to {VERSION}; install a newer version"
+                f"reads only versions up to {VERSION}; install a newer annealed"
             )
         )
     _check_values(path, header)
@@ -312,7 +314,9 @@ def check_settings(
     maximum of some settings or of their entries; other numbers must lie between -1e6 and 1e6.
     """
     if not isinstance(record, dict) or record.keys() != defaults.keys():
-        raise ValueError(f"the settings are {record}; expected the keys {', '.join(defaults)}")
+        raise ValueError(
+            f"the settings are {record}; expected a dict with the keys {', '.join(defaults)}"
+        )
     for name, example in defaults.items():
         value, several = record[name], isinstance(example, tuple)
         low, high = (limits or {}).get(name, (-1e6, 1e6))

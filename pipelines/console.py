@@ -215,7 +215,7 @@ def _with_extra(error: Exception) -> str:
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
     return (
-        f"{message}: pip install '.[{extra}]' in the checkout of annealed"
+        f"{message}; run pip install '.[{extra}]' in the checkout of annealed"
         if extra and "pip install" not in message
         else message
     )
@@ -323,7 +323,7 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
     """Return the value of an option, with a warning if it was given by its former name."""
     if new is not None:
         raise ValueError(
-            f"{name} {old}: this is the former name of {option}; expected only one of them"
+            f"{name} {old}: {name} is the former name of {option}; use only one of them"
         )
     print_error(f"{name} is deprecated and will be removed in 0.4; use {option}")
     return old
@@ -337,9 +337,11 @@ def number_or_auto(option: str, text: str) -> int | None:
     try:
         number = int(text)
     except ValueError:
-        raise ValueError(f"{option} {text}: expected a positive integer or auto") from None
+        raise ValueError(
+            f"{option} {text} is not valid; expected a positive integer or auto"
+        ) from None
     if number < 1:
-        raise ValueError(f"{option} {text}: expected a positive integer or auto")
+        raise ValueError(f"{option} {text} is not valid; expected a positive integer or auto")
     return number
 
 

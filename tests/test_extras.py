@@ -98,5 +98,5 @@ def test_plots_name_their_extra(what, tmp_path):
     )
     assert (
         out.strip()
-        == "plots require matplotlib: pip install '.[plots]' in the checkout of annealed"
+        == "plots require matplotlib; run pip install '.[plots]' in the checkout of annealed"
     )

@@ -14,8 +14,8 @@ import lazy_loader
 for _package, _name in {"cv2": "OpenCV", "PIL": "Pillow"}.items():
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
-            f"reading images, videos and tracks requires {_name}: pip install '.[vision]' in the "
-            "checkout of annealed",
+            f"reading images, videos and tracks requires {_name}; run pip install '.[vision]' "
+            "in the checkout of annealed",
             name=_package,
         )
 

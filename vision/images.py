@@ -74,7 +74,9 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
     """
     with _opened(path) as image:
         if image.mode == "I" and image.format == "TIFF":
-            raise _Unsupported("32-bit grey values have no fixed range; expected 8 or 16 bits")
+            raise _Unsupported(
+                "32-bit grey images have no fixed range of values; expected 8 or 16 bits"
+            )
         n_frames = _n_frames(image)
         image.load()
         if image.getexif().get(_ORIENTATION, 1) != 1:
@@ -82,7 +84,8 @@ def read_image(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
         pixels = _pillow_to_rgb(image)
     if n_frames > 1:
         warnings.warn(
-            f"{os.fspath(path)}: the first of {n_frames} frames or pages is used", stacklevel=2
+            f"{os.fspath(path)}: the file has {n_frames} frames or pages; only the first is used",
+            stacklevel=2,
         )
     return pixels
 
@@ -120,7 +123,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     try:
         if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
             # reading a pipe would block
-            raise _Unsupported("not a regular file; expected an image file")
+            raise _Unsupported("the path is not a regular file; expected an image file")
         with warnings.catch_warnings():
             # Pillow warns about large photographs and unusual metadata; an image that cannot be
             # decoded raises an error below.
@@ -132,12 +135,12 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     except FileNotFoundError:
         raise ValueError(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise ValueError(f"{name}: is a folder; expected an image file") from None
+        raise ValueError(f"{name}: this is a folder; expected an image file") from None
     except UnidentifiedImageError:
         empty = os.path.getsize(name) == 0
         hint = "; convert it to PNG or JPEG" if name.lower().endswith(_TO_CONVERT) else ""
         raise ValueError(
-            f"{name}: {'empty file' if empty else 'not a readable image' + hint}"
+            f"{name}: the file is {'empty' if empty else 'not a readable image' + hint}"
         ) from None
     # decoders raise OSError, SyntaxError, struct.error, EOFError, zlib.error, ...
     except Exception as error:

@@ -24,6 +24,7 @@ def data_folder(data_dir: str | Path | None = None) -> Path:
     chosen = data_dir or os.environ.get("ANNEALED_DATA")
     if not chosen:
         raise ValueError(
-            "no folder of real data; expected --data or the environment variable ANNEALED_DATA"
+            "the folder of real data is not set; use --data or the environment variable "
+            "ANNEALED_DATA"
         )
     return Path(chosen)

@@ -62,7 +62,7 @@ def existing(path: Path) -> Path:
     """Return the path of an existing file, or raise a ValueError that explains how to create it."""
     if not path.is_file():
         raise ValueError(
-            f"{path}: no such file; create it with annealed data convert (docs/datasets.md)"
+            f"{path}: no such file; create it with annealed data convert (see docs/datasets.md)"
         )
     return path
 

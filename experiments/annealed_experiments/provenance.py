@@ -215,7 +215,9 @@ def run_script(command: str, file: Path) -> None:
             print(line, end="", flush=True)
             lines.append(line.strip())
     if process.returncode:
-        raise ValueError(f"{command}: exit code {process.returncode}; expected 0")
+        raise ValueError(
+            f"{command}: the command ended with exit code {process.returncode}; expected 0"
+        )
     cells = [
         [cell.strip() for cell in line[1:-1].split("|")]
         for line in lines
@@ -224,7 +226,7 @@ def run_script(command: str, file: Path) -> None:
     rules = [i for i, row in enumerate(cells) if all(re.fullmatch(":?-+:?", cell) for cell in row)]
     heads = {tuple(cells[i - 1]) for i in rules}
     if len(heads) != 1:
-        raise ValueError(f"{command}: printed tables with {len(heads)} heads; expected one table")
+        raise ValueError(f"{command}: the command printed {len(heads)} tables; expected one")
     hidden = {*rules, *(i - 1 for i in rules)}
     write(
         file,
@@ -277,7 +279,7 @@ def stale(checkout: Path | str = ".") -> list[dict[str, str]]:
     fingerprint."""
     results = Path(checkout) / "experiments" / "results"
     if not results.is_dir():
-        raise ValueError(f"{results}: no such folder; expected to run from a checkout")
+        raise ValueError(f"{results}: no such folder; run this command from a checkout")
     sources = of_checkout(checkout)
     rows = []
     for name, run in _runs(results):

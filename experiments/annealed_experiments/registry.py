@@ -174,7 +174,7 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
     if options.get("runs", 1) < 1:
-        raise ValueError(f"runs={options['runs']!r}; expected at least 1")
+        raise ValueError(f"runs={options['runs']!r} is not valid; expected a positive integer")
     written = []
     for key in FIGURES if name is None else [name]:
         module, function, _ = FIGURES[key]
@@ -183,7 +183,7 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
         variadic = any(p.kind is p.VAR_KEYWORD for p in known.values())
         for option in set(options) - set(known):
             if name is not None and not variadic:
-                raise ValueError(f"{option}: the figure {name} has no such option")
+                raise ValueError(f"{option}: this option is not available for the figure {name}")
         given = {option: value for option, value in options.items() if variadic or option in known}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"\d+ features found")
@@ -200,7 +200,7 @@ def table(name: str) -> Callable[..., dict[str, Any]]:
     """
     if name not in TABLES:
         hint = (
-            "; give --figures DIR"
+            "; use --figures DIR"
             if name in FIGURES
             else f"; expected one of {', '.join(sorted(TABLES))}"
         )
@@ -223,9 +223,9 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     """
     make = table(name)
     for option in set(options) - set(signature(make).parameters):
-        raise ValueError(f"{option}: {name} has no such option")
+        raise ValueError(f"{option}: this option is not available for {name}")
     if runs is not None and runs < 1:
-        raise ValueError(f"runs={runs!r}; expected at least 1")
+        raise ValueError(f"runs={runs!r} is not valid; expected a positive integer")
     given = {"runs": runs, "data_dir": data_dir, **options}
     with warnings.catch_warnings():
         warnings.filterwarnings(

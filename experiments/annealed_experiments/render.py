@@ -312,7 +312,7 @@ def render_page(page: Path, results: Path) -> str:
         pattern = r"-?\d[\d.]*".join(map(re.escape, place.split("{}")))
         matches = re.findall(pattern, text)
         if len(matches) != 1:
-            raise ValueError(f"{page}: {len(matches)} matches for {place!r}; expected one")
+            raise ValueError(f"{page}: {place!r} occurs {len(matches)} times; expected once")
         text = text.replace(matches[0], place.format(value(*source.split(maxsplit=1))))
     return text
 
@@ -344,7 +344,8 @@ def render(checkout: Path) -> list[Path]:
     results = checkout / "experiments" / "results"
     if not results.is_dir():
         raise ValueError(
-            f"{results}: no such folder; expected the files of annealed reproduce NAME --results"
+            f"{results}: no such folder; expected the files written by annealed reproduce NAME "
+            "--results"
         )
     changed = []
     for page in pages_of(checkout):

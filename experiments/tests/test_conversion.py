@@ -95,7 +95,7 @@ def test_secom(tmp_path):
     np.testing.assert_allclose(found[np.argsort(found[:, 1])], X[np.argsort(X[:, 1])], atol=1e-5)
     (tmp_path / "down" / "secom_labels.data").write_text('0 "19/07/2008 11:55:00"\n')
     with pytest.raises(
-        ValueError, match=r"secom_labels\.data: 1 labels \['0'\], expected -1 or 1 for 24 rows"
+        ValueError, match=r"secom_labels\.data: 1 labels \['0'\]; expected -1 or 1 for 24 rows"
     ):
         convert("secom", tmp_path / "down", tmp_path / "other")
 
@@ -138,7 +138,7 @@ def test_pcmac_of_the_newsgroups(tmp_path):
     assert X_test.toarray().tolist() == [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1]]
     with pytest.raises(
         ValueError,
-        match=r"no 20news-bydate-train/comp\.sys\.ibm\.pc\.hardware in it or in a subfolder",
+        match=r"20news-bydate-train/comp\.sys\.ibm\.pc\.hardware is in neither the folder",
     ):
         convert("pcmac", tmp_path / "data", tmp_path / "other")
 
@@ -223,7 +223,7 @@ def test_lambdarank(tmp_path):
     assert train.X.shape == (9, 300) and test.qid.tolist() == [1, 1, 1, 2, 2, 2]
     (tmp_path / "down" / "rank.test.query").write_text("3\n")
     with pytest.raises(
-        ValueError, match=r"rank\.test\.query: queries with 3 rows in total, expected 6"
+        ValueError, match=r"rank\.test\.query: the queries have 3 rows in total; expected 6"
     ):
         convert("lambdarank", tmp_path / "down", tmp_path / "other")
 
@@ -255,7 +255,10 @@ def test_ordonez(tmp_path):
     for home in ("ordonezA", "ordonezB"):
         write_ordonez(tmp_path / "down", home, events, activities)
     folder, notes = convert("ordonez", tmp_path / "down", tmp_path / "data")
-    assert folder.name == "sensors_adl" and "1 ends before their start repaired" in notes[0]
+    assert (
+        folder.name == "sensors_adl"
+        and "1 end times before the start time were corrected" in notes[0]
+    )
     assert (
         "2011-11-28 12:20:59,2011-11-27 10:20:59,Grooming"
         in (folder / "ordonezA_activities.csv").read_text()
@@ -270,9 +273,9 @@ def test_ordonez(tmp_path):
     "file, text, message",
     [
         ("madelon_train.data", "1 2 x\n", "not a numeric table"),
-        ("madelon_train.data", "1 2 3\n", "3 columns, expected 500"),
+        ("madelon_train.data", "1 2 3\n", "3 columns; expected 500"),
         ("madelon_train.labels", "1\n7\n", "labels .*expected -1 or 1 for 6 rows"),
-        ("madelon_valid.data", None, r"no madelon_valid\.data in it or in a subfolder"),
+        ("madelon_valid.data", None, r"madelon_valid\.data is in neither the folder"),
     ],
 )
 def test_damage_is_one_line_and_leaves_nothing(tmp_path, file, text, message):
@@ -330,7 +333,7 @@ def test_two_files_that_differ(tmp_path):
     for i, name in enumerate("ab"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "ionosphere.data").write_text(str(i))
-    with pytest.raises(ValueError, match="differ; expected one"):
+    with pytest.raises(ValueError, match="differ; expected a single"):
         convert("ionosphere", tmp_path, tmp_path / "data")
 
 

@@ -244,7 +244,9 @@ def test_helen(tmp_path, angle):
 
 def test_no_face_at_all(tmp_path):
     write_lfpw(tmp_path / "lfpw", [("http://a.org/x/gone.jpg", "average", of_lfpw())])
-    with pytest.raises(ValueError, match=r"no face with a photograph .*\(1 photographs missing\)"):
+    with pytest.raises(
+        ValueError, match=r"no face has both a photograph .*\(1 photographs are missing\)"
+    ):
         convert("lfpw", tmp_path / "lfpw", tmp_path / "out")
     (tmp_path / "db" / "data").mkdir(parents=True)
     (tmp_path / "db" / "data" / "aflw.sqlite").write_text("no database" * 100)

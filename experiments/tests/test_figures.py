@@ -85,13 +85,15 @@ def test_unknown_figures_and_options_are_named(tmp_path):
         ValueError, match=f"'fsa-wide' has no figure; expected one of {', '.join(FIGURES)}"
     ):
         draw("fsa-wide", tmp_path)
-    with pytest.raises(ValueError, match="runs: the figure fsa-losses has no such option"):
+    with pytest.raises(
+        ValueError, match="runs: this option is not available for the figure fsa-losses"
+    ):
         draw("fsa-losses", tmp_path, runs=3)
-    with pytest.raises(ValueError, match="runs=0; expected at least 1"):
+    with pytest.raises(ValueError, match="runs=0 is not valid; expected a positive integer"):
         draw("motion-table", tmp_path, runs=0)
     result = run("reproduce", "--figures", tmp_path, "--checkpoint", tmp_path / "c")
     assert (
         result.exit_code == 2
-        and "expected a NAME with it" in result.stderr
+        and "requires a NAME" in result.stderr
         and not list(tmp_path.iterdir())
     )

@@ -136,12 +136,12 @@ def test_the_table_of_a_script_is_stored_until_its_code_changes(checkout, monkey
 
 def test_a_script_that_fails_or_prints_no_table_changes_nothing(checkout, monkeypatch):
     monkeypatch.chdir(checkout)
-    for text, message in (("exit(3)", "exit code 3"), ("print(1)", "tables with 0 heads")):
+    for text, message in (("exit(3)", "exit code 3"), ("print(1)", "the command printed 0 tables")):
         (checkout / "benchmarks/speed.py").write_text(text)
         with pytest.raises(ValueError, match=message):
             run_script("benchmarks/speed.py", checkout / "speed.json")
     assert not (checkout / "speed.json").exists()
-    with pytest.raises(ValueError, match="no such folder; expected to run from a checkout"):
+    with pytest.raises(ValueError, match="no such folder; run this command from a checkout"):
         stale(checkout / "learners")
 
 
@@ -174,7 +174,7 @@ def test_every_check_has_a_file_and_its_columns():
 
 def test_the_command_reports_a_difference_with_exit_code_1(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "expected to run from a checkout" in run("reproduce", "--check").stderr
+    assert "run this command from a checkout" in run("reproduce", "--check").stderr
     results = tmp_path / "experiments" / "results"
     results.mkdir(parents=True)
     monkeypatch.setitem(
@@ -187,7 +187,7 @@ def test_the_command_reports_a_difference_with_exit_code_1(tmp_path, monkeypatch
     done = run("reproduce", "--check", "fsa-wide")
     assert done.exit_code == 1
     assert "fsa-wide: regression 1000 100 3 ar1 QTP: PCD is" in done.stdout
-    assert done.stdout.endswith("1 values compared, 1 differ\n")
+    assert done.stdout.endswith("1 values compared; 1 differ\n")
     listed = run("reproduce", "--stale", "--json")
     assert listed.exit_code == 0 and {row["file"] for row in json.loads(listed.stdout)} == {
         "fsa-wide"

@@ -32,12 +32,12 @@ RECORD = {
 
 PAGES = pages_of(ROOT)
 # Tables of numbers that are no measurements: limits, dates, sizes of sets.
-NO_RESULTS = {"docs/sensors.md: kind", "docs/serve.md: "}
+NO_RESULTS = {"docs/sensors.md: Kind", "docs/serve.md: "}
 # Printed by the scripts that the pages name, and not stored yet.
 PRINTED = {
     "docs/faces.md: ",
-    "docs/faces.md: videos",
-    "docs/faces.md: view",
+    "docs/faces.md: Videos",
+    "docs/faces.md: View",
     "docs/tutorials/insurance.md: family",
 }
 TABLE = re.compile(r"^\|(.+)\|\n\|[ :|-]+\|\n((?:\|.*\|\n)+)", re.MULTILINE)
@@ -182,7 +182,7 @@ def test_blocks_are_filled_and_the_rest_stays(tmp_path):
     page.write_text("found in 4 of 100, in 4 of 10")
     assert render(tmp_path) == [page] and page.read_text() == "found in 44 of 100, in 4 of 10"
     page.write_text("in 4 of 10")
-    with pytest.raises(ValueError, match=r"0 matches for 'found in \{\} of 100'; expected one"):
+    with pytest.raises(ValueError, match=r"'found in \{\} of 100' occurs 0 times; expected once"):
         render(tmp_path)
     (results / "readme_numbers.toml").unlink()
     page.write_text("<!-- table: nothing full -->\n<!-- end of table -->\n")
@@ -213,7 +213,7 @@ def test_the_command_lists_all_tables_and_writes_results(tmp_path):
     listed = run("reproduce", "--list", "--json")
     assert {row["name"] for row in json.loads(listed.stdout)} == {*TABLES, *FIGURES}
     missing = run("reproduce", "sdist-surfaces")
-    assert missing.exit_code == 2 and "is not a table; give --figures DIR" in missing.stderr
+    assert missing.exit_code == 2 and "is not a table; use --figures DIR" in missing.stderr
     made = run(
         "reproduce",
         "fsa-off-design",

@@ -100,5 +100,5 @@ def test_a_table_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         reproduce("sdist-simulated", 1, sizes=[(60, 4)], methods=["sDist"], checkpoint=path)
         == first
     )
-    with pytest.raises(ValueError, match="sdist-real has no such option"):
+    with pytest.raises(ValueError, match="noisy: this option is not available for sdist-real"):
         reproduce("sdist-real", 1, noisy=True)

@@ -48,7 +48,7 @@ def test_a_competitor_that_is_missing_says_so(monkeypatch):
     with pytest.raises(ValueError, match="competitor 'lasso' is unknown"):
         competitors.select("lasso", None, None, 1, "regression")
     monkeypatch.setattr(competitors, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="needs the package abess"):
+    with pytest.raises(ValueError, match="requires the package abess"):
         competitors.select("abess", None, None, 1, "regression")
     assert "L1" in competitors.available() and "MCP" not in competitors.available()
 

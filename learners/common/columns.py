@@ -40,9 +40,13 @@ def included_and_excluded(
     both = np.flatnonzero(included & excluded)
     if len(both):
         name = str(both[0]) if names is None else repr(names[both[0]])
-        raise ValueError(f"column {name} is in both include and exclude; expected only one")
+        raise ValueError(
+            f"column {name} is in both include and exclude; name it in only one of them"
+        )
     if excluded.all():
-        raise ValueError(f"exclude={exclude!r} leaves no columns; expected at least one")
+        raise ValueError(
+            f"exclude={exclude!r} leaves no columns to select from; exclude fewer columns"
+        )
     return included, excluded
 
 
@@ -71,7 +75,7 @@ def column_position(parameter: str, column: Any, n_features: int, names: np.ndar
     if isinstance(column, str):
         matches: np.ndarray = np.flatnonzero([] if names is None else names == column)
         if not len(matches):
-            known = "X has no column names" if names is None else "no column has that name"
+            known = "X has no column names" if names is None else "X has no column with this name"
             raise ValueError(f"{parameter}: {column!r} is not a column ({known})")
         return int(matches[0])
     if not isinstance(column, Integral) or not 0 <= int(column) < n_features:

@@ -64,24 +64,27 @@ def stream_codes(estimator: Any, y: ArrayLike, classes: ArrayLike | None) -> np.
     check_classification_targets(y)
     if not hasattr(estimator, "classes_"):
         if classes is None:
-            raise ValueError("classes=None; expected all labels in the first call to partial_fit")
+            raise ValueError(
+                "classes=None is not valid in the first call to partial_fit; expected all class "
+                "labels"
+            )
         estimator.classes_, _ = class_codes(classes)
     elif classes is not None and not np.array_equal(estimator.classes_, unique_labels(classes)):
         raise ValueError(
-            f"classes={np.asarray(classes).tolist()} differ from those of the first call; "
-            f"expected {estimator.classes_.tolist()}"
+            f"classes={np.asarray(classes).tolist()} differs from the classes of the first "
+            f"call; expected {estimator.classes_.tolist()}"
         )
     unknown = np.setdiff1d(y, estimator.classes_)
     if len(unknown):
         raise ValueError(
-            f"y contains {unknown.tolist()[0]!r}; "
-            f"expected only the classes {estimator.classes_.tolist()}"
+            f"y contains the unknown label {unknown.tolist()[0]!r}; expected labels from "
+            f"{estimator.classes_.tolist()}"
         )
     return np.searchsorted(estimator.classes_, y)
 
 
 def check_two_classes(
-    y: ArrayLike, weight: np.ndarray, rows: str = "rows of positive weight"
+    y: ArrayLike, weight: np.ndarray, rows: str = "rows with positive weights"
 ) -> None:
     """Check that the rows of positive weight belong to at least two classes.
 
@@ -273,8 +276,9 @@ def _warn_of_rare_class(y: ArrayLike, classes: np.ndarray, weight: np.ndarray) -
     rarest = int(counts.argmin())
     if counts[rarest] < _MIN_ROWS_OF_CLASS and counts[rarest] < len(present) / _MIN_ROWS_OF_CLASS:
         warnings.warn(
-            f"class {classes.tolist()[rarest]!r} has only {counts[rarest]} of {len(present)} rows, "
-            f"so its probabilities are unreliable; expected at least {_MIN_ROWS_OF_CLASS} rows",
+            f"class {classes.tolist()[rarest]!r} has only {counts[rarest]} of {len(present)} "
+            f"rows, so its probabilities are unreliable; at least {_MIN_ROWS_OF_CLASS} rows are "
+            "recommended",
             stacklevel=4,
         )
 
@@ -297,17 +301,11 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
         scale = np.sqrt(weight @ (targets - mean) ** 2)
     if not np.isfinite(scale).all():
         most = np.abs(targets).max()
-        raise ValueError(
-            f"y contains values up to {most:g}, whose squares overflow; "
-            "expected numbers of moderate size"
-        )
+        raise ValueError(f"y contains values up to {most:g}, whose squares overflow; rescale y")
     small = (scale < 1e-150) & (np.ptp(targets[weight > 0], axis=0) > 0)
     if small.any():
         most = np.abs(targets[:, small]).max()
-        raise ValueError(
-            f"y contains values up to {most:g}, whose squares underflow; "
-            "expected numbers of moderate size"
-        )
+        raise ValueError(f"y contains values up to {most:g}, whose squares underflow; rescale y")
     scale[scale == 0] = 1.0
     return (targets - mean) / scale, mean, scale
 

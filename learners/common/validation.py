@@ -48,14 +48,13 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
     """
     if type(values).__name__ == "LazyFrame":
         raise TypeError(
-            f"{name} is a LazyFrame, which contains no values yet; "
-            "expected data, so call its collect() first"
+            f"{name} is a LazyFrame, which contains no values yet; call its collect() first"
         )
     if np.ma.is_masked(values):
         n = np.ma.count_masked(values)
         raise ValueError(
-            f"{name} is an array with {n} masked values; "
-            "expected numbers without a mask, as returned by filled()"
+            f"{name} is a masked array with {n} masked values; replace them first, for example "
+            "with its filled method"
         )
     if not numbers:
         return
@@ -73,8 +72,8 @@ def check_container(name: str, values: Any, *, numbers: bool = True) -> None:
         ):
             unit = 'np.timedelta64(1, "D")'
             raise ValueError(
-                f"{name} contains {dtype} values; "
-                f"expected numbers, such as ({name} - {name}.min()) / {unit}"
+                f"{name} contains {dtype} values; convert them to numbers, for example with "
+                f"({name} - {name}.min()) / {unit}"
             )
 
 
@@ -96,8 +95,8 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
             text = next((cell for cell in X[name] if isinstance(cell, str)), None)
             if text is not None:
                 raise ValueError(
-                    f"column {name!r} contains text ({text!r}); "
-                    "expected numbers (TabularSelector encodes text, dates and missing values)"
+                    f"column {name!r} contains text ({text!r}); expected numbers "
+                    "(TabularSelector accepts text, dates and missing values)"
                 ) from None
         raise
 
@@ -129,7 +128,8 @@ def resolve_n_features(k: int | float, n_features: int, what: str = "features") 
         return max(1, round(float(k) * n_features))
     if k > n_features:
         warnings.warn(
-            f"n_features_to_select={k} is more than the {n_features} {what}; all are kept",
+            f"n_features_to_select={k} exceeds the {n_features} available {what}, so all of "
+            "them are kept",
             stacklevel=2,
         )
     return min(int(k), n_features)
@@ -188,8 +188,8 @@ def check_squares(X: Matrix) -> None:
         column = int(np.argmax(wrong))
         what = "overflow" if most[column] > 1 else "underflow"
         raise ValueError(
-            f"column {column} of X contains values up to {most[column]:g}, whose squares {what}; "
-            "expected numbers of moderate size"
+            f"column {column} of X contains values up to {most[column]:g}, whose squares "
+            f"{what}; rescale the column"
         )
 
 
@@ -292,9 +292,7 @@ def check_greedy(
                     f"{name}={value!r} applies to criterion={belongs!r}, not to {criterion!r}"
                 )
     if size is None and delta is None and epsilon is None:
-        raise ValueError(
-            "n_features_to_select=None requires a threshold; expected delta or epsilon"
-        )
+        raise ValueError("n_features_to_select=None requires a threshold; set delta or epsilon")
 
 
 def _require(good: bool, name: str, value: Any, expected: str) -> None:
@@ -343,6 +341,6 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.n
         raise ValueError(f"sample_weight contains {weight.min():g}; expected non-negative weights")
     if not weight.any():
         raise ValueError(
-            "sample_weight is zero everywhere; expected at least one row with a positive weight"
+            "sample_weight is zero everywhere; at least one row must have a positive weight"
         )
     return weight

@@ -87,9 +87,7 @@ def check_underflow(
         column = int(np.argmax(small))
         raise ValueError(
             f"column {column} of X contains values around {mean[column]:g}, whose squares "
-            "underflow "
-            f"{np.dtype(dtype)}; "
-            "expected numbers of moderate size"
+            f"underflow {np.dtype(dtype)}; rescale the column"
         )
 
 
@@ -109,8 +107,8 @@ def warn_of_lost_digits(mean: np.ndarray, inv: np.ndarray, columns: np.ndarray) 
     if len(ratio) and ratio.max() > _LOST_DIGITS:
         worst = int(ratio.argmax())
         warnings.warn(
-            f"the mean of column {columns[worst]} is {ratio[worst]:.0e} standard deviations, so "
-            f"scores lose {np.log10(ratio[worst]):.0f} of 16 digits; "
+            f"the mean of column {columns[worst]} is {ratio[worst]:.0e} times its standard "
+            f"deviation, so scores lose about {np.log10(ratio[worst]):.0f} of 16 digits; "
             "subtract a constant from the column",
             stacklevel=4,
         )
@@ -148,8 +146,7 @@ def moments(
         column = np.flatnonzero(~np.isfinite(total + square))[0]
         raise NotFiniteError(
             f"X contains NaN or infinity, or values whose squares overflow {shift.dtype} (first "
-            f"in column {column}); "
-            "expected finite numbers of moderate size"
+            f"in column {column}); expected finite values of moderate magnitude"
         )
     check_underflow(total, square, shift.dtype)
     variance = np.maximum(square - total**2, 0.0)

@@ -162,8 +162,8 @@ def unscaled(design: Design, X: Matrix) -> Design:
     """
     if isinstance(X, OutOfCoreMatrix) or design.width > 1:
         raise ValueError(
-            "scaling='none' requires linear responses on an array or a sparse matrix; "
-            "expected 'standardize'"
+            "scaling='none' requires linear responses on an array or a sparse matrix; use "
+            "scaling='standardize'"
         )
     moving = design.inv > 0
     variance = np.mean(design.inv[moving] ** -2.0) if moving.any() else 1.0

@@ -130,7 +130,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
         """
         check_is_fitted(self, "n_features_")
         if self.criterion == "ebic":
-            raise ValueError("criterion='ebic' has no held-out scores; expected 'cv'")
+            raise ValueError("criterion='ebic' computes no held-out scores; use criterion='cv'")
         return plot_scores(self.sizes_, self.cv_scores_, selected=self.n_features_, ax=ax)
 
     def _cross_validated(
@@ -150,13 +150,13 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
                 check_two_classes(
                     y[train],
                     problem.weight[train],
-                    f"training rows of fold {i + 1} of {len(splits)} that cv makes",
+                    f"training rows of fold {i + 1} of {len(splits)}",
                 )
         n_training = min(len(train) for train, _ in splits)
         self.sizes_ = check_sizes(self.sizes, problem.n_units, n_training, problem.n_included)
         if offset is not None and self.scoring is not None:
             raise ValueError(
-                f"scoring={self.scoring!r} does not support an offset; expected scoring=None"
+                f"scoring={self.scoring!r} does not support an offset; use scoring=None"
             )
         of_rows = {"sample_weight": sample_weight, "offset": offset}
         of_rows = {k: np.asarray(v) for k, v in of_rows.items() if v is not None}
@@ -235,7 +235,7 @@ class _SizeChoice(FSAEstimator, _SizeParameters):
             return check_cv(self.cv, y, classifier=classification)
         n_folds = min(5 if self.cv is None else int(self.cv), len(np.unique(groups)))
         if n_folds < 2:
-            raise ValueError(f"groups has {n_folds} group of rows; expected at least two groups")
+            raise ValueError(f"groups contains only {n_folds} group; expected at least two groups")
         return StratifiedGroupKFold(n_folds) if classification else GroupKFold(n_folds)
 
 

@@ -272,7 +272,7 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         check_is_fitted(self)
         X = check_data(self, X, piecewise=self._is_piecewise, reset=False)
         if offset is None and self._has_offset:
-            raise ValueError("the model was fitted with an offset; expected offset here too")
+            raise ValueError("the model was fitted with an offset; pass offset to this method too")
         model, n_outputs = AdditiveModel.from_estimator(self), np.size(self.intercept_)
         shift = 0.0 if offset is None else check_offset(local(offset), X.shape[0], n_outputs)
         if isinstance(X, OutOfCoreMatrix):
@@ -303,20 +303,19 @@ class BatchEstimator(FSAEstimator):
         loss = "squared" if isinstance(self, RegressorMixin) and self.loss == "auto" else self.loss
         needs = f"partial_fit is not available for {type(self).__name__}"
         if not self._learns_from_batches:
-            raise AttributeError(f"{needs}; expected FSAClassifier or FSARegressor")
+            raise AttributeError(f"{needs}; use FSAClassifier or FSARegressor")
         if not (loss == "squared" or isinstance(loss, SquaredLoss)):
-            raise AttributeError(f"{needs} with loss={loss!r}; expected loss='squared'")
+            raise AttributeError(f"{needs} with loss={loss!r}; use loss='squared'")
         if self._is_piecewise:
-            raise AttributeError(
-                f"{needs} with piecewise-linear responses; expected response='linear'"
-            )
+            raise AttributeError(f"{needs} with piecewise-linear responses; use response='linear'")
         return True
 
     def _first_batch(self) -> bool:
         first = self._moments is None
         if first and hasattr(self, "support_"):
             warnings.warn(
-                "partial_fit starts without the rows of fit, because fit does not store them",
+                "partial_fit starts from an empty state, because fit does not store its training "
+                "rows",
                 UserWarning,
                 3,
             )
@@ -329,7 +328,7 @@ class BatchEstimator(FSAEstimator):
         batch = moments_of(X, targets, weight)
         if not np.isfinite(batch.scatter).all():
             check_finite(X, getattr(self, "feature_names_in_", None), FINITE)
-            raise ValueError("squares of X or y overflow; expected smaller numbers")
+            raise ValueError("squares of values in X or y overflow; rescale the data")
         before = self._moments
         self._moments = batch if before is None else before.faded(forgetting) + batch
         return self.refresh() if refresh else self
@@ -352,13 +351,13 @@ class BatchEstimator(FSAEstimator):
         """
         moments, settings = self._moments, self.fit_settings()
         if moments is None or not moments.n_rows > 0:
-            raise ValueError("there are no rows to fit; call partial_fit first")
+            raise ValueError("the model has received no rows; call partial_fit first")
         m = self.n_features_in_
         k = 1 if isinstance(settings.size, str) else min(m, resolve_n_features(settings.size, m))
         if moments.n_samples < k:
             raise ValueError(
-                f"partial_fit has received {moments.n_samples} rows; expected at least "
-                f"n_features_to_select={k}, or refresh=False until then"
+                f"partial_fit has received only {moments.n_samples} rows; pass refresh=False "
+                f"until it has received at least n_features_to_select={k} rows"
             )
         with rollback_on_error(self):
             rows = moments.equivalent_rows()
@@ -546,8 +545,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             if self.class_weight is not None:
                 if not isinstance(self.class_weight, dict):
                     raise ValueError(
-                        f"class_weight={self.class_weight!r} requires all rows; "
-                        "expected a dict or None for partial_fit"
+                        f"class_weight={self.class_weight!r} requires all rows at once; use a "
+                        "dict or None with partial_fit"
                     )
                 weight = weight * compute_sample_weight(self.class_weight, y)
             _, targets, self.loss_ = encode_classes(self.classes_, "squared")

@@ -178,8 +178,7 @@ def size_of(problem: FitProblem, settings: FitSettings) -> int:
         k = resolve_n_features(k, problem.n_units, what)  # type: ignore[arg-type]
     if 0 < k < problem.n_included:
         raise ValueError(
-            f"include names {problem.n_included} {what}, but n_features_to_select is {k}; "
-            "expected at most that many"
+            f"include names {problem.n_included} {what}, more than n_features_to_select={k}"
         )
     return k
 

@@ -108,7 +108,7 @@ class FitProblem:
         self.n_rows = float(self.weight.sum())
         if not self.n_rows > 0:
             raise ValueError(
-                "sample_weight is zero everywhere; expected at least one row with a positive weight"
+                "sample_weight is zero everywhere; at least one row must have a positive weight"
             )
         self.sample_weight = self.weight / self.n_rows
         self.n_features = self.X.shape[1] if self.allowed is None else len(self.allowed)
@@ -219,7 +219,7 @@ class FitProblem:
                     if name == "bounds"
                     else "several classes or outputs"
                 )
-                raise ValueError(f"{name}={value!r} is not valid here; expected None with {what}")
+                raise ValueError(f"{name}={value!r} is not available with {what}; use None")
         monotone = None if c.monotone is None else _directions(c.monotone, n, self.names)
         if monotone is not None and not piecewise:  # a sign constraint is a bound
             bounds, monotone = _signs(monotone, bounds, n, self.names), None
@@ -313,7 +313,9 @@ def _signs(
     both = np.flatnonzero((directions != 0) & np.isfinite(np.minimum(-lower, upper)))
     if len(both):
         name = int(both[0]) if names is None else names[both[0]]
-        raise ValueError(f"column {name!r} is in both bounds and monotone; expected only one")
+        raise ValueError(
+            f"column {name!r} is in both bounds and monotone; name it in only one of them"
+        )
     return np.where(directions > 0, 0.0, lower), np.where(directions < 0, 0.0, upper)
 
 
@@ -347,8 +349,8 @@ def _pair(pair: Any) -> tuple[float, float]:
         low = high = np.nan
     if not low <= 0 <= high:
         raise ValueError(
-            f"bounds: {pair!r} is not valid; "
-            "expected (lower, upper) with lower <= 0 <= upper, None for no bound"
+            f"bounds: {pair!r} is not valid; expected (lower, upper) with lower <= 0 <= upper, "
+            "where None means no bound"
         )
     return low, high
 

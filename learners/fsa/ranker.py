@@ -129,8 +129,8 @@ class FSARanker(FSAEstimator):
         """
         if not isinstance(self.loss, str) and self.loss.name != "pairwise_logistic":
             raise ValueError(
-                f"loss={self.loss!r} does not compare rows; "
-                "expected 'auto', 'pairwise_logistic' or a loss of pairs"
+                f"loss={self.loss!r} does not compare rows; expected 'auto', "
+                "'pairwise_logistic' or a pairwise loss"
             )
         if pairs is None:
             X, y = check_data(self, X, y, piecewise=self._is_piecewise, y_numeric=True)
@@ -141,15 +141,14 @@ class FSARanker(FSAEstimator):
             ij, r = check_pairs(pairs, X.shape[0])
         if not len(ij):
             raise ValueError(
-                f"the items of each query all have the same grade (n_samples={X.shape[0]}); "
+                f"every query has the same grade for all its items (n_samples={X.shape[0]}); "
                 "expected at least one query with different grades"
             )
         weight = check_sample_weight(sample_weight, X.shape[0])
         pair_weight = weight[ij[:, 0]] * weight[ij[:, 1]]
         if not pair_weight.sum() > 0:
             raise ValueError(
-                "sample_weight is zero in every pair; "
-                "expected at least one pair of rows with positive weights"
+                "sample_weight leaves no pair of rows with positive weights; expected at least one"
             )
         self.loss_ = PairwiseLogisticLoss(ij, r, pair_weight)
         return fit_problem(self, X, np.zeros((X.shape[0], 1)), weight, flat=True)

@@ -130,7 +130,7 @@ class ScoreCardClassifier(SparseClassifierMixin, SupportMixin, BaseEstimator):
                 )
             columns, thresholds = candidate_rules(X, weight, self.n_thresholds)
             if not len(columns):
-                raise ValueError("every column of X is constant; expected at least one that varies")
+                raise ValueError("all columns of X are constant; at least one must vary")
             held = rule_matrix(X, columns, thresholds)
             different = np.sort(
                 _different(held[weight > 0].T)[0]

@@ -128,8 +128,8 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         settings, loss = fit_settings_of(model), problem.loss
         if settings.response is not None or problem.y.shape[1] > 1 or not loss.pointwise:
             raise ValueError(
-                f"{self.estimator!r} has no intervals; "
-                "expected linear responses, one output, and a loss of single rows"
+                f"{self.estimator!r} does not support intervals; expected linear responses, one "
+                "output and a loss that is a sum over rows"
             )
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.columns_ = np.flatnonzero(self.estimator_.support_)
@@ -137,8 +137,8 @@ class FSAInference(MetaEstimatorMixin, BaseEstimator):
         k, size = len(selected), len(np.unique(units_of(problem)[selected]))
         if len(problem.X) < 4 * _ROWS_PER_COLUMN * k:
             raise ValueError(
-                f"there are {len(problem.X)} rows for {k} columns; "
-                f"expected at least {4 * _ROWS_PER_COLUMN} rows per column"
+                f"X has {len(problem.X)} rows for {k} selected columns; expected at least "
+                f"{4 * _ROWS_PER_COLUMN} rows per column"
             )
         loss = LogisticLoss() if isinstance(loss, FlippedLogisticLoss) else loss
         problem = replace(problem, loss=loss, included=included if included.any() else None)

@@ -167,9 +167,9 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
             if bent is not None:
                 name = columns[bent] if problem.names is None else problem.names[columns[bent]]
                 warnings.warn(
-                    f"the target and another column depend nonlinearly on column {name}, but the "
-                    "tests assume linear dependence, so the false discovery rate may exceed the "
-                    "requested one; expected response='piecewise'",
+                    f"the target and another column depend nonlinearly on column {name}, but "
+                    "the tests assume linear dependence, so the false discovery rate may exceed "
+                    "the requested level; use response='piecewise'",
                     stacklevel=3,
                 )
         self.n_features_in_ = model.n_features_in_
@@ -357,16 +357,15 @@ def checked_problem(
     problem = model.encode(X, y, **fit_params)
     if not isinstance(problem.X, np.ndarray):
         raise ValueError(
-            f"X is a {type(problem.X).__name__}; expected a dense array to test columns"
+            f"X is a {type(problem.X).__name__}, but tests of columns require a dense array"
         )
     if not problem.loss.has_curvature:
         raise ValueError(
-            f"loss={estimator.loss!r} has no second derivatives; "
-            "expected a smooth loss to test columns"
+            f"loss={estimator.loss!r} has no second derivatives, but tests of columns require them"
         )
     if len(problem.X) < MIN_ROWS:
         raise ValueError(
-            f"X has {len(problem.X)} rows; expected at least {MIN_ROWS} to test columns"
+            f"X has {len(problem.X)} rows, but tests of columns require at least {MIN_ROWS}"
         )
     check_finite(problem.X, problem.names, FINITE)
     columns = problem.columns(np.arange(problem.n_features))
@@ -387,8 +386,8 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     constant = X.min(axis=0) == X.max(axis=0)
     if constant.any():
         raise ValueError(
-            f"column {names[int(constant.argmax())]} is constant; "
-            "expected columns that vary, so exclude it"
+            f"column {names[int(constant.argmax())]} is constant, so it cannot be tested; "
+            "exclude it"
         )
     Z = np.round(standardised(X), 9)
     Z *= np.where(Z[np.abs(Z).argmax(axis=0), np.arange(Z.shape[1])] < 0, -1.0, 1.0)
@@ -397,8 +396,8 @@ def _check_columns(X: np.ndarray, names: np.ndarray) -> None:
     if len(copies):
         original = names[first[which.ravel()[copies[0]]]]
         raise ValueError(
-            f"column {names[copies[0]]} is a copy of column {original}, so no test can distinguish "
-            "them; exclude one"
+            f"column {names[copies[0]]} is a copy of column {original}, so no test can "
+            "distinguish them; exclude one of them"
         )
 
 

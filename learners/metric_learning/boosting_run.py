@@ -245,8 +245,8 @@ def _hold_out(
     )
     if counts.min() < 2:
         raise ValueError(
-            "stopping='holdout' requires at least 2 rows per class; "
-            f"class number {counts.argmin()} has only {counts.min()}"
+            "stopping='holdout' requires at least 2 rows per class, but class number "
+            f"{counts.argmin()} has only {counts.min()}"
         )
     kept, held = next(split.split(X, codes))
     return X[kept], codes[kept], (X[held], codes[held])

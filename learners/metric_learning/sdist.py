@@ -220,8 +220,7 @@ class SDist(
             overflow = not np.isfinite(X.shape[1] * most**2)
         if overflow:
             raise ValueError(
-                f"X contains values up to {most:g}, whose squares overflow {X.dtype}; "
-                "expected numbers of moderate size"
+                f"X contains values up to {most:g}, whose squares overflow {X.dtype}; rescale X"
             )
         with problem_size(n_values(X)):
             run = BoostingRun(self, X, codes)
@@ -269,8 +268,8 @@ class SDist(
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(
-                f"stopping='oob' requires out-of-bag rows, but bagging={self.bagging!r}; "
-                "expected bagging < 1"
+                f"stopping='oob' requires out-of-bag rows, but bagging={self.bagging!r} leaves "
+                "none; use bagging < 1"
             )
 
     def _adopt(self, run: BoostingRun, metric: SparseMetric, n_steps: int) -> None:

@@ -428,7 +428,9 @@ def pointwise_loss(loss: str | Loss) -> Loss:
     """
     resolved = get_loss(loss)
     if not resolved.pointwise:
-        raise ValueError(f"loss={loss!r} compares samples; expected a loss of single samples")
+        raise ValueError(
+            f"loss={loss!r} compares samples; expected a loss that is a sum over samples"
+        )
     return resolved
 
 
@@ -485,8 +487,8 @@ def check_bounded(loss: Loss) -> None:
     """
     if not np.isfinite(loss.max_curvature):
         raise ValueError(
-            f"loss={loss!r} has unbounded curvature; "
-            "expected a finite max_curvature, or for FSA a curvature method"
+            f"loss={loss!r} has unbounded curvature; expected a loss with a finite "
+            "max_curvature or, for FSA, with a curvature method"
         )
 
 

@@ -230,7 +230,7 @@ def check_pairs(pairs: ArrayLike, n_samples: int) -> tuple[np.ndarray, np.ndarra
     ij, r = pairs[:, :2].astype(np.int64), pairs[:, 2]
     if ij.min() < 0 or ij.max() >= n_samples or not ((r >= 0) & (r <= 1)).all():
         raise ValueError(
-            f"pairs is not valid; expected row numbers of X from 0 to {n_samples - 1}, and r in "
-            "[0, 1]"
+            f"pairs contains invalid entries; expected row numbers from 0 to {n_samples - 1} "
+            "and r in [0, 1]"
         )
     return ij, r

@@ -190,8 +190,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         if self.class_weight is not None:
             if streaming and self.class_weight == "balanced":
                 raise ValueError(
-                    "class_weight='balanced' cannot be computed on a stream; "
-                    "expected a dict or sample_weight"
+                    "class_weight='balanced' cannot be computed on a stream; use a dict or pass "
+                    "sample_weight"
                 )
             codes = np.searchsorted(self.classes_, y)
             weight = weighted_classes(self.class_weight, self.classes_, codes, weight)
@@ -206,8 +206,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                 square = float(X.multiply(X).sum()) / max(X.shape[0], 1)
             if not np.isfinite(square):
                 raise ValueError(
-                    f"X contains values whose squares overflow {X.dtype}; "
-                    "expected finite numbers of moderate size"
+                    f"X contains values whose squares overflow {X.dtype}; expected finite "
+                    "values of moderate magnitude"
                 )
             self._row_length = square if square > 0 else 1.0
         self._warn_of_means(X)
@@ -239,10 +239,9 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
         share = float(total @ total) / n / square if square > 0 else 0.0
         if n >= _MIN_ROWS and share > _MAX_SHARE_OF_MEANS:
             warnings.warn(
-                f"the columns of X are far from zero: their means make up {share:.2%} of the mean "
-                "squared length of a row, which "
-                f"sets the step size; {type(self).__name__} expects columns centred near zero, for "
-                "example by StandardScaler",
+                f"the columns of X are far from zero (their means account for {share:.2%} of "
+                "the mean squared norm of a row, which determines the step size); "
+                f"{type(self).__name__} expects centred columns, for example from StandardScaler",
                 stacklevel=4,
             )
 

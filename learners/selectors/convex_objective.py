@@ -126,7 +126,9 @@ def forward_backward_minimise(
             f"free={free!r} is not valid; expected coordinates from 0 to {len(coef) - 1}"
         )
     if np.delete(coef, always).any():
-        raise ValueError("start has non-zero entries outside the free coordinates; expected 0")
+        raise ValueError(
+            "start has non-zero entries outside the free coordinates; expected zeros there"
+        )
     check_greedy(criterion, delta, epsilon, n_features_to_select)
     if n_features_to_select is not None:
         check_integer("n_features_to_select", n_features_to_select, 1)

@@ -218,8 +218,7 @@ class _ForwardBackward(ScaledSelector):
         )
         if size is not None and len(fixed) > size:
             raise ValueError(
-                f"include names {len(fixed)} features, but n_features_to_select is {size}; "
-                "expected at most that many"
+                f"include names {len(fixed)} features, more than n_features_to_select={size}"
             )
         n_rows, weight = effective_rows(weight), weight / weight.sum()
         design = self._make_design(X, weight)

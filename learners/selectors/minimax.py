@@ -183,7 +183,7 @@ class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
         if size is not None and len(kept) < size:
             warnings.warn(
                 f"{len(kept)} features were selected instead of n_features_to_select={size}; "
-                "expected a larger r or max_cuts",
+                "increase r or max_cuts",
                 stacklevel=2,
             )
         if self.retrain_C is not None:

@@ -148,7 +148,7 @@ class RankBoost(BaseEstimator):
         above, below, strength = above[strength > 0], below[strength > 0], strength[strength > 0]
         if not len(strength):
             raise ValueError(
-                f"the items of each query all have the same grade (n_samples={len(X)}); "
+                f"every query has the same grade for all its items (n_samples={len(X)}); "
                 "expected at least one query with different grades"
             )
         self._boost(X, above, below, strength / strength.sum())
@@ -184,7 +184,7 @@ class RankBoost(BaseEstimator):
                 break
         if not rounds:
             raise ValueError(
-                "none of the features orders any pair; expected at least one that does"
+                "no feature distinguishes the two items of any pair; at least one must"
             )
         self.features_, self.thresholds_, self.alphas_ = map(np.array, zip(*rounds))
 

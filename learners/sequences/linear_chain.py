@@ -74,7 +74,7 @@ def find_sequences(
     array([0, 2, 1, 3])
     """
     if lengths is not None and sequence is not None:
-        raise ValueError("lengths and sequence are both given; expected only one")
+        raise ValueError("lengths and sequence are both given; pass only one of them")
     if sequence is not None:
         return _from_ids(n_rows, np.asarray(sequence))
     if lengths is None:

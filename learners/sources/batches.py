@@ -42,20 +42,20 @@ class BatchSource(Source):
         for i, (batch_columns, rest) in enumerate(zip(columns, rests)):
             if batch_columns != columns[0]:
                 raise ValueError(
-                    f"batch {i} of batches has columns {repr(batch_columns)}; "
-                    f"expected {repr(columns[0])}, as in the first"
+                    f"batch {i} of batches has columns {repr(batch_columns)}; expected "
+                    f"{repr(columns[0])}, as in the first batch"
                 )
             if len(rest) != len(rests[0]):
                 raise ValueError(
-                    f"batch {i} of batches has {1 + len(rest)} parts; "
-                    f"expected {1 + len(rests[0])}, as in the first"
+                    f"batch {i} of batches has {1 + len(rest)} parts; expected "
+                    f"{1 + len(rests[0])}, as in the first batch"
                 )
         self.names = columns[0] if isinstance(columns[0], list) else None
         self.shape = sum(sizes), columns[0] if self.names is None else len(self.names)
         if 0 in self.shape:
             raise ValueError(
-                f"batches have {self.shape[0]} rows and {self.shape[1]} columns; "
-                "expected at least one of each"
+                f"batches have {self.shape[0]} rows and {self.shape[1]} columns; expected at "
+                "least one row and one column"
             )
         self.dtype = self.stored = np.result_type(*kinds)
         self.target, self.weight = (*map(np.concatenate, zip(*rests)), None)[:2]
@@ -90,8 +90,8 @@ class _Passes:
         size, expected = len(self._block), self.sizes[self._number]
         if size != expected:
             raise ValueError(
-                f"batch {self._number} of batches has {size} rows; "
-                f"expected {expected}, as in the first pass"
+                f"batch {self._number} of batches has {size} rows; expected {expected}, as in "
+                "the first pass"
             )
 
     def read(self, rows: slice, columns: Any, out: np.ndarray) -> None:
@@ -129,8 +129,8 @@ def _checked(
         if any(values.shape[:1] != X.shape[:1] for values in rest):
             shapes = " and ".join(str(values.shape) for values in rest)
             raise ValueError(
-                f"batch {i} of batches has X of shape {X.shape} and other arrays of shape "
-                f"{shapes}; expected a target (and weight) for each row"
+                f"batch {i} of batches contains X of shape {X.shape} and other arrays of shape "
+                f"{shapes}; expected a target (and a weight, if given) for each row"
             )
         yield (
             X,

@@ -55,7 +55,8 @@ class DaskMatrix(OutOfCoreMatrix):
             X = X.compute_chunk_sizes()
         if not isinstance(X._meta, np.ndarray):
             raise ValueError(
-                f"the chunks are of type {type(X._meta).__name__}; expected NumPy arrays"
+                f"the chunks of the Dask array are of type {type(X._meta).__name__}; expected "
+                "NumPy arrays"
             )
         X = X.astype(float_dtype(X.dtype))
         self.array, self.shape, self.dtype = X, X.shape, X.dtype
@@ -130,7 +131,7 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
             X, memory_limit or X.memory_limit, subsample if subsample != 1.0 else X.subsample
         )
     if type(X).__module__.split(".")[0] not in ("dask", "dask_expr"):
-        raise TypeError(f"{type(X).__name__} is not on Dask; expected a Dask array or data frame")
+        raise TypeError(f"X is a {type(X).__name__}; expected a Dask array or data frame")
     return DaskMatrix(X, memory_limit, subsample)
 
 

@@ -151,7 +151,7 @@ def on_disk(
         if data is not None or name or columns is not None or target or weight or filters:
             raise ValueError(
                 "batches cannot be combined with data, name, columns, target, weight or filters; "
-                "expected batches alone"
+                "pass batches alone"
             )
         return BatchSource(batches).set_limits(memory_limit, subsample)
     if isinstance(data, Source):
@@ -202,8 +202,8 @@ def _of_array(
     if not isinstance(data, np.memmap | SparseSource) and module not in ("h5py", "zarr"):
         kind = type(data).__name__
         raise ValueError(
-            f"{kind} is not a file; "
-            "expected a path, numpy.memmap, h5py.Dataset, zarr.Array or ParquetFile"
+            f"data is a {kind}; expected a path, numpy.memmap, h5py.Dataset, zarr.Array or "
+            "ParquetFile"
         )
     for option, given in (
         ("columns", columns),
@@ -212,7 +212,7 @@ def _of_array(
         ("filters", filters),
     ):
         if given is not None:
-            raise ValueError(f"{option}={given!r} requires named columns; expected a Parquet table")
+            raise ValueError(f"{option}={given!r} requires named columns, as in a Parquet table")
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"the array has shape {data.shape}; expected two dimensions")
     if isinstance(data, SparseSource):
@@ -237,8 +237,8 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
     kind = path.suffix.lower()
     if name is not None and kind in (".npy", ".parquet"):
         raise ValueError(
-            f"name={name!r} is not available for a {kind} file; "
-            "expected an HDF5 file or a Zarr group, whose arrays have names"
+            f"name={name!r} is not available for a {kind} file; only HDF5 files and Zarr groups "
+            "contain named arrays"
         )
     if (path / "index.npz").exists():
         return SparseSource(path)
@@ -248,7 +248,7 @@ def _open(path: Path | str, name: str | None, filters: Any) -> Any:
         with path.open("rb") as file:
             if file.read(6) != b"\x93NUMPY":
                 raise ValueError(
-                    "the file was not written by numpy.save; expected an array in NumPy's format"
+                    "the file was not written by numpy.save; expected an array in the .npy format"
                 )
         return np.load(path, mmap_mode="r")
     try:
@@ -277,7 +277,8 @@ def _only(group: Any, name: str | None) -> Any:
         name = names[0]
     if name is None or name not in group or not hasattr(group[name], "chunks"):
         expected = (
-            " or ".join(names) or "a path inside it, because there is no array at the top level"
+            " or ".join(names)
+            or "the path of an array inside the file, which has no array at the top level"
         )
         raise ValueError(f"name={name!r} is not an array of the file; expected {expected}")
     return group[name]

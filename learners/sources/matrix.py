@@ -147,7 +147,7 @@ class OutOfCoreMatrix:
 
     def __getitem__(self, where: Any) -> None:
         raise TypeError(
-            "data on a device cannot be split into folds; expected arrays, or criterion='ebic'"
+            "data on a device cannot be split into folds; use arrays in memory, or criterion='ebic'"
         )
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
@@ -195,8 +195,8 @@ class Source(OutOfCoreMatrix):
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         raise TypeError(
-            f"X is a file of {self.shape[0]} x {self.shape[1]} values that would be read into "
-            "memory; expected an array"
+            f"X is a file of {self.shape[0]} x {self.shape[1]} values, which this method would "
+            "read into memory; pass an array"
         )
 
     def __getitem__(self, where: Any) -> Any:

@@ -131,8 +131,8 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
     (n, m), q = X.shape, targets.shape[1]
     if m + q > MAX_COLUMNS:
         raise ValueError(
-            f"X has {m} columns; expected at most {MAX_COLUMNS - q}, because partial_fit stores "
-            "the products of all pairs of columns"
+            f"X has {m} columns, but partial_fit stores the products of all pairs of columns, "
+            f"so it supports at most {MAX_COLUMNS - q}"
         )
     total = Moments.empty(m + q)
     height = max(1, _BLOCK_BYTES // (8 * (m + q)))

@@ -117,8 +117,8 @@ class ParquetSource(Source):
         )
         if both := set(reserved) & set(self.names):
             raise ValueError(
-                f"columns={columns!r} contain {both.pop()!r}; "
-                "expected neither the target nor the weight"
+                f"columns={columns!r} contains {both.pop()!r}; it must contain neither the "
+                "target nor the weight"
             )
         if not self.names:
             raise ValueError(
@@ -158,7 +158,7 @@ class ParquetSource(Source):
         rows = np.concatenate(parts)
         if not len(rows):
             raise ValueError(
-                f"filters={filters!r} match no rows of the table; expected at least one"
+                f"filters={filters!r} match no rows of the table; at least one row must match"
             )
         return self if len(rows) == self.shape[0] else RowSubset(self, rows)
 
@@ -205,7 +205,7 @@ def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotF
     """Return an error for a missing package that states the command to install it."""
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
-        f"{where}: reading this file requires {error.name}: pip install '.[{extra}]' in the "
+        f"{where}: reading this file requires {error.name}; run pip install '.[{extra}]' in the "
         "checkout of annealed",
         name=error.name,
     )
@@ -264,9 +264,13 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
         raise without_package(error, where) from None
     if not files:
         what = (
-            "does not exist; " if place.type == fs.FileType.NotFound else "is a folder; " * folder
+            "no such file"
+            if place.type == fs.FileType.NotFound
+            else "the folder contains no .parquet files"
+            if folder
+            else "the file is not a .parquet file"
         )
-        raise ValueError(f"{where}: {what}expected a table in .parquet, or a folder of such files")
+        raise ValueError(f"{where}: {what}; expected a .parquet file, or a folder of such files")
     folder_fields = [
         field
         for field, values in zip(table.partitioning.schema, table.partitioning.dictionaries)
@@ -282,7 +286,9 @@ def open_parquet(where: str | Path, filters: Any = None) -> tuple[ParquetPart, .
             f"on the columns {columns}"
         ) from None
     if not fragments:
-        raise ValueError(f"filters={filters!r} match no rows of the table; expected at least one")
+        raise ValueError(
+            f"filters={filters!r} match no rows of the table; at least one row must match"
+        )
     parts = []
     for fragment in fragments:
         name = (

@@ -133,8 +133,8 @@ class ImageClassifier(ModelFile):
         )
 
     def _learn(self, part: str, X: sp.csc_matrix, y: np.ndarray) -> None:
-        """Fit one part. Cross-validated scores determine the temperature and the error in
-        ``info``."""
+        """Fit one part of the classifier. Cross-validated scores determine the temperature and the
+        error in ``info``."""
         from sklearn.model_selection import StratifiedKFold
 
         columns = self.columns(part)
@@ -212,7 +212,7 @@ class ImageClassifier(ModelFile):
 
     def _check_trained(self) -> None:
         if not self.scorers:
-            raise ValueError("this classifier is not fitted yet; call fit or load a model")
+            raise ValueError("this classifier is not fitted yet; call fit, or load a fitted model")
 
     def predict_proba(self, photographs: Sequence[Photograph]) -> np.ndarray:
         """Predict the probabilities of the classes.
@@ -285,8 +285,8 @@ class ImageClassifier(ModelFile):
         additive = self.scorers[part][0]
         if not isinstance(additive, AdditiveScorer):
             raise ValueError(
-                "a model with method='sdist' has no evidence per column; "
-                "expected 'fsa', 'piecewise' or 'both'"
+                "a model with method='sdist' provides no evidence per column; use method='fsa', "
+                "'piecewise' or 'both'"
             )
         resized = photograph.resized(self.features.side)
         X = self.features.transform([photograph])
@@ -335,7 +335,7 @@ class ImageClassifier(ModelFile):
                     for name, array in scorer.arrays().items()
                 }
         return arrays, {
-            "summary": f"tells {', '.join(self.classes[:-1])} and {self.classes[-1]} apart in "
+            "summary": f"distinguishes {', '.join(self.classes[:-1])} and {self.classes[-1]} in "
             "photographs",
             **self.info,
             "classes": self.classes,
@@ -374,7 +374,7 @@ class ImageClassifier(ModelFile):
             or not set(kinds) <= {WHOLE, HEADS}
             or not all(kinds.values())
         ):
-            raise ValueError("the classes or the scorers are not valid")
+            raise ValueError("the classes or the scorers of the model are not valid")
         n = features.n_words
         features.words_ = _vocabulary(path, arrays, WHOLE, WordCounts(n))
         features.head_words_ = (

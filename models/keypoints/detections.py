@@ -92,13 +92,13 @@ class DetectionOptions:
             ),
             (
                 None not in (p, self.threshold),
-                f"threshold={self.threshold} and min_probability={p} are both given; "
-                "expected only one of them",
+                f"threshold={self.threshold} and min_probability={p} are both given; use only "
+                "one of them",
             ),
             (
                 p is not None and alone,
-                f"min_probability={p} requires assembled faces; "
-                "expected another assembly, or threshold",
+                f"min_probability={p} requires assembled faces; use another assembly, or set "
+                "threshold instead",
             ),
             (
                 not 0 <= self.roll <= MAX_ROLL,
@@ -106,7 +106,7 @@ class DetectionOptions:
             ),
             (
                 self.boxes is not None and alone,
-                "boxes require assembled faces; expected an assembly other than 'none'",
+                "boxes require assembled faces; use an assembly other than 'none'",
             ),
         )
         for wrong, message in checks:

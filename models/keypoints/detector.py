@@ -138,8 +138,8 @@ class KeypointDetector(ModelFile):
         )
         if options.assembly != Assembly.NONE and self.finder is None:
             raise ValueError(
-                f"assembly={str(options.assembly)!r} is not available for this model; "
-                "expected 'none'"
+                f"assembly={str(options.assembly)!r} is not available for this model; use "
+                "assembly='none'"
             )
         available = self.keypoints if options.assembly != Assembly.NONE else list(self.models)
         names = available if options.keypoints is None else list(dict.fromkeys(options.keypoints))
@@ -150,8 +150,8 @@ class KeypointDetector(ModelFile):
                 )
             if name not in available:
                 raise ValueError(
-                    f"keypoint {name!r} has no detector of its own; "
-                    "expected an assembly other than 'none'"
+                    f"keypoint {name!r} has no detector of its own; use an assembly other than "
+                    "'none'"
                 )
         searched = (
             names
@@ -173,10 +173,10 @@ class KeypointDetector(ModelFile):
             return Mode.PRUNE if prunes else Mode.SCAN
         for name in names:
             if mode != Mode.SCAN and name not in self.guides:
-                raise ValueError(f"mode={str(mode)!r} is not available for {name}; expected 'scan'")
+                raise ValueError(f"mode={str(mode)!r} is not available for {name}; use mode='scan'")
         if mode == Mode.PRUNE and not prunes:
             raise ValueError(
-                f"mode={str(mode)!r} is not available for this model; expected 'scan' or 'regress'"
+                f"mode={str(mode)!r} is not available for this model; use mode='scan' or 'regress'"
             )
         return Mode(mode)
 
@@ -188,7 +188,7 @@ class KeypointDetector(ModelFile):
         Parameters
         ----------
         image : ndarray
-            uint8 RGB (H, W, 3), or any input of ``annealed.vision.images.as_rgb``.
+            RGB image (H, W, 3), uint8, or any input of ``annealed.vision.images.as_rgb``.
         options : DetectionOptions, optional
             Search options.
         **keywords
@@ -366,7 +366,7 @@ class KeypointDetector(ModelFile):
     def _candidates_alone(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
     ) -> list[Detection]:
-        """Return candidates that belong to no face, with the probability derived from their
+        """Return candidates that do not belong to a face, with the probability derived from their
         score."""
         assert self.finder is not None
         assembler, alone = self.finder.assembler, self.finder.trained.alone
@@ -479,7 +479,7 @@ class KeypointDetector(ModelFile):
             {name: header.get(name, value) for name, value in example.items()}, example, limits
         )
         if not models:
-            raise ValueError("the model has no keypoints")
+            raise ValueError("the model has no keypoints; expected at least one")
         numbers["reference_length"] = numbers.pop("reference_ied")
         return cls(
             models,

@@ -60,8 +60,8 @@ def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray
     )
     if len(eyes) < len(EYES) or eyes[0] == eyes[1]:
         raise ValueError(
-            f"the face has the keypoints {', '.join(face.keypoints)}; "
-            "expected two eyes at different positions"
+            f"the face has the keypoints {', '.join(face.keypoints)}; expected both eyes, at "
+            "different positions"
         )
     template = np.array([complex(*share) for share in EYES.values()]) * size - (0.5 + 0.5j)
     to_image = SimilarityTransform.least_squares(template, eyes)

@@ -94,7 +94,8 @@ class Schema:
             )
         if sorted(self.landmark_mirror) != list(range(len(self.landmark_mirror))):
             raise ValueError(
-                "landmark_mirror is not a permutation; expected each landmark exactly once"
+                "landmark_mirror is not a permutation of the landmarks; expected each landmark "
+                "exactly once"
             )
 
     @cached_property

@@ -47,7 +47,7 @@ class CandidateSet:
         """
         if self.errors is None:
             raise ValueError(
-                f"{self.name or 'candidates'}: the errors are unknown without labels; "
+                f"{self.name or 'candidates'}: the errors cannot be computed without labels; "
                 "expected a labelled sequence"
             )
         return self.errors

@@ -272,13 +272,13 @@ class SegmentationRanker(ModelFile):
             frames or four usable points per motion.
         """
         if self.function is None:
-            raise ValueError("this ranker is not fitted yet; call fit or load a model")
+            raise ValueError("this ranker is not fitted yet; call fit, or load a fitted model")
         seen, known = observed(tracks, n_motions or MOTIONS[0])
         if seen.n_points > _MANY:
             warnings.warn(
-                f"the affinities of all pairs of {seen.n_points} tracks need about "
-                f"{_GB_PER_PAIR * seen.n_points**2:.0f} GB of memory; "
-                f"those of {_MANY} tracks need {_GB_PER_PAIR * _MANY**2:.0f} GB",
+                f"the affinities of all pairs of {seen.n_points} tracks require about "
+                f"{_GB_PER_PAIR * seen.n_points**2:.0f} GB of memory; those of {_MANY} tracks "
+                f"require {_GB_PER_PAIR * _MANY**2:.0f} GB",
                 stacklevel=2,
             )
         if n_motions is None:
@@ -308,7 +308,7 @@ class SegmentationRanker(ModelFile):
         probable number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
-                "this model was not trained to choose the number of motions; expected n_motions"
+                "this model was not trained to choose the number of motions; set n_motions"
             )
         columns = np.union1d(self.function.selected, self.chooser.function.selected)
         mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
@@ -331,7 +331,7 @@ class SegmentationRanker(ModelFile):
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if self.function is None:
-            raise ValueError("this ranker is not fitted yet; call fit before save")
+            raise ValueError("this ranker is not fitted yet; call fit before you save it")
         arrays: dict[str, np.ndarray] = {}
         chooser = None if self.chooser is None else self.chooser.function
         for name, function in (("ranking", self.function), ("chooser", chooser)):
@@ -393,8 +393,8 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
         )
     elif dominant_motion(tracks).outlying["homography"].mean() < _ALIKE:
         message = (
-            "the motion of a single plane explains all tracks to within a pixel, so there may be "
-            "no other motion"
+            "the motion of a single plane explains all tracks to within a pixel, so the tracks "
+            "may contain only one motion"
         )
     else:
         return
@@ -439,7 +439,7 @@ def read_families(listed: Any) -> tuple[Family, ...]:
     """Read families of candidates; raise a ValueError if the header is invalid."""
     families = tuple(_read_family(record) for record in listed)
     if not families:
-        raise ValueError("there are no families of candidates; expected at least one")
+        raise ValueError("the model has no families of candidates; expected at least one")
     return families
 
 
@@ -447,7 +447,9 @@ def _read_family(record: Any) -> Family:
     family = _FAMILIES[record["kind"]]
     settings = check_settings(_without_kind(record), asdict(family()), LIMITS)
     if settings.get("lowest", 0) > settings.get("highest", 0):
-        raise ValueError(f"family {record} is not valid; expected lowest <= highest")
+        raise ValueError(
+            f"family {record} is not valid; expected the lowest dimension to be at most the highest"
+        )
     for name, known in _NAMES.items():
         if settings.get(name, known[0]) not in known:
             raise ValueError(
@@ -476,7 +478,7 @@ def read_features(pool: Any) -> Features:
             )
         parts.append(part)
     if not parts:
-        raise ValueError("there are no features; expected at least one")
+        raise ValueError("the model has no features; expected at least one")
     return parts[0] if len(parts) == 1 else JoinedFeatures(tuple(parts))
 
 

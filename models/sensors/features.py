@@ -67,7 +67,8 @@ class SensorMinutes:
         for name in sensors:
             if name not in self.sensors:
                 raise ValueError(
-                    f"sensor {name!r} is not in the data; expected one of {', '.join(self.sensors)}"
+                    f"sensor {name!r} does not occur in the data; expected one of "
+                    f"{', '.join(self.sensors)}"
                 )
         columns = [self.sensors.index(name) for name in sensors]
         return replace(

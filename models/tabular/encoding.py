@@ -108,14 +108,14 @@ class ColumnEncoding:
             words := [word for word in as_words(values) if word is not None]
         ):
             raise ValueError(
-                f"column {self.name!r} contains cells such as {words[0]!r}; expected {self.kind}s"
+                f"column {self.name!r} contains values such as {words[0]!r}; expected {self.kind}s"
             )
         if self.fill is not None:
             numbers = np.where(np.isnan(numbers), self.fill, numbers)
         return numbers[:, None]
 
     def check_not_empty(self, values: pd.Series) -> None:
-        """Raise an error if a column is empty in all of several rows.
+        """Raise an error if all cells of the column are empty in a table of several rows.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class TableEncoding:
         Raises
         ------
         ValueError
-            If a column is missing or invalid, see :meth:`ColumnEncoding.encode`.
+            If a column is missing or invalid; see :meth:`ColumnEncoding.encode`.
         """
         missing = [name for name in self.sources if name not in frame.columns]
         if missing:

@@ -78,7 +78,7 @@ class Contributions:
         ModuleNotFoundError
             If the package shap is not installed.
         """
-        with naming_extra("to_shap requires shap", "shap"):
+        with naming_extra("to_shap requires the package shap", "shap"):
             import shap
         one = len(self.outputs) == 1
         base = np.tile(self.base, (len(self.values), 1))

@@ -1,4 +1,5 @@
-"""Fitted linear or piecewise-linear estimators in files, whose loading executes no code."""
+"""Fitted linear or piecewise-linear estimators in files, which are loaded without executing
+code."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,8 +132,7 @@ class TabularModel(ModelFile):
             )
         if getattr(estimator, "_has_offset", False) and offset is None:
             raise ValueError(
-                "the estimator was fitted with an offset; "
-                "expected offset=(column, 'identity' or 'log')"
+                "the estimator was fitted with an offset; pass offset=(column, 'identity' or 'log')"
             )
         additive = AdditiveModel.from_estimator(estimator)
         names = tuple(str(name) for name in feature_names(estimator))
@@ -249,7 +249,8 @@ class TabularModel(ModelFile):
         """
         if self.classes is None or self.probabilities is None:
             raise ValueError(
-                f"a model for {self.task} of {self.about.get('estimator')} has no probabilities"
+                f"a model for {self.task} of {self.about.get('estimator')} does not predict "
+                "probabilities"
             )
         scores = self.decision_function(X)
         if scores.ndim == 1 or self.probabilities == "softmax":
@@ -310,7 +311,7 @@ class TabularModel(ModelFile):
         if "missing_responses" in arrays:
             missing = check_array(path, arrays, "missing_responses", np.float64, (k, outputs))
         if not all(isinstance(name, str) for name in columns):
-            raise ValueError(f"the columns are {columns}; expected a name for each")
+            raise ValueError(f"the columns are {columns}; expected a name for each column")
         for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
             if header[name] not in allowed:
                 raise ValueError(f"{name}={header[name]!r} is unknown; expected one of {allowed}")

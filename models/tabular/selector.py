@@ -386,7 +386,9 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     def _selection(self) -> Selection:
         check_is_fitted(self, "model_")
         if not hasattr(self, "selection_"):
-            raise ValueError("a selector loaded from a file has no training rows; call fit first")
+            raise ValueError(
+                "a selector loaded from a file does not contain the training rows; call fit first"
+            )
         return self.selection_
 
     def _rows(self, X: Any) -> pd.DataFrame:

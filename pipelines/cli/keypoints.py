@@ -89,8 +89,8 @@ def _detector(model: str, group: str, command: str) -> models.KeypointDetector:
     detector: models.KeypointDetector = console.load_model_of("keypoint detector", model)
     if detector.category is None and group == "keypoints":
         raise ValueError(
-            f"{model}: the model is a face detector; "
-            f"expected another model, or the command annealed faces {command}"
+            f"{model}: the model is a face detector; use another model, or the command annealed "
+            f"faces {command}"
         )
     return detector
 
@@ -166,14 +166,16 @@ def train(
     anchors = tuple(dict.fromkeys(anchor or known.anchors))
     common.check_names("anchor", anchors, known.keypoints)
     if len(anchors) == 1:
-        raise ValueError(f"--anchor {anchors[0]}: expected two or more keypoints, or none")
+        raise ValueError(
+            f"--anchor {anchors[0]} is not valid; expected at least two keypoints, or no --anchor"
+        )
     for name, value, minimum in (
         ("window", window, 0.1),
         ("features", features, 1),
         ("rounds", rounds, 0),
     ):
         if value is not None and not minimum <= value <= 100_000:
-            raise ValueError(f"--{name} {value}: expected at least {minimum:g}")
+            raise ValueError(f"--{name} {value} is not valid; expected at least {minimum:g}")
     common.check_outputs(
         [data, background, schema],
         model=out,
@@ -215,17 +217,21 @@ def _video_source(images: Sequence[str]) -> str | int | None:
     if images and images[0] == "camera" and not Path("camera").is_file():
         if len(images) != 2 or not images[1].isdigit():
             raise ValueError(
-                f"camera {' '.join(images[1:])}: expected the number of a camera, such as camera 0"
+                f"camera {' '.join(images[1:])} is not valid; expected the number of a camera, "
+                "such as camera 0"
             )
         return int(images[1])
     for name in images:
         if re.fullmatch(r"(camera|webcam|cam)?[:=]?\d+", name) and not Path(name).exists():
-            raise ValueError(f"{name}: no such file; expected camera 0 for a camera")
+            raise ValueError(f"{name}: no such file; use camera 0 to read from a camera")
     videos = [name for name in images if Path(name).suffix.lower() in common.VIDEO_SUFFIXES]
     if not videos:
         return None
     if len(images) > 1:
-        raise ValueError(f"{videos[0]}: expected a single video, not {len(images)} files")
+        raise ValueError(
+            f"{videos[0]}: a video must be the only input, but {len(images)} inputs are given; "
+            "expected a single video"
+        )
     return videos[0]
 
 
@@ -332,7 +338,7 @@ def run_detection(
     images = list(images or ())
     if not images and group == "keypoints":
         raise ValueError(
-            "there is no INPUT; expected images, folders, patterns, a video, or camera 0"
+            "no INPUT is given; expected images, folders, patterns, a video, or camera 0"
         )
     if images and images[0] != "camera":
         images = common.list_inputs(images, (crops, overlay))
@@ -352,9 +358,7 @@ def run_detection(
     roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
     if source is not None and dask is not None:
-        raise ValueError(
-            f"--dask {dask}: not available for a video or camera; expected photographs"
-        )
+        raise ValueError(f"--dask {dask} is not available for videos and cameras; pass photographs")
     options = models.DetectionOptions(
         keypoint or None,
         threshold,
@@ -367,11 +371,11 @@ def run_detection(
     )
     resolved, *_ = [one.resolve(options) for one in detectors]
     if every < 1:
-        raise ValueError(f"--every {every}: expected a positive integer")
+        raise ValueError(f"--every {every} is not valid; expected a positive integer")
     if table is not None:
         out = console.renamed(table, "--table", out, "--out")
     if resume and (source is not None or not (out or coco)):
-        raise ValueError("--resume: only available for photographs with --out or --coco")
+        raise ValueError("--resume is only available for photographs with --out or --coco")
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms, finished = keypoints.Forms(out, coco, crops, size, landmarks), None
     if out or coco or crops:
@@ -431,8 +435,8 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
     """Return the boxes of known objects for each photograph name."""
     names = {Path(name).name for name in images}
     if len(names) != len(images) or not images:
-        raise ValueError(f"--boxes {path}: expected photographs with distinct names")
-    return keypoints.read_boxes(path, names.__contains__, "among the photographs")
+        raise ValueError(f"--boxes {path} requires photographs with distinct names")
+    return keypoints.read_boxes(path, names.__contains__, "one of the photographs")
 
 
 def _overlays(overlay: Path, images: list[str], is_video: bool, model: Sequence[str]) -> list[Path]:
@@ -481,7 +485,7 @@ def _output(
     for record in finished or ():
         report(record)
     if n_before:
-        console.log(f"{n_before} of {n_images} photographs finished in an earlier run", quiet)
+        console.log(f"{n_before} of {n_images} photographs were finished in an earlier run", quiet)
     start, compiled, n, seconds = time.perf_counter(), seconds_compiling(), 0, 0.0
     shown = (
         results

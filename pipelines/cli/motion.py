@@ -90,10 +90,10 @@ def segment(
         )
     for option, path in (("overlay", overlay), ("out", out), ("masks", masks)):
         if path is not None and len(files) > 1:
-            raise ValueError(f"--{option}: expected a single FILE, not {len(files)}")
+            raise ValueError(f"--{option} accepts a single FILE, not {len(files)}")
         if path is not None and dask is not None:
             raise ValueError(
-                f"--{option} {path}: not available with --dask; expected only one of them"
+                f"--{option} {path} is not available with --dask; use only one of them"
             )
     if out is not None:
         check_tracks_name(out)
@@ -165,13 +165,16 @@ def train(
     from ..motion.synthetic import TRAINING_SEEDS
 
     if min_motion_size < 0:
-        raise ValueError(f"--min-motion-size {min_motion_size}: expected a non-negative integer")
+        raise ValueError(
+            f"--min-motion-size {min_motion_size} is not valid; expected a non-negative integer"
+        )
     if not 0 <= synthetic <= len(TRAINING_SEEDS):
         raise ValueError(
-            f"--synthetic {synthetic}: expected an integer from 0 to {len(TRAINING_SEEDS)}"
+            f"--synthetic {synthetic} is not valid; expected an integer from 0 to "
+            f"{len(TRAINING_SEEDS)}"
         )
     if driving < 0:
-        raise ValueError(f"--driving {driving}: expected a non-negative integer")
+        raise ValueError(f"--driving {driving} is not valid; expected a non-negative integer")
     common.check_outputs([data], model=out)
     sequences = read_sequences(data)
     n = len(sequences) + synthetic + driving * len(TRAINING_KINDS)
@@ -184,7 +187,8 @@ def train(
     )
     ranker.save(out)
     console.log(
-        f"{out}: trained on {len(sequences)} sequences, {len(ranker.selected_names())} features",
+        f"{out}: trained on {len(sequences)} sequences; {len(ranker.selected_names())} features "
+        "selected",
         quiet,
     )
 
@@ -247,12 +251,12 @@ def evaluate(
     from ..motion.segment import shipped_columns, shipped_settings
 
     if partitions < 1:
-        raise ValueError(f"--partitions {partitions}: expected a positive integer")
+        raise ValueError(f"--partitions {partitions} is not valid; expected a positive integer")
     if pool not in POOLS:
-        raise ValueError(f"--pool {pool}: expected one of {', '.join(POOLS)}")
+        raise ValueError(f"--pool {pool} is not valid; expected one of {', '.join(POOLS)}")
     if resume and report is None:
         raise ValueError(
-            "--resume: requires --report, whose folder contains the finished partitions"
+            "--resume requires --report, whose folder contains the finished partitions"
         )
     common.check_outputs([data], report=report, report_files=REPORT_FILES)
     methods = method or [m for m in METHODS if m != "lambdarank" or has_lightgbm()]

@@ -65,7 +65,7 @@ def train(
         method=method, n_features_to_select=select, max_order=max_order
     )
     if words < 1:
-        raise ValueError(f"--words {words}: expected a positive integer")
+        raise ValueError(f"--words {words} is not valid; expected a positive integer")
     common.check_outputs([data], model=out)
     files = [f for f in pets.read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)
@@ -79,7 +79,7 @@ def train(
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
         present = f"only one class ({classes[0]!r})" if classes else "no readable photographs"
-        raise ValueError(f"{data}: the folder has {present}; expected at least two classes")
+        raise ValueError(f"{data}: the folder contains {present}; expected at least two classes")
     n_heads = sum(f.head is not None for f in files)
     features.heads = n_heads > 0
     console.log(f"{len(files)} photographs, {n_heads} with a head box: {', '.join(classes)}", quiet)

@@ -138,13 +138,13 @@ def select(
     if save is not None:
         out = renamed(save, "--save", out, "--out")
     if sample == (table is not None):
-        raise ValueError("expected either a TABLE, - for stdin, or --sample")
+        raise ValueError("expected either a TABLE (- for stdin) or --sample")
     if sample:
         write_sample(table := temporary_file(context, TABLE))
         k = request.k or ("auto" if request.fdr is None else None)
         request = replace(request, target=request.target or TARGET, k=k)
     if columns and (request.memory_limit or isinstance(table, str) or table.is_dir()):
-        raise ValueError(f"--table {columns}: not available for out-of-core tables; use --out")
+        raise ValueError(f"--table {columns} is not available for out-of-core tables; use --out")
     if out or columns or report:
         from ...models.tabular.report import REPORT_FILES, write_report
         from ..tabular.tables import check_out, write_columns

@@ -74,8 +74,8 @@ def train(
     model.save(out)
     log(
         (
-            f"{out}: {len(model.activities)} activities from {len(model.sensors)} sensors: "
-            f"{', '.join(model.sensors)}"
+            f"{out}: trained to recognise {len(model.activities)} activities from "
+            f"{len(model.sensors)} sensors: {', '.join(model.sensors)}"
         ),
         quiet,
     )
@@ -113,7 +113,7 @@ def predict(
     import numpy as np
 
     if overlay is not None and day is None:
-        raise ValueError("--overlay: requires --day")
+        raise ValueError("--overlay requires --day")
     common.check_outputs([data, model], [overlay])
     trained = load_model_of("activity model", str(model))
     data_of_home = homes.read_home(data, home, labelled=False)
@@ -123,8 +123,8 @@ def predict(
     codes, days = probability.argmax(axis=1), minutes.days
     if day is not None and day not in days:
         raise ValueError(
-            f"--day {day}: the data contain no such day; "
-            f"expected a day from {days[0]} to {days[-1]}"
+            f"--day {day}: the data do not contain this day; expected a day from {days[0]} to "
+            f"{days[-1]}"
         )
     rows = np.flatnonzero(days == day) if day is not None else np.arange(len(days))
     changes = (codes[rows][1:] != codes[rows][:-1]) | (days[rows][1:] != days[rows][:-1])
@@ -210,7 +210,7 @@ def evaluate(
     from joblib import hash as content_hash
 
     if resume and report is None:
-        raise ValueError("--resume: requires --report, whose folder contains the finished folds")
+        raise ValueError("--resume requires --report, whose folder contains the finished folds")
     common.check_names("method", method, homes.METHODS)
     kinds = _kinds(features) or (homes.FULL_KINDS if sensors is None else homes.SELECTION_KINDS)
     if sensors is not None:
@@ -221,8 +221,8 @@ def evaluate(
     minutes = data_of_home.minutes
     if sensors is not None and not 1 <= sensors <= len(minutes.sensors):
         raise ValueError(
-            f"--sensors {sensors}: expected an integer from 1 to {len(minutes.sensors)}, the "
-            f"number of sensors of {data_of_home.name}"
+            f"--sensors {sensors} is not valid; expected an integer from 1 to "
+            f"{len(minutes.sensors)}, the number of sensors of {data_of_home.name}"
         )
     common.make_folder(report)
     made_from = {

@@ -42,12 +42,12 @@ def serve(
     from ..serve.server import serve as run
 
     if model is not None and label is None:
-        raise ValueError(f"--model {model}: requires --label")
+        raise ValueError(f"--model {model} requires --label")
 
     for name in ("python_multipart", "starlette", "uvicorn"):
         if find_spec(name) is None:
             raise ValueError(
-                f"annealed serve requires {name}: pip install '.[serve]' in the checkout of "
+                f"annealed serve requires {name}; run pip install '.[serve]' in the checkout of "
                 "annealed"
             )
 
@@ -55,7 +55,7 @@ def serve(
         typer.echo(f"annealed: {url} (stop with Ctrl-C)")
         if host not in ("localhost", "::1") and not host.startswith("127."):
             print_error(
-                f"--host {host}: the page is open to everyone who can reach this computer, without "
+                f"--host {host}: everyone who can reach this computer can use the page without "
                 "a password"
             )
 

@@ -44,7 +44,7 @@ class Checkpoint:
     ------
     ValueError
         If the file is not a checkpoint, cannot be written, belongs to other settings or data, or
-        contains finished cells and ``resume`` is False. The file is then unchanged; no file is ever
+        contains finished cells and ``resume`` is False. The file is then unchanged; files are never
         deleted.
 
     Examples
@@ -68,14 +68,14 @@ class Checkpoint:
         if self.path.is_dir() or not os.access(
             self.path if self.path.exists() else self.path.parent, os.W_OK
         ):
-            raise ValueError(f"{self.path}: cannot be written; expected a writable file")
+            raise ValueError(f"{self.path}: the file cannot be written; expected a writable file")
         self._header = header_line(made_from or {})
         with open_locked(self.path) as file:
             lines = list(whole_lines(self.path, file))
             if not resume and len(lines) > 1:
                 raise ValueError(
-                    f"{self.path}: the file contains finished results; "
-                    "expected --resume or another folder"
+                    f"{self.path}: the file contains finished results; use --resume or another "
+                    "folder"
                 )
             if lines and resume:
                 self._read(lines, made_from or {})
@@ -90,7 +90,7 @@ class Checkpoint:
                 key, value = json.loads(line)
             except (ValueError, TypeError):
                 raise ValueError(
-                    f"{self.path}: line {number} is not a finished cell; expected [key, value]"
+                    f"{self.path}: line {number} is not a finished result; expected [key, value]"
                 ) from None
             self._known[_name(key)] = value
 
@@ -141,8 +141,7 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
     for number, line in enumerate(file):
         if number == 0 and not line.startswith(_BEGINNING[: len(line)]):
             raise ValueError(
-                f"{path}: the file exists and is not a checkpoint of annealed; "
-                "expected another name"
+                f"{path}: the file exists and is not a checkpoint of annealed; use another name"
             )
         if not line.endswith(b"\n"):
             file.truncate(file.tell() - len(line))
@@ -159,7 +158,7 @@ def append(path: Path, file: Any, line: bytes) -> None:
         while line:  # unbuffered, so that closing the file writes nothing
             line = line[os.write(file.fileno(), line) :]
     except OSError as error:
-        raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
+        raise ValueError(f"{path}: the file cannot be written ({error.strerror})") from None
 
 
 def check_header(path: Path | None, line: bytes, made_from: dict[str, Any]) -> None:
@@ -193,11 +192,13 @@ def open_locked(path: Path, wait: bool = True) -> Any:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ValueError(
-            f"{path}: the file is in use by another run; "
-            "expected another output, or wait until that run ends"
+            f"{path}: the file is in use by another run; choose another output, or wait until "
+            "that run ends"
         ) from None
     except OSError as error:
-        raise ValueError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise ValueError(
+            f"{path}: the file cannot be written ({error.strerror or error})"
+        ) from None
     return file
 
 
@@ -206,8 +207,8 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
     Tuples and lists compare equal."""
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
-            f"{path}: the file was created with different settings or data; "
-            "expected the same ones, or another output"
+            f"{path}: the file was created with different settings or data; use the same ones, "
+            "or choose another output"
         )
 
 

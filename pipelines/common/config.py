@@ -54,11 +54,11 @@ def read_tables(path: Path) -> dict[str, Any]:
         is_json = path.suffix.lower() == ".json"
         entries = json.loads(raw, object_pairs_hook=distinct) if is_json else tomllib.loads(raw)
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: not a readable TOML or JSON file ({error})") from None
-    if not isinstance(entries, dict):
         raise ValueError(
-            f"{path}: the file does not contain settings; expected a table of settings"
-        )
+            f"{path}: the file is not a readable TOML or JSON file ({error})"
+        ) from None
+    if not isinstance(entries, dict):
+        raise ValueError(f"{path}: the file contains no settings; expected a table of settings")
     return entries
 
 
@@ -66,7 +66,7 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raise an error for repeated names, as in TOML."""
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        raise ValueError(f"{max(names, key=names.count)!r} is set twice; expected one value")
+        raise ValueError(f"{max(names, key=names.count)!r} is set twice; set it only once")
     return dict(pairs)
 
 
@@ -81,7 +81,9 @@ def _merged(path: Path, table: str, entries: Any, defaults: Any) -> Any:
         whole = f"{table}.{name}" if table else name
         if name not in known and name in _RENAMED:
             name = _RENAMED[name]
-            warnings.warn(f"{path}: setting {whole!r} is now {name!r}", FutureWarning, stacklevel=2)
+            warnings.warn(
+                f"{path}: setting {whole!r} was renamed to {name!r}", FutureWarning, stacklevel=2
+            )
         if name not in known:
             raise ValueError(
                 f"{path}: setting {whole!r} is unknown; expected some of {', '.join(known)}"

@@ -95,13 +95,15 @@ def limit_jobs(requested: int, n_items: int, quiet: bool) -> int:
     """Return the number of parallel jobs: the requested number (0 means one per core), limited by
     the numbers of items and cores."""
     if requested < 0:
-        raise ValueError(f"--jobs {requested}: expected a positive integer, or 0 for one per core")
+        raise ValueError(
+            f"--jobs {requested} is not valid; expected a positive integer, or 0 for one per core"
+        )
     jobs = max(1, min(requested or n_items, n_items, all_threads()))
     if jobs < requested:
         log(
             (
-                f"--jobs {requested}: reduced to {jobs} (photographs: {n_items}, cores: "
-                f"{all_threads()})"
+                f"--jobs {requested}: reduced to {jobs}, because there are {n_items} "
+                f"photographs and {all_threads()} cores"
             ),
             quiet,
         )
@@ -124,7 +126,7 @@ def make_file_map(jobs: int, dask: str | None, n_items: int, quiet: bool) -> Fil
     if dask is None:
         return by_processes(limit_jobs(jobs, n_items, quiet))
     if jobs != 1:
-        raise ValueError(f"--jobs {jobs}: not available with --dask; expected only one of them")
+        raise ValueError(f"--jobs {jobs} is not available with --dask; use only one of them")
     return by_dask(dask)
 
 
@@ -315,9 +317,9 @@ def check_scheduler(address: str) -> None:
         # Client does without a time limit
         socket.create_connection(get_address_host_port(address), TIMEOUT).close()
         if (name := asyncio.run(asyncio.wait_for(kind(), TIMEOUT))) != "Scheduler":
-            raise ValueError(f"it is a {name}")
+            raise ValueError(f"this address belongs to a {name}")
     except Exception as error:  # OSError, ValueError or ImportError, depending on the address
-        why = " ".join(str(error).split())[:200] or f"no response for {TIMEOUT:g} seconds"
+        why = " ".join(str(error).split())[:200] or f"no response within {TIMEOUT:g} seconds"
         raise ValueError(
             f"--dask {address}: no scheduler responds ({why}); "
             "expected an address such as tcp://host:8786"

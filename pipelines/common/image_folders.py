@@ -51,7 +51,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
                 )
             yield from ((reader.line_num, row) for row in reader)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path}: not a readable CSV file ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable CSV file ({error})") from None
 
 
 def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> list[str]:
@@ -74,7 +74,7 @@ def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> 
     Raises
     ------
     ValueError
-        If a folder contains no images, a pattern matches no files, or stdin is empty.
+        If a folder contains no images, a pattern does not match any files, or stdin is empty.
     """
     written = [path.resolve() for path in leave_out if path is not None]
     given = (line for name in names for line in (_names_on_stdin() if name == "-" else [name]))

@@ -52,7 +52,7 @@ def check_outputs(
             read_header(model)
         except ValueError:
             raise ValueError(
-                f"{model}: the file exists and is not an annealed model; expected another name"
+                f"{model}: the file exists and is not an annealed model; use another name"
             ) from None
     if report is not None:
         _check_report(report, read, report_files)
@@ -65,12 +65,12 @@ def _check_file(path: Path, inputs: Sequence[Path]) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise ValueError(f"{path}: cannot be written ({error.strerror})") from None
+        raise ValueError(f"{path}: the file cannot be written ({error.strerror})") from None
     _check_no_input(path, inputs)
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path}: cannot be written (not a regular file)")
+        raise ValueError(f"{path}: the file cannot be written (not a regular file)")
     if path.exists() and not os.access(path, os.W_OK):
-        raise ValueError(f"{path}: cannot be written (it is read-only)")
+        raise ValueError(f"{path}: the file cannot be written (it is read-only)")
 
 
 def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
@@ -80,17 +80,19 @@ def _check_no_input(path: Path, inputs: Sequence[Path]) -> None:
         except (OSError, ValueError):  # one of the two files does not exist, so they differ
             continue
         if same:
-            raise ValueError(f"{path}: the file is an input of this command; expected another name")
+            raise ValueError(f"{path}: the file is an input of this command; use another name")
 
 
 def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str]) -> None:
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: is a file; expected a folder")
+        raise ValueError(f"{folder}: this is a file; expected a folder")
     parent = folder.absolute()
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ValueError(f"{folder}: cannot be written (no write permission in {parent})")
+        raise ValueError(
+            f"{folder}: the folder cannot be written (no write permission in {parent})"
+        )
     present = (
         sorted({path for pattern in patterns for path in folder.glob(pattern)})
         if folder.is_dir()
@@ -101,7 +103,7 @@ def _check_report(folder: Path, inputs: Sequence[Path], patterns: Sequence[str])
     if present and not _is_report(folder / patterns[0]):
         raise ValueError(
             f"{folder}: the folder contains {present[0].name}, which is not part of a report of "
-            "this command; expected another folder"
+            "this command; use another folder"
         )
 
 
@@ -135,8 +137,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
         return [overlay]
     if overlay.exists() and not overlay.is_dir():
         raise ValueError(
-            f"--overlay {overlay}: is a file; "
-            f"expected a folder for the overlays of {len(images)} images"
+            f"--overlay {overlay} is a file; expected a folder for the overlays of "
+            f"{len(images)} images"
         )
     return [overlay / f"{stem}_{ending}.png" for stem in distinct_stems(images)]
 

@@ -18,7 +18,8 @@ def check_video_name(path: Path) -> None:
     """Raise a ValueError unless a file name has a video suffix."""
     if path.suffix.lower() not in VIDEO_SUFFIXES:
         raise ValueError(
-            f"{path}: cannot be written as a video; expected a file name that ends in .mp4 or .avi"
+            f"{path}: the file cannot be written as a video; expected a file name that ends in "
+            ".mp4 or .avi"
         )
 
 
@@ -46,8 +47,8 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 )
                 if not writers[0].isOpened():
                     raise ValueError(
-                        f"{path}: there is no encoder for this suffix; "
-                        "expected another one, such as .avi"
+                        f"{path}: there is no encoder for this file type; use another one, such "
+                        "as .avi"
                     )
             writers[0].write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
             n_frames += 1
@@ -61,10 +62,11 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
             raise ValueError(f"{path}: there are no frames to write")
         n_read = _n_frames(temporary)
         if n_read < n_frames or not _is_whole(temporary):
-            what = f"{n_read} of {n_frames} frames can be read back" + ", no index" * (
-                n_read == n_frames
+            what = (
+                f"{n_read} of {n_frames} frames can be read back"
+                + ", but the file has no index" * (n_read == n_frames)
             )
-            raise ValueError(f"{path}: cannot be written ({what}; is the disk full?)")
+            raise ValueError(f"{path}: the file cannot be written ({what}; is the disk full?)")
 
 
 def write_video(path: str | Path, frames: Iterable[np.ndarray], rate: float) -> None:

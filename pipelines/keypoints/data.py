@@ -238,7 +238,7 @@ def read_annotations(folder: str | Path, schema: Schema = FACES) -> list[Annotat
                 else "a box of positive size"
             )
             raise ValueError(
-                f"{image.path}: {schema.category} {i} has no unit of distance; expected {unit}"
+                f"{image.path}: {schema.category} {i} has no reference length; expected {unit}"
             )
     if not images:
         raise ValueError(f"{folder}: the folder contains no annotated images")
@@ -368,8 +368,8 @@ def _check_inside(where: str, keypoint: str, point: Point, size: tuple[int, int]
         and -0.5 - slack_y <= y <= height - 0.5 + slack_y
     ):
         raise ValueError(
-            f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside its image of {width} x {height} "
-            "pixels"
+            f"{where}: {keypoint} at ({x:g}, {y:g}) lies outside the image of {width} x "
+            f"{height} pixels"
         )
 
 
@@ -479,7 +479,7 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
                 )
     except (ValueError, LookupError, TypeError, AttributeError, SyntaxError, RuntimeError) as error:
         raise ValueError(
-            f"{path}: not a valid annotation file ({type(error).__name__}: {error})"
+            f"{path}: the file is not a valid annotation file ({type(error).__name__}: {error})"
         ) from None
     return path, coco, categories
 
@@ -522,7 +522,7 @@ def coco_objects(
                 objects[file].append(entry)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path}: not a valid annotation file ({type(error).__name__}: {error})"
+            f"{path}: the file is not a valid annotation file ({type(error).__name__}: {error})"
         ) from None
     return objects
 

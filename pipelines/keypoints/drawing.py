@@ -106,7 +106,7 @@ def _legend(width: int, names: list[str]) -> np.ndarray:
     columns = max(1, (width - 8) // cell)
     strip = np.full((max(1, -(-len(ordered) // columns)) * row + 6, width, 3), 32, np.uint8)
     if not ordered:
-        cv2.putText(strip, "nothing found", (8, 18), font, scale, _OTHER, 1, cv2.LINE_AA)
+        cv2.putText(strip, "nothing detected", (8, 18), font, scale, _OTHER, 1, cv2.LINE_AA)
     for i, name in enumerate(ordered):
         x, y = 8 + i % columns * cell, 3 + i // columns * row
         cv2.circle(strip, (x + 6, y + 11), 6, _colour(name), -1, cv2.LINE_AA)
@@ -146,6 +146,7 @@ def _encoded(path: Path, image: np.ndarray) -> bytes:
         written = False
     if not written:
         raise ValueError(
-            f"{path}: expected a file name that ends in .png, .jpg or another image suffix"
+            f"{path}: unknown file type; expected a file name that ends in .png, .jpg or "
+            "another image suffix"
         )
     return data.tobytes()

@@ -184,8 +184,8 @@ def evaluate_detector(
     for name in keypoints:
         if name not in names:
             raise ValueError(
-                f"keypoint {name!r} of the model is not annotated; "
-                f"the annotated keypoints are {', '.join(names)}"
+                f"keypoint {name!r} of the model is not annotated in the data; the annotated "
+                f"keypoints are {', '.join(names)}"
             )
     resolved = detector.resolve(DetectionOptions(keypoints, **options))
     if measure != "ap":
@@ -259,8 +259,8 @@ def _by_box(
     names, result = images[0].schema.keypoints, Evaluation()
     if set(names) != set(detector.keypoints) or options.assembly == Assembly.NONE:
         raise ValueError(
-            f"the data have the keypoints {', '.join(names)}; "
-            f"the model has {', '.join(detector.keypoints)}"
+            f"the data have the keypoints {', '.join(names)}, but the model has "
+            f"{', '.join(detector.keypoints)}"
         )
     requested = options.keypoints or ()
     options = replace(options, keypoints=names, min_probability=0.0 if measure == "oks" else None)

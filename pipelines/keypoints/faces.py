@@ -30,12 +30,12 @@ def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
         ) from None
     if len(xy) != 68:
         raise ValueError(
-            f"{path}: the file has {len(xy)} points; expected the 68 of the iBUG scheme"
+            f"{path}: the file has {len(xy)} points; expected the 68 points of the iBUG scheme"
         )
     if not np.isfinite(xy).all():
         raise ValueError(
             f"{path}: point {int(np.argmin(np.isfinite(xy).all(axis=1))) + 1} is not finite; "
-            "expected pixels"
+            "expected coordinates in pixels"
         )
     xy -= 1.0  # pixel coordinates in iBUG files start at 1
     faces = np.array([[xy[list(FACES.landmarks[name])].mean(axis=0) for name in KEYPOINTS]])

@@ -278,12 +278,13 @@ class Forms:
         ):
             if path is not None and path.suffix.lower() not in endings:
                 raise ValueError(
-                    f"--{name} {path}: expected a file name that ends in {' or '.join(endings)}"
+                    f"--{name} {path} is not valid; expected a file name that ends in "
+                    f"{' or '.join(endings)}"
                 )
         if (self.files or self.crops) and options.assembly == Assembly.NONE:
             raise ValueError(
-                "tables, COCO files and crops require assembled faces; "
-                "expected an assembly other than 'none'"
+                "tables, COCO files and crops require assembled faces; use an assembly other than "
+                "'none'"
             )
         check_size(self.size)
         if self.table is not None and self.table.suffix.lower() == ".parquet":

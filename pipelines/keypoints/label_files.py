@@ -36,7 +36,9 @@ def as_coco(parts: Iterable[Part]) -> dict[str, Any]:
         if len(values) != 3:
             one.update({"name": label or one["name"]}, **({"bbox": [*values]} if values else {}))
         elif one["points"].setdefault(label, values) is not values:
-            raise ValueError(f"{file}: {label!r} occurs twice; expected a group for each object")
+            raise ValueError(
+                f"{file}: {label!r} occurs twice in one object; group the points of each object"
+            )
     objects = [
         (number, one)
         for number, of_file in enumerate(files.values())
@@ -153,7 +155,9 @@ def _yolo(path: Path, folder: Path) -> Iterator[Part]:
         raise ValueError(" ".join(str(error).split())) from None
     (n, width), given = config["kpt_shape"], config.get("kpt_names")
     if given is None:
-        warnings.warn(f"{path}: no kpt_names; the points are named 1 to {n}", stacklevel=1)
+        warnings.warn(
+            f"{path}: kpt_names is missing, so the points are named 1 to {n}", stacklevel=1
+        )
         given = [str(i + 1) for i in range(n)]
     images = path.parent / config["train"].removeprefix("../") if path.parent == folder else folder
     for image in sorted(p for p in images.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES):

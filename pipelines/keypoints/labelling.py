@@ -44,8 +44,8 @@ class LabelFolder:
         )
         if not described and schema is None:
             raise ValueError(
-                f"{folder}: the folder does not describe the keypoints; "
-                "expected schema.toml or annotations.json in it, or --model"
+                f"{folder}: the folder does not describe the keypoints; add schema.toml or "
+                "annotations.json to it, or use --model"
             )
         self.schema = schema_of(folder) if described or schema is None else schema
         self._coco = _NOTHING
@@ -145,8 +145,8 @@ class LabelFolder:
             xy = values[known, :2]
             if len(xy) < 2 or not ((xy >= -0.5) & (xy <= [width - 0.5, height - 0.5])).all():
                 raise ValueError(
-                    f"{where}: expected at least two points, all inside the image of {width} x "
-                    f"{height} pixels"
+                    f"{where}: the points are not valid; expected at least two points, all "
+                    f"inside the image of {width} x {height} pixels"
                 )
             low_xy, high_xy = xy.min(axis=0), xy.max(axis=0)
             margin = max(_MARGIN * float((high_xy - low_xy).max()), 1.0)

@@ -46,7 +46,7 @@ def check_number(images: Sequence[AnnotatedImage]) -> str | None:
             f"there are {n} annotated images; expected at least {MIN_PICTURES}, preferably 100"
         )
     few = (
-        f"with only {n} annotated images, the detector will only work on very similar images; "
+        f"with only {n} annotated images, the detector will work only on very similar images; "
         "at least 100 are recommended"
     )
     return few if n < 100 else None
@@ -66,7 +66,7 @@ def check_rotation(images: Sequence[AnnotatedImage]) -> str | None:
     concentration = abs(turns.sum()) / abs(turns).sum()
     spread = np.degrees(np.sqrt(-2 * np.log(max(concentration, 1e-9))))
     message = f"the rotation of objects has a standard deviation of {spread:.0f} degrees"
-    return f"{message}; expected --rotation free" if spread > _MAX_SPREAD else None
+    return f"{message}; use --rotation free" if spread > _MAX_SPREAD else None
 
 
 def _shape_of(images: Sequence[AnnotatedImage], folder: Path) -> ShapeModel:

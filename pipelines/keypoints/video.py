@@ -98,8 +98,8 @@ def _cutoff(
         return cutoff
     if smooth not in ("auto", "off"):
         raise ValueError(
-            f"smooth={smooth} requires assembled faces; "
-            "expected min_probability above 0 and no threshold"
+            f"smooth={smooth} requires assembled faces; use a min_probability above 0 and no "
+            "threshold"
         )
     return None
 
@@ -135,7 +135,7 @@ def detect_video(
     with ExitStack() as stack:
         stack.callback(capture.release)
         if not capture.isOpened():
-            raise ValueError(f"{name}: cannot be read as a video")
+            raise ValueError(f"{name}: the file cannot be read as a video")
         rate = capture.get(cv2.CAP_PROP_FPS)
         rate = rate if 0 < rate < 1000 else _RATE
 

@@ -104,7 +104,9 @@ def check_methods(names: Sequence[str]) -> None:
     """Raise a ValueError if a method is unknown, or requires a package that is not installed."""
     check_names("method", names, METHODS)
     if "lambdarank" in names and not has_lightgbm():
-        raise ValueError("method 'lambdarank' requires lightgbm; install it or omit the method")
+        raise ValueError(
+            "method 'lambdarank' requires lightgbm; install lightgbm or omit the method"
+        )
 
 
 def has_lightgbm() -> bool:

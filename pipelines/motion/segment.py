@@ -93,8 +93,8 @@ class FileSegmentation:
             text += f", of {others[0][0]} motions {others[0][1]:.2f}"
         if len(self.unseen):
             text += (
-                f"; {len(self.unseen)} hardly visible, assigned to the largest motion: "
-                f"{first_of(list(map(str, self.unseen)), 10)}"
+                f"; {len(self.unseen)} tracks are visible in too few frames and were assigned "
+                f"to the largest motion: {first_of(list(map(str, self.unseen)), 10)}"
             )
         return text
 
@@ -140,14 +140,14 @@ def segment_file(
     """
     if path.exists() and not path.is_file():
         raise ValueError(
-            f"{path}: {'is a folder' if path.is_dir() else 'not a regular file'}; "
-            "expected tracks or a video"
+            f"{path}: this is {'a folder' if path.is_dir() else 'not a regular file'}; expected "
+            "tracks or a video"
         )
     if path.suffix.lower() in TRACK_FILES:
         sequence = read_tracks(path)
         result = ranker.segment(sequence.tracks, n_motions, outliers)
         if masks is not None:
-            raise ValueError(f"{path}: masks require the images; expected a video")
+            raise ValueError(f"{path}: masks require images; expected a video instead of tracks")
         if overlay is not None:
             write_video(overlay, frames_on_black(sequence.tracks, result.labels), 10.0)
         _write_tracks(tracks_out, sequence.tracks, result.labels)
@@ -157,7 +157,7 @@ def segment_file(
     tracks = Tracker().track(path, on_frame)
     long_tracks, kept = thin_tracks(tracks, max(2, min(len(tracks), 20, max(5, len(tracks) // 4))))
     if not len(kept):
-        raise ValueError(f"{path}: none of the points could be tracked long enough")
+        raise ValueError(f"{path}: no point could be tracked over enough frames")
     if len(kept) > MAX_TRACKS:
         seen = np.isfinite(long_tracks).all(axis=2).sum(axis=0)
         longest = np.sort(np.argsort(-seen, kind="stable")[:MAX_TRACKS])

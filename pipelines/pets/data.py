@@ -96,7 +96,7 @@ def read_pets(folder: str | Path) -> list[PetFile]:
     classes = sorted({f.label for f in files})
     if len(classes) < 2:
         raise ValueError(
-            f"{folder}: the folder has only one class ({classes[0]!r}); expected at least two"
+            f"{folder}: the folder contains only one class ({classes[0]!r}); expected at least two"
         )
     return files
 
@@ -179,8 +179,8 @@ def _official_rows(path: Path) -> Iterable[list[str]]:
             continue
         if len(row) != 4 or row[2] not in SPECIES:
             raise ValueError(
-                f"{path}, line {line}: {text!r} is not valid; "
-                "expected a name, a class, a species (1 or 2) and a breed"
+                f"{path}, line {line}: {text!r} is not valid; expected a name, a class, a "
+                "species (1 or 2) and a breed"
             )
         yield row
 
@@ -194,7 +194,7 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
             "" if box is None else box.findtext(tag, "") for tag in ("xmin", "ymin", "xmax", "ymax")
         ]
     except ET.ParseError as error:
-        raise ValueError(f"{path}: the XML is damaged ({error})") from None
+        raise ValueError(f"{path}: the XML file is damaged ({error})") from None
     return _box([t.strip() for t in texts], str(path))
 
 

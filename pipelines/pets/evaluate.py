@@ -164,7 +164,7 @@ def _competitors(
         rows.append(
             _row(part, name, len({int(c) for s in learnt for c in s.selected}), wrong, seconds)
         )
-    if part == WHOLE:  # the others use all 31,000 columns, or those that require no head box
+    if part == WHOLE:  # the others use all 31,000 columns, or those that do not need a head box
         X, X_test = X[:, pool], X_test[:, pool]
     k = min(5, len(y))
     others = {

@@ -151,8 +151,7 @@ def check_selection_kinds(kinds: tuple[str, ...]) -> None:
     """Raise a ValueError if features of a sensor depend on other sensors."""
     if "last" in kinds:
         raise ValueError(
-            "the feature last depends on all sensors, including dropped ones; "
-            "expected history instead"
+            "the feature last depends on all sensors, including dropped ones; use history instead"
         )
 
 

@@ -88,8 +88,8 @@ def read_home(folder: Path, name: str | None = None, labelled: bool = True) -> H
     names = home_names(folder)
     if name is None and len(names) > 1:
         raise ValueError(
-            f"{folder}: the folder contains several homes ({', '.join(names)}); "
-            "expected --home with one of them"
+            f"{folder}: the folder contains several homes ({', '.join(names)}); choose one of "
+            "them with --home"
         )
     name = names[0] if name is None else name
     if name not in names:
@@ -120,8 +120,8 @@ def make_home(name: str, events: pd.DataFrame, activities: pd.DataFrame | None) 
     )  # pandas can represent at most 292 years
     if n > _MAX_MINUTES:
         raise ValueError(
-            f"{name}: the times from {begin} span {n} minutes; "
-            "expected a single recording, so check for a mistyped year"
+            f"{name}: the times from {begin} span {n} minutes, which is too long for a single "
+            "recording; check for a mistyped year"
         )
     sensors = sorted(events.sensor.unique())
     places = events.drop_duplicates("sensor").set_index("sensor").place
@@ -206,7 +206,7 @@ def _read_text(folder: Path, name: str, labelled: bool) -> tuple[pd.DataFrame, p
 
 def _activities(path: Path, labelled: bool) -> pd.DataFrame | None:
     if labelled and not path.is_file():
-        raise ValueError(f"{path}: no such file; expected the activities of this home")
+        raise ValueError(f"{path}: no such file; this file must contain the activities of the home")
     return _table(path, "activity") if labelled else None
 
 
@@ -230,7 +230,9 @@ def _table(path: Path, what: str, *more: str) -> pd.DataFrame:
             f"{path}: the file is empty; expected the columns {', '.join(columns)}"
         ) from None
     except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not a readable table ({' '.join(str(error).split())})") from None
+        raise ValueError(
+            f"{path}: the file is not a readable table ({' '.join(str(error).split())})"
+        ) from None
     if not header:
         raw = raw.rename(columns=dict(enumerate(columns)))
     missing = [name for name in columns if name not in raw]

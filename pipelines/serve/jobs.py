@@ -99,12 +99,14 @@ class Worker:
             forward()
         except TimeoutError:
             raise RequestError(
-                504, f"{upload.name}: stopped after the time limit of {seconds:.0f} seconds"
+                504,
+                f"{upload.name}: processing was stopped after the time limit of "
+                f"{seconds:.0f} seconds",
             ) from None
         except (BrokenProcessPool, OSError):
             raise RequestError(
                 413,
-                f"{upload.name}: the worker crashed; the file is too large or damaged",
+                f"{upload.name}: the worker crashed; the file may be too large or damaged",
             ) from None
         except RequestError as error:
             self.usable = error.status == 400
@@ -160,7 +162,8 @@ class WorkerPool:
         if self.waiting >= MAX_WAITING:
             raise RequestError(
                 503,
-                f"the server is busy with {self.waiting} waiting requests; try again in a minute",
+                f"the server is busy, and {self.waiting} requests are waiting; try again in a "
+                "minute",
             )
         self.waiting += 1
         try:
@@ -169,8 +172,8 @@ class WorkerPool:
         except TimeoutError:
             raise RequestError(
                 503,
-                f"the server is busy: no worker became free within {WAIT_SECONDS:.0f} seconds; "
-                "try again in a minute",
+                f"the server is busy, and no worker became free within {WAIT_SECONDS:.0f} "
+                "seconds; try again in a minute",
             ) from None
         finally:
             self.waiting -= 1
@@ -202,7 +205,8 @@ class WorkerPool:
             mine, self.held = mine + n_bytes, self.held + n_bytes
             if self.held > MAX_HELD:
                 raise RequestError(
-                    503, "the server is busy with waiting uploads; try again in a minute"
+                    503,
+                    "the server is busy, and too many uploads are waiting; try again in a minute",
                 )
 
         try:
@@ -272,7 +276,11 @@ def _answer(kind: str, name: str, fields: dict[str, list[str]]) -> bytes:
         raise RequestError(400, short(error)) from None
     except Exception as error:  # raised by a library; after a MemoryError, the process is unusable
         full = isinstance(error, MemoryError) or "memory" in str(error).lower()
-        reason = "exceeds the memory limit" if full else f"{type(error).__name__}: {error}"
+        reason = (
+            "processing this file exceeds the memory limit"
+            if full
+            else f"{type(error).__name__}: {error}"
+        )
         raise RequestError(413 if full else 500, short(f"{path}: {reason}")) from None
     finally:
         path.unlink(missing_ok=True)

@@ -144,13 +144,15 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
             if record.get("version", before) != _version(labels.labels.get(path.name)):
                 raise RequestError(
                     409,
-                    f"{path.name}: its labels were changed by another program or window; "
-                    "reload the image",
+                    f"{path.name}: the labels of this image were changed by another program or "
+                    "window; reload the image",
                 )
             labels.save(path, record["objects"])
         except (LookupError, TypeError, AttributeError, RecursionError, *_UNREADABLE):
             raise RequestError(
-                400, f"{path.name}: expected a JSON object with objects and their keypoints"
+                400,
+                f"{path.name}: the labels are not valid; expected a JSON object with "
+                "objects and their keypoints",
             ) from None
         except (ValueError, OSError) as error:
             raise RequestError(400, short(error)) from None

@@ -24,8 +24,8 @@ def listening(host: str, port: int) -> socket.socket:
         )
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"cannot listen on host {host}, port {port} ({error}); "
-            "expected a free port, or 0 for any"
+            f"cannot listen on host {host}, port {port} ({error}); expected a free port, or 0 "
+            "to choose one automatically"
         ) from None
 
 
@@ -64,13 +64,13 @@ def serve(
     """
     if sys.platform == "win32":
         raise ValueError(
-            "annealed serve limits the memory of its workers, which Windows does not support; "
-            "expected Linux or macOS"
+            "annealed serve limits the memory of its workers, which Windows does not support; use "
+            "Linux or macOS"
         )
     if not 0 <= port < 2**16:
-        raise ValueError(f"--port {port}: expected an integer from 0 to 65535")
+        raise ValueError(f"--port {port} is not valid; expected an integer from 0 to 65535")
     if workers < 1:
-        raise ValueError(f"--workers {workers}: expected a positive integer")
+        raise ValueError(f"--workers {workers} is not valid; expected a positive integer")
     import uvicorn
 
     from ..keypoints.labelling import LabelFolder

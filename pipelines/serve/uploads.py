@@ -91,11 +91,11 @@ async def read_upload(request: Request, limit: Limit, hold: Callable[[int], obje
     # older versions of python-multipart raise a ValueError
     except (MultiPartException, KeyError, ValueError) as error:
         raise RequestError(
-            400, f"the form cannot be read: {getattr(error, 'message', error)}"
+            400, f"the form cannot be parsed: {getattr(error, 'message', error)}"
         ) from None
     file = form.get("file")
     if not isinstance(file, UploadFile):
-        raise RequestError(400, "the form has no file; expected one in the field 'file'")
+        raise RequestError(400, "the form contains no file; expected one in the field 'file'")
     data = await file.read()
     _check_size(len(data), limit)
     fields = {

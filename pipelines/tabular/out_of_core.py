@@ -89,8 +89,8 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     for option, given in (("--card", request.card), ("--fdr", request.fdr)):
         if given:
             raise ValueError(
-                f"{option}: not available for out-of-core tables; "
-                "expected a single file without --memory-limit"
+                f"{option} is not available for out-of-core tables; pass a single file without "
+                "--memory-limit"
             )
     limit = parse_bytes(request.memory_limit or "2GiB")
     parts = open_parquet(path)
@@ -136,11 +136,11 @@ def _checked_names(parts: Sequence[ParquetPart]) -> list[str]:
     first = parts[0]
     for part in parts:
         for name in dict.fromkeys([*first.kinds, *part.kinds]):
-            kinds = [one.kinds.get(name, "no such column") for one in (first, part)]
+            kinds = [one.kinds.get(name, "absent") for one in (first, part)]
             if kinds[0] != kinds[1]:
                 raise ValueError(
-                    f"{part.name}: column {name!r}: {kinds[1]}; expected {kinds[0]} as in "
-                    f"{first.name}"
+                    f"{part.name}: column {name!r} is {kinds[1]}, but {kinds[0]} in "
+                    f"{first.name}; expected the same columns in all files"
                 )
     return list(first.kinds)
 

@@ -55,8 +55,8 @@ def select_file(
     if request.dask is not None:
         if not out_of_core:
             raise ValueError(
-                f"--dask {request.dask}: {path} is read into memory; "
-                "expected a folder of .parquet files, or --memory-limit"
+                f"--dask {request.dask}: this option cannot be used, because {path} is read "
+                "into memory; pass a folder of .parquet files, or use --memory-limit"
             )
         check_scheduler(request.dask)
     table = (read_out_of_core if out_of_core else read_table)(path, request)

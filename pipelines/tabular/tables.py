@@ -78,7 +78,7 @@ def read_table(path: str | Path, request: Request) -> Table:
     if brings_its_target(path):
         if request.target is not None:
             raise ValueError(
-                f"{path}: the file includes the target; remove --target {request.target}"
+                f"{path}: the file already defines the target; remove --target {request.target}"
             )
         for option, name in [*request.of_rows.items(), *(("as", kind) for kind in request.kinds)]:
             option = option.replace("_", "-")
@@ -211,7 +211,7 @@ def check_table(path: Path) -> str:
         If the table does not exist or its format is not supported.
     """
     if path.is_dir():
-        raise ValueError(f"{path}: is a folder; expected a table")
+        raise ValueError(f"{path}: this is a folder; expected a table")
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     name = path.name.lower()
@@ -281,26 +281,26 @@ def read_frame(
             frame = _read_parquet(path)
         except ImportError:
             raise ValueError(
-                f"{path}: reading .parquet requires pyarrow: pip install '.[parquet]' in the "
-                "checkout of annealed"
+                f"{path}: reading .parquet requires pyarrow; run pip install '.[parquet]' in "
+                "the checkout of annealed"
             ) from None
         except (ValueError, OSError) as error:
-            raise ValueError(f"{path}: not a readable table ({error})") from None
+            raise ValueError(f"{path}: the file is not a readable table ({error})") from None
     elif name.endswith(".xlsx"):
         try:
             with pd.ExcelFile(path, engine="openpyxl") as book:
                 frame, sheets = pd.read_excel(book), book.sheet_names
         except ImportError:
             raise ValueError(
-                f"{path}: reading .xlsx requires openpyxl: pip install '.[export]' in the checkout "
-                "of annealed"
+                f"{path}: reading .xlsx requires openpyxl; run pip install '.[export]' in the "
+                "checkout of annealed"
             ) from None
         except Exception as error:  # damaged files raise errors of zipfile, xml and openpyxl
-            raise ValueError(f"{path}: not a readable .xlsx file ({error})") from None
+            raise ValueError(f"{path}: the file is not a readable .xlsx file ({error})") from None
         if notes is not None and len(sheets) > 1:
             notes.append(
-                f"{path.name}: the file has {len(sheets)} sheets; "
-                f"only the first, {sheets[0]!r}, is read"
+                f"{path.name}: the file has {len(sheets)} sheets; only the first sheet, "
+                f"{sheets[0]!r}, is read"
             )
     else:
         frame = _read_text(path, sep, encoding, [] if notes is None else notes, decimal_comma)
@@ -312,7 +312,7 @@ def _read_text(
     path: Path, sep: str | None, encoding: str | None, notes: list[str], decimal_comma: bool
 ) -> pd.DataFrame:
     if sep and len(sep) > 1 and sep not in _LONG_SEPARATORS:
-        raise ValueError(f"--sep {sep}: expected a single character")
+        raise ValueError(f"--sep {sep} is not valid; expected a single character")
     given, sep = (
         sep,
         "\t"
@@ -332,8 +332,8 @@ def _read_text(
         ) > 0:  # pandas uses that number of leading cells as an index
             if frame.iloc[:, -n_more:].isna().all(axis=None):
                 notes.append(
-                    f"{path.name}: unlike the header, the rows end in a separator; "
-                    "the empty last cell is ignored"
+                    f"{path.name}: the rows, unlike the header, end with a separator; the empty "
+                    "last cell is ignored"
                 )
                 options["index_col"] = False
                 frame = _read_csv(path, options)
@@ -363,14 +363,14 @@ def _read_text(
         hint = (
             "expected a known encoding"
             if isinstance(error, LookupError)
-            else "expected --encoding, such as latin-1 or utf-16"
+            else "set --encoding, for example to latin-1 or utf-16"
         )
         raise ValueError(
-            f"{path}: not a readable table in {encoding or 'utf-8'} ({error}); {hint}"
+            f"{path}: the file is not a readable table in {encoding or 'utf-8'} ({error}); {hint}"
         ) from None
     # pandas' parser errors are ValueErrors
     except (ValueError, OSError, EOFError, csv.Error) as error:
-        raise ValueError(f"{path}: not a readable table ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable table ({error})") from None
     if len(header) == frame.shape[1]:
         frame.columns = header
     return frame.reset_index(drop=True)
@@ -465,7 +465,7 @@ def _read_npz(path: Path) -> Matrix:
             arrays = {name: file[name] for name in file.files}
     # zipfile, zlib, struct and numpy raise different errors on a damaged file
     except Exception as error:
-        raise ValueError(f"{path}: not a readable .npz file ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable .npz file ({error})") from None
     if not {"X", "y"} <= arrays.keys():
         raise ValueError(
             f"{path}: the file contains {', '.join(arrays) or 'nothing'}; "
@@ -501,7 +501,7 @@ def _read_svmlight(path: Path) -> Matrix:
     try:
         X, y, queries = load_svmlight_file(str(path), query_id=True)
     except (ValueError, OSError, OverflowError) as error:
-        raise ValueError(f"{path}: not a readable svmlight file ({error})") from None
+        raise ValueError(f"{path}: the file is not a readable svmlight file ({error})") from None
     if not X.shape[0]:
         raise ValueError(f"{path}: the table has no rows")
     if not np.isfinite(X.data).all() or not np.isfinite(y).all():
@@ -511,7 +511,7 @@ def _read_svmlight(path: Path) -> Matrix:
     table = Matrix(X.tocsr(), y, [str(j) for j in range(X.shape[1])])
     if len(np.unique(queries)) > 1:
         table.row_groups = queries
-        table.notes.append("rows of one query (qid) stay together in cross-validation")
+        table.notes.append("rows with the same query (qid) are in the same fold")
     return table
 
 
@@ -565,7 +565,9 @@ def check_out(option: str, path: Path | None, source: Path) -> None:
     """
     endings = (*FRAMES, ".npz") if brings_its_target(source) else FRAMES
     if path is not None and not path.name.lower().endswith(endings):
-        raise ValueError(f"{option} {path}: expected a file name that ends in {', '.join(endings)}")
+        raise ValueError(
+            f"{option} {path} is not valid; expected a file name that ends in {', '.join(endings)}"
+        )
 
 
 def _free(name: str, names: Sequence[str]) -> str:

@@ -193,7 +193,7 @@ def test_check_settings():
             check_settings({**good, **change}, example)
     with pytest.raises(ValueError, match="n=4 is not valid; expected int from 5 to 6"):
         check_settings(good, example, {"n": (5, 6)})
-    with pytest.raises(ValueError, match="expected the keys n, rate"):
+    with pytest.raises(ValueError, match="expected a dict with the keys n, rate"):
         check_settings(None, example)
 
 
@@ -212,7 +212,7 @@ def test_nothing_half_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
     with pytest.raises(
-        ValueError, match=r"m\.safetensors: cannot be written \(No space left on device\)"
+        ValueError, match=r"m\.safetensors: the file cannot be written \(No space left on device\)"
     ):
         write_model(path, "thing", {}, {})
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["m.safetensors"]

@@ -124,7 +124,7 @@ def test_bad_arrays(image):
 def test_grey_values_of_32_bits_are_refused(tmp_path):
     path = tmp_path / "deep.tif"
     Image.fromarray(np.full((4, 5), 200, np.int32)).save(path)
-    with pytest.raises(ValueError, match=r"deep\.tif: 32-bit grey values.*expected 8 or 16"):
+    with pytest.raises(ValueError, match=r"deep\.tif: 32-bit grey images.*expected 8 or 16"):
         read_image(path)
 
 

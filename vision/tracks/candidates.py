@@ -335,7 +335,7 @@ class Candidate:
 
 
 def distinct(candidates: Iterable[Candidate]) -> dict[bytes, Candidate]:
-    """Return the first candidate of each distinct partition, by partition."""
+    """Return the first candidate of each distinct partition, keyed by partition."""
     kept: dict[bytes, Candidate] = {}
     for candidate in candidates:
         kept.setdefault(canonical_labels(candidate.labels).tobytes(), candidate)

@@ -41,8 +41,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
         frame, point, _ = far[0].tolist()
         x, y = tracks[frame, point]
         raise ValueError(
-            f"point {point} in frame {frame} has the coordinates ({x:g}, {y:g}); "
-            "expected finite pixels, or NaN if it is not visible"
+            f"point {point} in frame {frame} has the coordinates ({x:g}, {y:g}); expected "
+            "finite pixels, or NaN for a point that is not visible"
         )
     seen = np.isfinite(tracks).all(axis=2)
     if seen.all():
@@ -50,9 +50,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     never = np.flatnonzero(~seen.any(axis=0))
     if len(never):
         raise ValueError(
-            f"{len(never)} of {tracks.shape[1]} points are not visible in any frame (the first is "
-            "point "
-            f"{never[0]})"
+            f"{len(never)} of {tracks.shape[1]} points are not visible in any frame, the first "
+            f"being point {never[0]}; remove them"
         )
     n_frames, n_points, _ = tracks.shape
     filled = _bridge(tracks, seen).transpose(1, 0, 2).reshape(n_points, -1)

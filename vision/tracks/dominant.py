@@ -14,7 +14,7 @@ from .tracks import MIN_POINTS_PER_MOTION, Tracks
 
 _N_ITERATIONS = 200  # RANSAC iterations in each pair of frames (heuristic)
 _LEVEL = 1.0  # pixels: larger distances from the essential matrix are outliers (heuristic)
-_MIN_PARALLAX = 1.0  # pixels: smaller parallaxes have no reliable sign (heuristic)
+_MIN_PARALLAX = 1.0  # pixels: the sign of a smaller parallax is unreliable (heuristic)
 _RELIABLE = 0.25  # maximum share of deviating pairs of a point with a known depth (heuristic)
 # One motion dominates if the mean share of deviating pairs over all points does not exceed this
 # value; chosen by cross-validation on the training sequences (experiments/notebook/motion.md)

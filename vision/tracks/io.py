@@ -144,13 +144,13 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
         MatReadError,
     ) as error:
         raise ValueError(
-            f"{path}: not a readable MATLAB file ({' '.join(str(error).split())})"
+            f"{path}: the file is not a readable MATLAB file ({' '.join(str(error).split())})"
         ) from None
     y, s = content.get("y"), content.get("s")
     if y is None or s is None:
         raise ValueError(
-            f"{path}: the array y (3, points, frames) or s (points, 1) is missing; "
-            "expected a Hopkins155 truth file"
+            f"{path}: the array y or s is missing; expected a Hopkins155 truth file with y (3, "
+            "points, frames) and s (points, 1)"
         )
     if y.ndim != 3 or y.shape[0] != 3 or s.size != y.shape[1]:
         raise ValueError(
@@ -164,22 +164,27 @@ def _read_official(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path}: not a readable npz file (not a zip archive, or truncated)")
+        raise ValueError(
+            f"{path}: the file is not a readable npz file (it is not a zip archive, or it is "
+            "truncated)"
+        )
     try:
         with np.load(path, allow_pickle=False) as content:
             if "tracks" not in content:
                 raise ValueError(
-                    f"{path}: the array 'tracks' is missing; "
-                    f"the file contains {sorted(content.files)}"
+                    f"{path}: the array 'tracks' is missing; the file contains only "
+                    f"{sorted(content.files)}"
                 )
             tracks = content["tracks"]
             if tracks.dtype.kind not in "fiub":
                 raise ValueError(f"{path}: tracks have dtype {tracks.dtype}; expected numbers")
             return _seen(tracks.astype(float), content), content.get("labels")
     except (OSError, zipfile.BadZipFile, EOFError, TypeError) as error:
-        raise ValueError(f"{path}: not a readable npz file ({str(error)[:120]})") from None
+        raise ValueError(
+            f"{path}: the file is not a readable npz file ({str(error)[:120]})"
+        ) from None
     except ValueError as error:
-        message = f"{path}: not a readable npz file ({str(error)[:120]})"
+        message = f"{path}: the file is not a readable npz file ({str(error)[:120]})"
         raise ValueError(str(error) if str(path) in str(error) else message) from None
 
 
@@ -272,7 +277,9 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     try:
         table = pd.read_csv(path, skipinitialspace=True)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path}: not a readable table ({' '.join(str(error).split())})") from None
+        raise ValueError(
+            f"{path}: the file is not a readable table ({' '.join(str(error).split())})"
+        ) from None
     missing = [c for c in ("frame", "point", "x", "y") if c not in table]
     if missing:
         raise ValueError(
@@ -284,7 +291,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         if not pd.api.types.is_numeric_dtype(table[column]):
             raise ValueError(f"{path}: column {column!r} contains text; expected numbers")
     if table[["frame", "point"]].isna().any(axis=None):
-        raise ValueError(f"{path}: a row has no frame or point number")
+        raise ValueError(f"{path}: a row has no frame number or no point number")
     twice = table.duplicated(["frame", "point"])
     if twice.any():
         row = table[twice].iloc[0]
@@ -322,5 +329,7 @@ def read_sequences(folder: str | Path) -> list[TrackSequence]:
         raise ValueError(f"{folder}: no such folder")
     files = sorted(folder.glob(f"*/*{TRUTH}")) or sorted(folder.glob("*.npz"))
     if not files:
-        raise ValueError(f"{folder}: the folder contains neither NAME/NAME{TRUTH} nor .npz files")
+        raise ValueError(
+            f"{folder}: the folder contains no sequences; expected NAME/NAME{TRUTH} or .npz files"
+        )
     return sorted((read_tracks(path) for path in files), key=lambda sequence: sequence.name)

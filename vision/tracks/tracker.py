@@ -97,10 +97,11 @@ class Tracker:
                 on_frame()
         if len(rows) < 2:
             raise ValueError(
-                f"{path}: {len(rows)} readable frame{'s' * (len(rows) != 1)}; expected at least 2"
+                f"{path}: the video has {len(rows)} readable frame{'s' * (len(rows) != 1)}; "
+                "expected at least 2"
             )
         if not n_points:
-            raise ValueError(f"{path}: no corners to track were detected")
+            raise ValueError(f"{path}: no corners were detected that could be tracked")
         tracks = np.full((len(rows), n_points, 2), np.nan)
         for t, (numbers, points) in enumerate(rows):
             tracks[t, numbers] = points

@@ -319,7 +319,7 @@ def observed(tracks: npt.ArrayLike, n_motions: int) -> tuple[Tracks, np.ndarray]
         )
         n_min = MIN_POINTS_PER_MOTION * n_motions
         raise ValueError(
-            f"{reason}: only {left} points are visible in both frames of a compared pair; "
+            f"{reason}, so only {left} points are visible in both frames of a compared pair; "
             f"expected at least {n_min}"
         )
     return Tracks.completed(array[:, known]), known

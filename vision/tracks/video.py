@@ -39,7 +39,7 @@ def open_video(path: str | Path) -> cv2.VideoCapture:
         raise ValueError(f"{path}: no such file")
     capture = capture_of(path)
     if not capture.isOpened() or capture.get(cv2.CAP_PROP_FRAME_WIDTH) < 1:
-        raise ValueError(f"{path}: cannot be read as a video")
+        raise ValueError(f"{path}: the file cannot be read as a video")
     return capture
 
 

@@ -179,7 +179,8 @@ class FeaturePool:
         if not good.all():
             bad = checked[np.argmin(good)].tolist()
             raise ValueError(
-                f"feature {bad} is not in this pool of features of {self.window}-pixel windows"
+                f"feature {bad} is not in this pool, whose features describe windows of "
+                f"{self.window} pixels"
             )
         return np.ascontiguousarray(checked, dtype=np.int32)
 

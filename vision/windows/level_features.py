@@ -183,7 +183,7 @@ class LevelChannels:
         Parameters
         ----------
         program : Program or None
-            Compiled features; None if they need no histograms.
+            Compiled features; None if they do not require histograms.
         places : ndarray of shape (n,), uint64
             Flat positions of the windows in the level.
         dense : bool, default False

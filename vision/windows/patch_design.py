@@ -83,7 +83,7 @@ class PatchDesign(Design):
                 f"expected one weight for each of the {self.n_samples} patches"
             )
         if (low is None) != (bin_width is None):
-            raise ValueError("only one of low and bin_width is given; expected both or neither")
+            raise ValueError("only one of low and bin_width is given; pass both or neither")
         if low is None or bin_width is None:
             low, bin_width = value_range(self.pool, patches, self.features, n_bins)
         self.low, self.bin_width = (

@@ -211,7 +211,7 @@ class CompiledModel(NamedTuple):
     """
 
     program: Program
-    # (q, n, 3): slope, shift and start of the responses, see `kernels.respond`
+    # (q, n, 3): slope, shift and start of the responses; see `kernels.respond`
     lines: npt.NDArray[np.float32]
     # (q, n, B rounded up to a multiple of 6): rise of the response in each bin
     rises: npt.NDArray[np.float32]
@@ -250,8 +250,8 @@ def compile_model(
     )
     if limits.shape != (n_features,) or np.isnan(limits).any():
         raise ValueError(
-            f"thresholds has shape {limits.shape}; "
-            f"expected one number, not NaN, for each of the {n_features} features"
+            f"thresholds has shape {limits.shape}; expected one number that is not NaN for each "
+            f"of the {n_features} features"
         )
     # A feature's numerator s, multiplied by its scale, is at position s * slope - shift among the
     # bins.

@@ -52,8 +52,8 @@ def scan(
     Returns
     -------
     ndarray of shape (H, W), float32
-        Scores; entry (y, x) is the score of the window at pixel (x, y), see
-        `annealed.vision.extract_patches`, or -inf if it is rejected.
+        Scores; entry (y, x) is the score of the window at pixel (x, y), or -inf if it is rejected.
+        See `annealed.vision.extract_patches` for the pixel of a window.
 
     Raises
     ------
@@ -72,8 +72,8 @@ def scan_level(
     in `scan`. With a ``row_step`` of n, only every n-th row of the level is scored; the others are
     -inf.
 
-    If the first features reject windows and need no histograms, the sparse scan computes histograms
-    for the remaining windows only.
+    If the first features reject windows without requiring histograms, the sparse scan computes
+    histograms only for the remaining windows.
     """
     out = np.full((channels.rows, channels.width), -np.inf, np.float32)
     next_stage = np.zeros((channels.rows, channels.width), np.int8)
@@ -200,8 +200,8 @@ def _finish_windows(
     scores: npt.NDArray[np.float32],
     next_stage: npt.NDArray[np.int64],
 ) -> None:
-    """Convert running sums of windows at flat positions, each with its next stage of the cascade,
-    to final scores."""
+    """Compute the final scores of windows at flat positions from their running sums and the next
+    stage of each window."""
     last = len(model.stages) - 1
     follow(
         model,

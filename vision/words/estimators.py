@@ -149,8 +149,8 @@ class VisualWords(_Transformer, WordCounts):
         values = np.concatenate(drawn) if drawn else np.empty((0, N_VALUES), np.uint8)
         if len(values) < self.n_words:
             raise ValueError(
-                f"n_words={self.n_words} is more than the {len(values)} descriptors sampled from "
-                f"{len(drawn)} images; expected fewer words or more images"
+                f"n_words={self.n_words} is more than the {len(values)} descriptors sampled "
+                f"from {len(drawn)} images; use fewer words or more images"
             )
         points = rooted(values)
         words = lloyd(points, self._two_levels(points, rng), self.lloyd_steps)
@@ -265,7 +265,8 @@ class PetFeatures(_Transformer, PetColumns):
             descriptors = (d for d in self.each(self.describe_head, X) if d is not None)
             if (first := next(descriptors, None)) is None:
                 raise ValueError(
-                    "none of the photographs has a head box; expected at least one, or heads=False"
+                    "none of the photographs has a head box; provide at least one, or use "
+                    "heads=False"
                 )
             head_words = VisualWords(self.n_words, spatial=False, random_state=self.random_state)
             self.head_words_ = head_words.fit(chain([first], descriptors))

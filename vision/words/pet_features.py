@@ -34,7 +34,7 @@ class Box(NamedTuple):
             raise ValueError(f"{text} contains NaN or infinity; expected four finite numbers")
         if self.x_max - self.x_min < 2 or self.y_max - self.y_min < 2:
             raise ValueError(
-                f"{text} is too small; expected opposite sides at least two pixels apart"
+                f"{text} is too small; expected at least two pixels in width and height"
             )
         if self.x_min < -1 or self.y_min < -1 or self.x_max > width + 1 or self.y_max > height + 1:
             raise ValueError(f"{text} extends beyond its image of {width} x {height} pixels")

@@ -29,8 +29,8 @@ def rooted(descriptors: np.ndarray) -> np.ndarray:
 def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
     """Join rows into a sparse matrix.
 
-    The arrays grow in place, since joining many small matrices would need twice the memory, much of
-    which would not be released.
+    The arrays grow in place, since joining many small matrices would require twice the memory, most
+    of which would not be released.
 
     Parameters
     ----------
@@ -267,6 +267,6 @@ class WordCounts(ImageRows):
 
 
 def frequencies(counts: np.ndarray, power: float) -> np.ndarray:
-    """Compute counts raised to a power and scaled to length 1 (float32)."""
+    """Raise counts to a power, and scale them to length 1 (float32)."""
     values = counts.astype(np.float64) ** power
     return (values / max(float(np.linalg.norm(values)), 1e-12)).astype(np.float32)

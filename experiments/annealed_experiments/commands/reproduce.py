@@ -98,7 +98,7 @@ def reproduce(
         )
         return
     if noisy and name != "fsa-classification":
-        raise ValueError(f"--noisy: only for fsa-classification, not for {name}")
+        raise ValueError(f"--noisy is only available for fsa-classification, not for {name}")
     check_outputs([data], [checkpoint, results])
     if figures is not None:
         _draw(name, figures, data, runs, checkpoint)
@@ -108,7 +108,7 @@ def reproduce(
         from ..provenance import run_script
 
         if results is None:
-            raise ValueError(f"{name}: expected --results FILE with a script")
+            raise ValueError(f"{name}: a script requires --results FILE")
         run_script(name, results)
         return
     options = {"noisy": noisy, "methods": method, "sets": sets}
@@ -144,7 +144,7 @@ def _check(name: str | None, data: Path | None, as_json: bool) -> None:
 
     results = Path("experiments/results")
     if not results.is_dir():
-        raise ValueError(f"{results}: no such folder; expected to run from a checkout")
+        raise ValueError(f"{results}: no such folder; run this command from a checkout")
     rows = [row for key in selected(name, data) for row in compare(key, results, data)]
     wrong = [row for row in rows if not row["equal"]]
     if as_json:
@@ -152,10 +152,10 @@ def _check(name: str | None, data: Path | None, as_json: bool) -> None:
     else:
         for row in wrong:
             typer.echo(
-                "{check}: {row}: {column} is {computed}, stored {stored}; "
+                "{check}: {row}: {column} is {computed}, but the stored value is {stored}; "
                 "expected a difference of at most {tolerance}".format(**row)
             )
-        typer.echo(f"{len(rows)} values compared, {len(wrong)} differ")
+        typer.echo(f"{len(rows)} values compared; {len(wrong)} differ")
     if wrong:
         raise typer.Exit(1)
 
@@ -170,7 +170,7 @@ def _draw(
     from ..registry import draw
 
     if name is None and checkpoint is not None:
-        raise ValueError(f"--checkpoint {checkpoint}: expected a NAME with it")
+        raise ValueError(f"--checkpoint {checkpoint} requires a NAME")
     make_folder(folder)
     given = {
         "runs": runs,

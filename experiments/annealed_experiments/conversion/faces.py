@@ -98,7 +98,7 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = {key: database.execute(query).fetchall() for key, query in _AFLW_QUERIES.items()}
     except sqlite3.Error as error:
-        raise ValueError(f"{path}: not the database of AFLW ({error})") from None
+        raise ValueError(f"{path}: the file is not the database of AFLW ({error})") from None
     named: dict[int, Points] = {}
     for face, point, x, y in rows["points"]:
         named.setdefault(face, {})[point] = (float(x), float(y), True)
@@ -122,8 +122,8 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
     )
     if not tables:
         raise ValueError(
-            f"{source}: no kbvt_lfpw_v1_train.csv in it or in a subfolder; expected the tables of "
-            "LFPW"
+            f"{source}: kbvt_lfpw_v1_train.csv is in neither the folder nor its subfolders; "
+            "expected the tables of LFPW"
         )
     faces = _Faces(source.parent if source.is_file() else source)
     for path in tables:
@@ -132,8 +132,8 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
             address = (reader.fieldnames or [""])[0]
             if not {"worker", "left_eye_out_x", "left_eye_out_y"} <= set(reader.fieldnames or []):
                 raise ValueError(
-                    f"{path}: no column worker, left_eye_out_x or _y; expected the tab-separated "
-                    "table of LFPW"
+                    f"{path}: the column worker, left_eye_out_x or left_eye_out_y is missing; "
+                    "expected the tab-separated table of LFPW"
                 )
             for row in reader:
                 if row["worker"] == "average":
@@ -154,7 +154,7 @@ def _lfpw_points(path: Path, line: int, row: dict[str, str]) -> Points:
                 points[point] = (float(row[column]), float(row[f"{point}_y"]), kind < _LFPW_HIDDEN)
             except (KeyError, TypeError, ValueError):
                 raise ValueError(
-                    f"{path}, line {line}: {point} is not numeric, expected x, y and type"
+                    f"{path}, line {line}: {point} is not numeric; expected x, y and type"
                 ) from None
     return points
 
@@ -168,7 +168,8 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
     )
     if not paths:
         raise ValueError(
-            f"{source}: no annotation/1.txt in it or in a subfolder; expected the files of HELEN"
+            f"{source}: annotation/1.txt is in neither the folder nor its subfolders; expected "
+            "the files of HELEN"
         )
     faces = _Faces(source)
     for path in paths:
@@ -177,11 +178,12 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
             xy = np.array([line.split(",") for line in lines[1:] if line.strip()], float)
         except ValueError:
             raise ValueError(
-                f"{path}: not a file of HELEN (expected a name and {_N_HELEN} lines 'x , y')"
+                f"{path}: the file is not a file of HELEN; expected a name and {_N_HELEN} lines "
+                "'x , y'"
             ) from None
         if xy.shape != (_N_HELEN, 2) or not np.isfinite(xy).all():
             raise ValueError(
-                f"{path}: points of shape {xy.shape}, expected {_N_HELEN} lines 'x , y'"
+                f"{path}: the points have shape {xy.shape}; expected {_N_HELEN} lines 'x , y'"
             )
         faces.add(lines[0].strip(), _nine_of_194(xy), np.ones(len(KEYPOINTS), bool))
     return _write(faces, paths[0], folder)
@@ -239,8 +241,8 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
     every = [xy for listed in faces.points.values() for xy, _ in listed]
     if not every:
         raise ValueError(
-            f"{source}: no face with a photograph and two annotated eyes ({faces.missing} "
-            "photographs missing)"
+            f"{source}: no face has both a photograph and two annotated eyes ({faces.missing} "
+            "photographs are missing)"
         )
     order = FACES.mirror_order if names_are_the_viewers(every) else list(range(len(KEYPOINTS)))
     rows, boxes = [], []
@@ -263,9 +265,13 @@ def _write(faces: _Faces, source: Path, folder: Path) -> list[str]:
         pd.DataFrame(lines, columns=columns.split()).to_csv(
             folder / f"{name}.csv", index=False, lineterminator="\r\n"
         )
-    notes = [f"{len(every)} faces in {len(faces.points)} photographs, which are not copied"]
+    notes = [
+        f"{len(every)} faces in {len(faces.points)} photographs (the photographs are not copied)"
+    ]
     if boxes:
-        notes.append(f"{len(boxes)} faces without both eyes: boxes in ignore.csv")
+        notes.append(f"the boxes of {len(boxes)} faces without both eyes are in ignore.csv")
     if faces.missing:
-        notes.append(f"{faces.missing} annotated faces skipped: their photographs are missing")
+        notes.append(
+            f"{faces.missing} annotated faces were skipped because their photographs are missing"
+        )
     return notes

@@ -28,13 +28,13 @@ def find_file(source: Path, *names: str) -> Path:
         paths = by_name.get(name, [])
         if len({path.read_bytes() for path in paths}) > 1:
             raise ValueError(
-                f"{source}: {paths[0]} and {paths[1]} differ; expected one {paths[0].name}"
+                f"{source}: {paths[0]} and {paths[1]} differ; expected a single {paths[0].name}"
             )
         if paths:
             return paths[0]
     raise ValueError(
-        f"{source}: no {' or '.join(names)} in it or in a subfolder; expected the files as "
-        "distributed"
+        f"{source}: {' or '.join(names)} is in neither the folder nor its subfolders; expected "
+        "the files as distributed"
     )
 
 
@@ -50,7 +50,9 @@ def numbers(path: Path, n_columns: int, **options: Any) -> np.ndarray:
         with open_file(path) as lines:
             table = np.loadtxt(lines, dtype=np.float32, ndmin=2, **options)
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path}: not a numeric table ({' '.join(str(error).split())})") from None
+        raise ValueError(
+            f"{path}: the file is not a numeric table ({' '.join(str(error).split())})"
+        ) from None
     if table.shape[1] != n_columns:
-        raise ValueError(f"{path}: {table.shape[1]} columns, expected {n_columns}")
+        raise ValueError(f"{path}: the table has {table.shape[1]} columns; expected {n_columns}")
     return table

@@ -34,7 +34,7 @@ def lambdarank(source: Path, folder: Path, name: str) -> list[str]:
         counts = [int(size) for size in sizes.read_text().split() if size.isdigit()]
         if sum(counts) != len(rows):
             raise ValueError(
-                f"{sizes}: queries with {sum(counts)} rows in total, expected {len(rows)}"
+                f"{sizes}: the queries have {sum(counts)} rows in total; expected {len(rows)}"
             )
         queries = [query for query, count in enumerate(counts, 1) for _ in range(count)]
         split = (row.split(" ", 1) for row in rows)
@@ -58,7 +58,7 @@ def _write(out: Path, path: Path, lines: Iterable[str]) -> None:
                 or not fields[0].lstrip("-").isdigit()
             ):
                 raise ValueError(
-                    f"{path}, line {number}: {line[:40]!r}, expected a grade, qid:NUMBER and "
-                    "column:value"
+                    f"{path}, line {number}: {line[:40]!r} is not valid; expected a grade, "
+                    "qid:NUMBER and column:value"
                 )
             file.write(" ".join(fields) + "\n")

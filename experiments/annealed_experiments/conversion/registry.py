@@ -53,7 +53,7 @@ DATA_SETS = {
     },
     "gisette_valid": DataSet(
         "tables.gisette_valid",
-        "as gisette; its validation part alone, divided",
+        "as for gisette; only its validation part, which is divided",
         f"{_TABLE} gisette_valid",
     ),
     "madelon": DataSet("tables.nips2003", _NIPS, f"{_TABLE} madelon"),
@@ -159,7 +159,9 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
         DATA_SETS[name].folder or (source.name.split(".")[0] if name == "libsvm" else name)
     )
     if folder.exists():
-        raise ValueError(f"{folder}: already exists; expected another OUT, or remove the folder")
+        raise ValueError(
+            f"{folder}: the folder already exists; choose another OUT, or remove the folder"
+        )
     make_folder(out)
     module, function = DATA_SETS[name].converter.split(".")
     make: Callable[[Path, Path, str], list[str]] = getattr(
@@ -173,7 +175,7 @@ def convert(name: str, source: str | Path, out: str | Path) -> tuple[Path, list[
     except OSError as error:
         if error.filename is not None:
             raise
-        raise ValueError(f"{folder}: cannot be written ({error.strerror})") from None
+        raise ValueError(f"{folder}: the folder cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder, notes

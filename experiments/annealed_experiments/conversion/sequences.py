@@ -32,7 +32,9 @@ def hopkins155(source: Path, folder: Path, name: str) -> list[str]:
         )
         np.savez_compressed(folder / f"{one.name}.npz", **arrays)
     left_out = [
-        f"skipped, not part of the benchmark: {one.name}" for one in sequences if one not in kept
+        f"skipped because it is not part of the benchmark: {one.name}"
+        for one in sequences
+        if one not in kept
     ]
     return [f"{len(kept)} sequences of {len({one.video for one in kept})} videos", *left_out]
 
@@ -46,7 +48,8 @@ def _tree(source: Path) -> Path:
     )
     if len(below) != 1:
         raise ValueError(
-            f"{source}: no NAME/NAME{TRUTH} in it; expected the tree of Hopkins155, or its archive"
+            f"{source}: the folder contains no NAME/NAME{TRUTH}; expected the tree of "
+            "Hopkins155, or its archive"
         )
     return below[0]
 
@@ -61,9 +64,11 @@ def _extract_truth(archive: Path, place: Path) -> None:
                     target.parent.mkdir(exist_ok=True)
                     target.write_bytes(content.read(member))
     except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise ValueError(f"{archive}: not a readable zip archive ({str(error)[:100]})") from None
+        raise ValueError(
+            f"{archive}: the file is not a readable zip archive ({str(error)[:100]})"
+        ) from None
     if not any(place.iterdir()):
-        raise ValueError(f"{archive}: no NAME{TRUTH} in this archive; expected Hopkins155")
+        raise ValueError(f"{archive}: the archive contains no NAME{TRUTH}; expected Hopkins155")
 
 
 def ordonez(source: Path, folder: Path, name: str) -> list[str]:
@@ -87,8 +92,8 @@ def ordonez(source: Path, folder: Path, name: str) -> list[str]:
         activities["end"] = ends
         activities.to_csv(folder / f"{home}_activities.csv", index=False)
         notes.append(
-            f"{home}: {len(events)} events, {len(activities)} activities, {changed} ends before "
-            "their start repaired"
+            f"{home}: {len(events)} events, {len(activities)} activities; {changed} end times "
+            "before the start time were corrected"
         )
     return notes
 
@@ -102,8 +107,8 @@ def _tabbed(path: Path, columns: list[str]) -> pd.DataFrame:
             continue
         if len(fields) != len(columns):
             raise ValueError(
-                f"{path}, line {number}: {len(fields)} fields, expected {', '.join(columns)} "
-                "separated by tabs"
+                f"{path}, line {number}: the line has {len(fields)} fields; expected "
+                f"{', '.join(columns)} separated by tabs"
             )
         rows.append(fields)
     return pd.DataFrame(rows, columns=columns)
@@ -116,7 +121,8 @@ def _repaired(path: Path, start: str, end: str) -> str:
         begin, stop = pd.Timestamp(start), pd.Timestamp(end)
     except ValueError:
         raise ValueError(
-            f"{path}: {start!r} to {end!r}, expected times as 2011-11-28 02:27:59"
+            f"{path}: {start!r} to {end!r} is not a valid interval; expected times such as "
+            "2011-11-28 02:27:59"
         ) from None
     if stop >= begin:
         return end

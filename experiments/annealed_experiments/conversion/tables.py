@@ -46,8 +46,8 @@ def gisette_valid(source: Path, folder: Path, name: str) -> list[str]:
     X, y = _nips2003_part(source, "gisette", "valid")
     _save_divided(folder, name, X, y, test_size=0.3)
     return [
-        "rows were split with our own seed: errors differ slightly from those of other splits, "
-        "also from the pages"
+        "the rows were split with our own random seed, so errors differ slightly from those of "
+        "other splits and of the pages"
     ]
 
 
@@ -68,7 +68,7 @@ def _nips2003_part(source: Path, name: str, part: str):
     y = numbers(labels, 1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
         raise ValueError(
-            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}, expected -1 or 1 for "
+            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}; expected -1 or 1 for "
             f"{X.shape[0]} rows"
         )
     if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
@@ -88,11 +88,13 @@ def _sparse_rows(path: Path, n_columns: int) -> sp.csr_matrix:
                     values.append(float(value) if value else 1.0)
                 except ValueError:
                     raise ValueError(
-                        f"{path}, line {number}: {entry[:40]!r}, expected column:value or a column"
+                        f"{path}, line {number}: {entry[:40]!r} is not valid; expected "
+                        "column:value or a column"
                     ) from None
                 if not 0 <= columns[-1] < n_columns:
                     raise ValueError(
-                        f"{path}, line {number}: column {column}, expected 1 to {n_columns}"
+                        f"{path}, line {number}: column {column} is out of range; expected 1 to "
+                        f"{n_columns}"
                     )
             starts.append(len(columns))
     return sp.csr_matrix(
@@ -112,8 +114,8 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
     X, y = table[:, :-1], table[:, -1]
     if len(y) <= n or not y.all():
         raise ValueError(
-            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without g or b; expected "
-            "351 that end with one"
+            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without a label; "
+            "expected 351 rows that end with g or b"
         )
     save_set(folder, name, (X[:n], y[:n]), (X[n:], y[n:]))
     return []
@@ -129,11 +131,11 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
         labels = [line.split()[0] for line in lines if line.strip()]
     if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
         raise ValueError(
-            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}, expected -1 or 1 for "
+            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}; expected -1 or 1 for "
             f"{len(X)} rows"
         )
     _save_divided(folder, name, X, np.array(labels, dtype=int), test_size=0.25)
-    return ["rows were split with our own seed; sdist-real joins and splits them again"]
+    return ["the rows were split with our own random seed; sdist-real joins and splits them again"]
 
 
 def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
@@ -143,7 +145,7 @@ def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
     path = source if source.is_file() else find_file(source, "farm-ads-vect")
     X, y = _svmlight(path, zero_based="auto")
     if set(np.unique(y)) != {-1, 1}:
-        raise ValueError(f"{path}: labels {np.unique(y)[:5].tolist()}, expected -1 and 1")
+        raise ValueError(f"{path}: labels {np.unique(y)[:5].tolist()}; expected -1 and 1")
     X.sort_indices()
     _, same = np.unique(
         [row.indices.tobytes() + row.data.tobytes() for row in X], return_inverse=True
@@ -167,8 +169,8 @@ def pcmac(source: Path, folder: Path, name: str) -> list[str]:
     train, test = ((words.transform(texts), labels) for texts, labels in parts.values())
     save_set(folder, name, train, test)
     return [
-        f"{len(words.vocabulary_)} words of the training texts; the copy used on the pages has "
-        "others (26,214)"
+        f"{len(words.vocabulary_)} words of the training texts; the copy used for the pages has "
+        "26,214 different words"
     ]
 
 
@@ -179,8 +181,8 @@ def _newsgroups(source: Path, part: str) -> tuple[list[str], np.ndarray]:
         files = sorted(path for folder in below for path in folder.iterdir() if path.is_file())
         if not files:
             raise ValueError(
-                f"{source}: no {part}/{group} in it or in a subfolder; expected the folders of "
-                "20news-bydate.tar.gz"
+                f"{source}: {part}/{group} is in neither the folder nor its subfolders; "
+                "expected the folders of 20news-bydate.tar.gz"
             )
         texts += [path.read_text(encoding="latin-1") for path in files]
         labels += [label] * len(files)
@@ -197,7 +199,7 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
         digits = table[:, 0].astype(int)
         if not set(digits.tolist()) <= set(range(10)):
             raise ValueError(
-                f"{path}: digits {sorted(set(digits.tolist()))[:12]}, expected 0 to 9 in the "
+                f"{path}: digits {sorted(set(digits.tolist()))[:12]}; expected 0 to 9 in the "
                 "first column"
             )
         return table[:, 1:], digits
@@ -227,7 +229,8 @@ def leukemia(source: Path, folder: Path, name: str) -> list[str]:
     values, counts = np.unique(y, return_counts=True)
     if len(values) != 2 or X.shape[1] != X_test.shape[1]:
         raise ValueError(
-            f"{path}: classes {values[:5].tolist()}, expected two of 72 patients with 7129 genes"
+            f"{path}: classes {values[:5].tolist()}; expected two classes of 72 patients with "
+            "7129 genes"
         )
     rare = values[counts.argmin()]
     save_set(
@@ -244,7 +247,8 @@ def _mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(content["X"], np.float32), np.asarray(content["Y"]).ravel()
     except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
         raise ValueError(
-            f"{path}: not a MATLAB file with X and Y ({' '.join(str(error).split())[:100]})"
+            f"{path}: the file is not a MATLAB file with X and Y "
+            f"({' '.join(str(error).split())[:100]})"
         ) from None
 
 
@@ -256,7 +260,9 @@ def news20(source: Path, folder: Path, name: str) -> list[str]:
     X, y = _svmlight(path)
     sp.save_npz(folder / "X.npz", sp.csr_matrix(X))
     np.save(folder / "class.npy", y.astype(np.int8))
-    return [f"{X.shape[0]} rows, {X.shape[1]} columns, {len(np.unique(y))} classes; no test part"]
+    return [
+        f"{X.shape[0]} rows, {X.shape[1]} columns, {len(np.unique(y))} classes, without a test part"
+    ]
 
 
 def libsvm(source: Path, folder: Path, name: str) -> list[str]:
@@ -265,13 +271,14 @@ def libsvm(source: Path, folder: Path, name: str) -> list[str]:
     """
     if not source.is_file():
         raise ValueError(
-            f"{source}: a folder, expected a LIBSVM file with its test file (.t) beside it"
+            f"{source}: this is a folder; expected a LIBSVM file with its test file (.t) beside it"
         )
     (X, y), (X_test, y_test) = _libsvm_pair(source)
     values = np.unique(y)
     if len(values) != 2 or not set(np.unique(y_test)) <= set(values):
         raise ValueError(
-            f"{source}: labels {values[:5].tolist()}, expected two, the same in the test file"
+            f"{source}: labels {values[:5].tolist()}; expected two labels, which also occur in "
+            "the test file"
         )
     save_set(
         folder,
@@ -298,5 +305,5 @@ def _svmlight(path: Path, zero_based: bool | str = False):
             return load_svmlight_file(lines, dtype=np.float32, zero_based=zero_based)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(
-            f"{path}: not a LIBSVM file ({' '.join(str(error).split())[:100]})"
+            f"{path}: the file is not a LIBSVM file ({' '.join(str(error).split())[:100]})"
         ) from None

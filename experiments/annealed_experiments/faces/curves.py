@@ -84,7 +84,7 @@ def mined_rows(training: ClassifierTraining, keypoint: str) -> tuple[Windows, ..
     path = training.job.checkpoint(f"{training.stage}.rows", keypoint)
     kept = read_part(path, ROWS, training.job.made_from(training.stage, keypoint))
     if kept is None:
-        raise ValueError(f"{path}: no such file; expected the checkpoint of a training")
+        raise ValueError(f"{path}: no such file; expected the checkpoint of a training run")
     return *training._first_rows(keypoint), training._read_rows(path, *kept)[0]
 
 

@@ -282,8 +282,8 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
     check_names("competitor", [name], COMPETITORS)
     if name not in available():
         raise ValueError(
-            f"competitor {name} needs the package {_NEEDS[name]}; pip install '.[bench]' in the "
-            "checkout of annealed"
+            f"competitor {name} requires the package {_NEEDS[name]}; run pip install '.[bench]' "
+            "in the checkout of annealed"
         )
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -66,7 +66,7 @@ def printed() -> dict[tuple[str, str, str], float]:
 def motion_table(
     runs: int = 10, data_dir=None, *, sets: Sequence[str] = ("paper",), checkpoint=None
 ) -> dict[str, Any]:
-    """Compute Table 5, with average and median training and test errors.
+    """Compute Table 5 with the averages and medians of training and test errors.
 
     Errors are given by category and number of motions, on likelihood, prior and all features, over
     ``runs`` random partitions of the videos into ten folds. ``sets`` are interpretations of the

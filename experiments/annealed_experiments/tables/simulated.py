@@ -165,7 +165,7 @@ def simulated_case(
         u /= np.linalg.norm(u, axis=1)[:, None]
         Z = (np.where(y == 1, 2.0, 1.0) + RING_SPREAD * rng.standard_normal(total))[:, None] * u
     else:
-        raise ValueError(f"case={case!r}; expected 'xor' or 'rings'")
+        raise ValueError(f"case={case!r} is unknown; expected 'xor' or 'rings'")
     Z = Z / Z.std(axis=0)
     if tenth:
         parts = []

@@ -65,7 +65,7 @@ def screen(
     p = len(XT)
     if screening == "triples" and p > MAX_COLUMNS_TRIPLES:
         raise ValueError(
-            f"X has {p} columns; expected at most {MAX_COLUMNS_TRIPLES} for screening='triples'"
+            f"X has {p} columns, but screening='triples' supports at most {MAX_COLUMNS_TRIPLES}"
         )
     neighbours, signs, counts = _neighbours(XT)
     if screening is None or p == 0 or not np.ptp(y):

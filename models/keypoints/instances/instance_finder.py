@@ -301,7 +301,9 @@ class InstanceFinder:
     def trained(self) -> InstanceProbabilities:
         """Return the probabilities; raise a ValueError before they are trained."""
         if self.probabilities is None:
-            raise ValueError("the model has no probabilities; expected a fully trained model")
+            raise ValueError(
+                "the model was not trained to predict probabilities; expected a fully trained model"
+            )
         return self.probabilities
 
     @cached_property
@@ -431,8 +433,7 @@ class InstanceFinder:
         return [made for made in hypotheses if made.score >= min_support][:n]
 
     def placed(self, box: Sequence[float], levels: Sequence[Level]) -> Instance:
-        """Refine the mean shape in a box x0, y0, x1, y1, which gives a face that needs no
-        candidates."""
+        """Refine the mean shape in a box x0, y0, x1, y1 to obtain a face without any candidates."""
         mean = self.regressor.mean_points
         size = max(
             float(

@@ -93,7 +93,7 @@ class OneEuroFilter:
             return points
         raw, filtered, velocity, before = self._last
         if not (step := time - before) > 0:
-            raise ValueError(f"time={time} is not valid; expected a time after {before}")
+            raise ValueError(f"time={time} is not valid; expected a time later than {before}")
         velocity = velocity + _weight(_SPEED_CUTOFF, step) * (
             (points - raw) / (step * scale) - velocity
         )

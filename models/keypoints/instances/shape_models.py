@@ -331,7 +331,9 @@ def factorise(shapes: np.ndarray, mirror: np.ndarray) -> RigidModel:
     rows = np.stack([both.real, both.imag], axis=1).reshape(-1, shapes.shape[1])
     _, singular, right = np.linalg.svd(rows, full_matrices=False)
     if singular[2] < 1e-6 * singular[0]:
-        raise ValueError("all annotated faces have the same pose; expected different poses")
+        raise ValueError(
+            "all annotated faces have the same pose; expected faces in different poses"
+        )
     affine = right[:3]
     motion = rows @ affine.T  # (2 n_faces, 3)
     a, b = motion[0::2], motion[1::2]

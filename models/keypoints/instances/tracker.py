@@ -79,7 +79,7 @@ class PersonTracker:
     extrapolated position, its size, and its appearance, measured by the cosine distances between
     the histograms at the 40% of its points that agree best. The assignment with the minimum total
     cost is chosen (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared
-    with all persons by appearance alone. A face that matches no person is a new person.
+    with all persons by appearance alone. A face that does not match any person is a new person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)
@@ -224,7 +224,7 @@ class InstanceTracker:
         if time is None:
             time = max(self._time + _STEP, 0.0)
         if not time > self._time:
-            raise ValueError(f"time={time} is not valid; expected a time after {self._time}")
+            raise ValueError(f"time={time} is not valid; expected a time later than {self._time}")
         self._time = time
         if new_scene := self._cuts.update(frame):
             self._left = 0

@@ -57,10 +57,10 @@ def suppress_non_maxima(
 class LocalMaxima:
     """Local maxima of scored windows, best first, and the windows around each maximum.
 
-    They do not depend on how positions are averaged. ``score`` and ``unit``, the reference length
-    in image pixels, belong to the n maxima. The m windows around them have the index of their
-    maximum, a position in image coordinates, the squared distance from the maximum in these units,
-    and the difference between their score and that of the maximum.
+    The maxima do not depend on the averaging of positions. ``score`` and ``unit``, the reference
+    length in image pixels, belong to the n maxima. The m windows around them have the index of
+    their maximum, a position in image coordinates, the squared distance from the maximum in these
+    units, and the difference between their score and that of the maximum.
     """
 
     score: np.ndarray

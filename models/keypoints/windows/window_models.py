@@ -66,10 +66,10 @@ class Localisation:
     def __post_init__(self) -> None:
         values = asdict(self)
         if not all(isinstance(v, int | float) and np.isfinite(v) for v in values.values()):
-            raise ValueError(f"{self}: expected finite numbers")
+            raise ValueError(f"{self} is not valid; expected finite numbers")
         if min(self.radius, self.octaves, self.sharpness, self.margin) < 0:
             raise ValueError(
-                f"{self}: expected radius, octaves, sharpness and margin of at least 0"
+                f"{self} is not valid; expected radius, octaves, sharpness and margin of at least 0"
             )
 
     def to_dict(self) -> dict[str, float]:

@@ -78,12 +78,13 @@ class WindowSearch:
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
             raise ValueError(
-                f"min_size={min_size}: expected at least {window / 4:g} pixels, a quarter of the "
-                "window"
+                f"min_size={min_size} is not valid; expected at least {window / 4:g} pixels, a "
+                "quarter of the window"
             )
         if max_size is not None and not max_size >= smallest:
             raise ValueError(
-                f"max_size={max_size}: expected at least min_size, {smallest:g} pixels"
+                f"max_size={max_size} is not valid; expected at least {smallest:g} pixels, the "
+                "value of min_size"
             )
         return smallest
 
@@ -182,8 +183,7 @@ class WindowSearch:
         cascade, level = self.face_cascade, levels[number]
         if cascade is None:
             raise ValueError(
-                "the detector has no face cascade; "
-                "expected a detector trained with --mode prune+regress"
+                "the detector has no face cascade; use a detector trained with --mode prune+regress"
             )
         if objects is None:
             centres = self._face_centres(cascade.level(levels, number), cascade, buffers)

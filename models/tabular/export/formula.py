@@ -30,7 +30,7 @@ class Formula:
     columns : dict of str to str
         Type of each column that is read: "number", "date" or "text".
     styles : dict of str to str
-        Order of day and month in date columns, see
+        Order of day and month in date columns; see
         :class:`annealed.models.tabular.encoding.ColumnEncoding`.
     inputs : tuple of str
         Column names for input arrays without names.

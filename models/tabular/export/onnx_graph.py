@@ -52,10 +52,12 @@ def write_onnx(formula: Formula) -> bytes:
     ModuleNotFoundError
         If the package onnx is not installed.
     """
-    with naming_extra("export to .onnx requires onnx", "export"):
+    with naming_extra("export to .onnx requires the package onnx", "export"):
         from onnx import TensorProto, checker, helper
     if not formula.columns:
-        raise ValueError("a model without columns has no ONNX graph; expected at least one column")
+        raise ValueError(
+            "a model without columns cannot be exported to ONNX; expected at least one column"
+        )
     if taken := [name for name in formula.columns if name in ("", "label", *OUTPUTS.values())]:
         raise ValueError(
             f"column {taken[0]!r} has a reserved name; "

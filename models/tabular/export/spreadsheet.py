@@ -38,7 +38,7 @@ def write_xlsx(formula: Formula) -> bytes:
     ValueError
         If a name contains characters that are not allowed in a workbook.
     """
-    with naming_extra("export to .xlsx requires openpyxl", "export"):
+    with naming_extra("export to .xlsx requires the package openpyxl", "export"):
         from openpyxl import Workbook
         from openpyxl.utils.exceptions import IllegalCharacterError
     book = Workbook()
@@ -105,9 +105,8 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
             or len(labels) > _MAX_LEVELS
         ):
             raise ValueError(
-                f"{title!r} is too long for a cell; "
-                f"expected at most {_MAX_FORMULA} characters, and at most {_MAX_LEVELS} levels and "
-                "classes"
+                f"{title!r} is too long for a cell of a workbook; expected at most "
+                f"{_MAX_FORMULA} characters, and at most {_MAX_LEVELS} levels and classes"
             )
         show.names[name] = f"{_letters(len(line))}2"
         names.append(title)

@@ -85,12 +85,14 @@ def export(
     """
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
-        raise ValueError(f"{path}: expected a file name that ends in {', '.join(WRITERS)}")
+        raise ValueError(
+            f"{path}: unknown file type; expected a file name that ends in {', '.join(WRITERS)}"
+        )
     options: dict[str, Any] = {
         name: v for name, v in (("table", table), ("dialect", dialect), ("keys", keys)) if v
     }
     if options and suffix != ".sql":
-        raise ValueError(f"{path}: {next(iter(options))} is for .sql files only")
+        raise ValueError(f"{path}: {next(iter(options))} is only available for .sql files")
     if suffix == ".c":
         options["stem"] = Path(path).stem
     try:
@@ -101,8 +103,8 @@ def export(
             if column.form in PARTS
         ]:
             raise ValueError(
-                f"column {parts[0].name!r} cannot be exported; "
-                f"use annealed select --as {parts[0].source}=date"
+                f"column {parts[0].name!r} cannot be exported; train the model with annealed "
+                f"select --as {parts[0].source}=date"
             )
         formula = formula_of(model)
         _write_json(formula)  # fails if a name is not valid text, unlike some writers

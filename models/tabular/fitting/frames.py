@@ -74,8 +74,8 @@ def table_from_frame(
     if skewed:
         line = (
             f"{len(skewed)} column{'s' * (len(skewed) > 1)} of skewed positive numbers, "
-            "replaced by their logarithms where these correlate better with the target (override: "
-            f"--as COLUMN=number): {', '.join(skewed)}"
+            "replaced by their logarithms because these correlate better with the target "
+            f"(override: --as COLUMN=number): {', '.join(skewed)}"
         )
         leak_notes.insert(0, line)
     return Table(
@@ -100,8 +100,8 @@ def _kinds(names: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         name, _, kind = text.rpartition("=")
         if (kind not in KINDS and "<" not in kind) or not name:
             raise ValueError(
-                f"--as {text}: expected COLUMN=KIND, where KIND is one of {', '.join(KINDS)}, or "
-                "levels such as low<medium<high"
+                f"--as {text} is not valid; expected COLUMN=KIND, where KIND is one of "
+                f"{', '.join(KINDS)}, or levels such as low<medium<high"
             )
         check_column(name, names, "--as")
         kinds[name] = kind
@@ -115,7 +115,10 @@ def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[
             check_column(name, names, option)
     both = set(include) & set(exclude)
     if both:
-        raise ValueError(f"column {min(both)!r} is named by both --include and --exclude")
+        raise ValueError(
+            f"column {min(both)!r} is named by both --include and --exclude; name it in only "
+            "one of them"
+        )
 
 
 def check_column(name: str, names: Sequence[str], option: str) -> None:
@@ -145,8 +148,8 @@ def weights(frame: pd.DataFrame, name: str | None, rows: np.ndarray) -> np.ndarr
     if len(bad) or not weight.any():
         row, cell = (rows[bad[0]], frame[name].iloc[rows[bad[0]]]) if len(bad) else (0, 0)
         raise ValueError(
-            f"--weight {name}: the weight in row {row + 1} is {cell!s}; "
-            "expected non-negative numbers, not all of them 0"
+            f"--weight {name}: the weight in row {row + 1} is {cell!s}; expected non-negative "
+            "numbers, at least one of them positive"
         )
     return weight
 
@@ -180,8 +183,8 @@ def _times(
     if np.isnan(times).any():
         cell = values.iloc[int(np.flatnonzero(np.isnan(times))[0])]
         raise ValueError(
-            f"--time {name}: {cell!s} is neither a number nor a date; "
-            "use --dates to set the order of day and month"
+            f"--time {name}: the value {cell!s} is neither a number nor a date; use --dates to "
+            "set the order of day and month"
         )
     return times
 
@@ -195,7 +198,9 @@ def rows_with_target(y: np.ndarray, notes: list[str]) -> np.ndarray:
     """Return the rows that have a target, and add a note about the dropped rows."""
     rows = np.flatnonzero(~pd.isna(y))
     if not len(rows):
-        raise ValueError("the target is missing in all rows")
+        raise ValueError(
+            "the target is missing in all rows; expected at least one row with a target"
+        )
     if len(rows) < len(y):
         notes.append(f"{len(y) - len(rows)} rows dropped because their target is missing")
     return rows

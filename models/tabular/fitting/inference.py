@@ -120,7 +120,7 @@ def _assumptions(table: Table) -> list[str]:
     rough = np.abs((Z**3).mean(axis=0)) > _SKEWED * Z.std(axis=0) ** 3
     rough |= np.array([len(np.unique(column)) < _FEW_VALUES for column in table.X.T])
     words = (
-        "columns are skewed or have few distinct values; "
-        "the tests assume that each depends linearly on the others"
+        "columns are skewed or have few distinct values, but the tests assume that each column "
+        "depends linearly on the others"
     )
     return [f"{rough.sum()} of {len(rough)} {words}"] if rough.any() else []

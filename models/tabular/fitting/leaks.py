@@ -117,7 +117,7 @@ def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
         shown = first_of([f"{label!r} ({count})" for label, count in unknown.most_common()], 5)
         lines.append(
             f"{unknown.total()} of {n} test rows have classes that do not occur in the training "
-            f"rows; they count as errors: {shown}"
+            f"rows and count as errors: {shown}"
         )
     return lines
 
@@ -134,4 +134,4 @@ def _row_keys(table: Table, dtype: np.dtype) -> Iterator[int]:
 
 def _out(name: str) -> str:
     shown = repr(name) if " " in name else name
-    return f"use --exclude {shown} if it is not known before the target"
+    return f"use --exclude {shown} if this column is not known before the target"

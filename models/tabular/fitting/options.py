@@ -207,11 +207,13 @@ class SelectionOptions(SelectionParameters):
             If two options exclude each other.
         """
         if (k is None) == (self.fdr is None):
-            raise ValueError("expected either -k or --fdr")
+            raise ValueError("expected exactly one of the options -k and --fdr")
         if self.size_rule != "explained" and k != "auto":
-            raise ValueError(f"--size-rule {self.size_rule}: only available with -k auto")
+            raise ValueError(f"--size-rule {self.size_rule} is only available with -k auto")
         if self.card and k == "auto":
-            raise ValueError("-k auto: not available for a score card; expected a number of rules")
+            raise ValueError(
+                "-k auto is not available for a score card; use -k with the number of rules"
+            )
         chosen: dict[str, object] = {
             "--card": self.card,
             "--response piecewise": self.response != "linear",
@@ -238,7 +240,7 @@ class SelectionOptions(SelectionParameters):
         ]
         for option, other in exclusive:
             if chosen[option] and chosen[other]:
-                raise ValueError(f"{option}: not available with {other}; expected only one of them")
+                raise ValueError(f"{option} is not available with {other}; use only one of them")
         if self.fdr is not None and not 0 < self.fdr < 1:
             raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
         lists = {
@@ -252,12 +254,13 @@ class SelectionOptions(SelectionParameters):
             for text, name in zip(given, names):
                 if names.count(name) > 1:
                     raise ValueError(
-                        f"{option} {text}: {name or text!r} is given twice; expected once"
+                        f"{option} {text}: {name or text!r} is given twice; name it only once"
                     )
         for text in self.class_weight:
             if "=" in text and not 0 <= parse_number("--class-weight", text) <= _MAX_WEIGHT:
                 raise ValueError(
-                    f"--class-weight {text}: expected a number from 0 to {_MAX_WEIGHT:g}"
+                    f"--class-weight {text} is not valid; expected a number from 0 to "
+                    f"{_MAX_WEIGHT:g}"
                 )
 
     @property

@@ -68,7 +68,7 @@ class Selection:
     settings : dict
         Options for the report.
     certainty : dict
-        Statistical guarantees, see :mod:`.inference`.
+        Statistical guarantees; see :mod:`.inference`.
     interaction : dict or None
         Strongest interaction, only in a report; see :func:`.validation.interaction`.
     """
@@ -166,9 +166,8 @@ class Selection:
                 f"no columns were selected at a false discovery rate of {self.certainty['fdr']:.0%}"
             )
         line = (
-            "no columns were selected: no size predicts held-out rows better than a constant by "
-            "one "
-            "standard error"
+            "no columns were selected, because no size predicts held-out rows better than a "
+            "constant by one standard error"
         )
         if v.best is None:
             return line
@@ -252,7 +251,7 @@ def select_table(
     check_score(request.scoring, task)
     if request.offset_column is not None and task != "regression":
         raise ValueError(
-            "--offset and --exposure: not available for classification; expected --task regression"
+            "--offset and --exposure are not available for classification; use --task regression"
         )
     sample = table.sampled(task, request.seed, request.split_duplicates)
     table.notes = [*sample.notes, *leaks(sample, task)]
@@ -337,7 +336,7 @@ def task_note(y: np.ndarray, task: str) -> list[str]:
     return [
         (
             f"the target has {len(values)} distinct numbers in {len(y)} rows, too many for "
-            "classes; the task is regression"
+            "classes, so the task is regression"
         )
     ]
 
@@ -381,7 +380,7 @@ def check_target(y: np.ndarray, task: str) -> None:
         expected = (
             "at least two classes" if task == "classification" else "at least two distinct numbers"
         )
-        raise ValueError(f"the target has a single value ({str(y[0])!r}); expected {expected}")
+        raise ValueError(f"the target has only one value ({str(y[0])!r}); expected {expected}")
 
 
 def select_columns(
@@ -440,7 +439,7 @@ def select_columns(
             if single
             else f"{len(sample.y)} rows are"
         )
-        raise ValueError(f"-k auto: {few} too few for cross-validation; expected -k with a number")
+        raise ValueError(f"-k auto: {few} too few for cross-validation; use -k with a number")
     validation = Validation(k or 1)
     if splits:
         sizes = (

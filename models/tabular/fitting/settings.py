@@ -26,12 +26,12 @@ from .table import Table
 # parameters that --param does not accept, and what to use instead
 NOT_SET = {
     "n_features_to_select": "use -k",
-    "loss": "use --loss, and --param loss.NAME=VALUE for its parameters",
-    "response": "use --response, and --param response.NAME=VALUE for its parameters",
+    "loss": "use --loss, and set its parameters with --param loss.NAME=VALUE",
+    "response": "use --response, and set its parameters with --param response.NAME=VALUE",
     "class_weight": "use --class-weight",
     "constraints": "use --include, --bounds, --group and --monotone",
     "random_state": "use --seed",
-    "warm_start": "a command fits only once",
+    "warm_start": "a command fits only one model",
     "verbose": "use --quiet",
 }
 _PARTS: dict[str, Any] = {
@@ -75,8 +75,8 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
     y, units = table.y, units_of(table, request.group)
     if (request.card or request.response == "piecewise") and hasattr(table.X, "tocsr"):
         raise ValueError(
-            f"--{'card' if request.card else 'response piecewise'}: not available for sparse "
-            "tables; expected linear responses"
+            f"--{'card' if request.card else 'response piecewise'} is not available for sparse "
+            "tables; use linear responses"
         )
     if request.card and len(np.unique(y)) != 2:
         raise ValueError(
@@ -86,8 +86,8 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
         return _with_params(ScoreCardClassifier(k), request)
     if request.class_weight and task != "classification":
         raise ValueError(
-            f"--class-weight {request.class_weight[0]}: not available for regression; "
-            "expected --task classification"
+            f"--class-weight {request.class_weight[0]} is not available for regression; use "
+            "--task classification"
         )
     if request.loss != "auto":
         _check_loss(request.loss, task, len(np.unique(y)))
@@ -98,7 +98,7 @@ def make_model(request: SelectionOptions, table: Table, task: str, k: int) -> An
         given.rpartition("=")[0] for given in request.bounds
     }:
         raise ValueError(
-            f"column {name!r} is named by both --bounds and --monotone; expected only one of them"
+            f"column {name!r} is named by both --bounds and --monotone; use only one of them"
         )
     alone = units.max() + 1 == len(units)
     if not alone or wanted.any() or directions is not None or bounds is not None:
@@ -127,8 +127,8 @@ def _check_loss(loss: str, task: str, n_classes: int) -> None:
     if loss not in known:
         hint = ", or --task regression" if loss in regression else ""
         raise ValueError(
-            f"--loss {loss}: not a loss for {task}{suggestion(loss, known)}; "
-            f"expected one of {', '.join(sorted(known))}{hint}"
+            f"--loss {loss} is not available for {task}{suggestion(loss, known)}; expected one "
+            f"of {', '.join(sorted(known))}{hint}"
         )
 
 
@@ -139,7 +139,7 @@ def _with_params(model: Any, request: SelectionOptions) -> Any:
         name, sign, text = given.partition("=")
         owner, _, part = name.rpartition(".")
         if not sign:
-            raise ValueError(f"--param {given}: expected NAME=VALUE")
+            raise ValueError(f"--param {given} is not valid; expected NAME=VALUE")
         if not owner and name in NOT_SET:
             raise ValueError(f"--param {given}: {NOT_SET[name]}")
         known = model.get_params(deep=False).keys() - NOT_SET.keys()
@@ -150,7 +150,7 @@ def _with_params(model: Any, request: SelectionOptions) -> Any:
             owner == "response" and request.response != "piecewise"
         ):
             raise ValueError(
-                f"--param {given}: this {owner} has no parameters; expected another --{owner}"
+                f"--param {given}: this {owner} has no parameters; use another --{owner}"
             )
         if owner:
             known = (
@@ -185,8 +185,8 @@ def _class_weight(given: Sequence[str], classes: np.ndarray) -> str | dict[Any, 
         name = text.rpartition("=")[0]
         if name not in labels:
             raise ValueError(
-                f"--class-weight {text}: expected balanced, or CLASS=NUMBER, where CLASS is one of "
-                f"{', '.join(labels)}"
+                f"--class-weight {text} is not valid; expected balanced, or CLASS=NUMBER, where "
+                f"CLASS is one of {', '.join(labels)}"
             )
         weights[labels[name]] = parse_number("--class-weight", text)
     return weights or None
@@ -196,7 +196,7 @@ def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndar
     """Return a mask of the matrix columns of the column in "COLUMN=..."."""
     name, sign, _ = given.rpartition("=")
     if not sign or not name:
-        raise ValueError(f"{option} {given}: expected {expected}")
+        raise ValueError(f"{option} {given} is not valid; expected {expected}")
     if name not in table.names:
         raise ValueError(
             f"{option} {given}: column {name!r} cannot be used "
@@ -216,7 +216,7 @@ def _directions(monotone: Sequence[str], table: Table, task: str) -> np.ndarray 
     directions, expected = np.zeros(table.X.shape[1], int), "COLUMN=+ or COLUMN=-"
     for given in monotone:
         if given[-1:] not in "+-":
-            raise ValueError(f"--monotone {given}: expected {expected}")
+            raise ValueError(f"--monotone {given} is not valid; expected {expected}")
         directions[_columns_of("--monotone", given, table, expected)] = (
             1 if given[-1:] == "+" else -1
         )
@@ -237,11 +237,12 @@ def _bounds(
         low, sign, high = given.rpartition("=")[2].partition(":")
         if not sign:
             raise ValueError(
-                f"--bounds {given}: expected COLUMN=LOW:HIGH, such as age=0: or age=-1:1"
+                f"--bounds {given} is not valid; expected COLUMN=LOW:HIGH, such as age=0: or "
+                "age=-1:1"
             )
         ends = tuple(parse_number("--bounds", given, end) if end else None for end in (low, high))
         if (ends[0] or 0.0) > 0.0 or (ends[1] or 0.0) < 0.0:
-            raise ValueError(f"--bounds {given}: expected bounds that include 0")
+            raise ValueError(f"--bounds {given} is not valid; expected bounds that include 0")
         result[int(np.flatnonzero(_columns_of("--bounds", given, table, "COLUMN=LOW:HIGH"))[0])] = (
             ends
         )

@@ -235,8 +235,8 @@ class Table:
         remaining = self.take(np.delete(np.arange(len(self.y)), single))
         for i in single:
             remaining.notes.append(
-                f"class {labels[i]!s} has a single row (row {self.rows[i] + 1}), which was dropped "
-                "(override: --keep-rare)"
+                f"class {labels[i]!s} has only one row (row {self.rows[i] + 1}), which was "
+                "dropped (override: --keep-rare)"
             )
         return remaining
 
@@ -302,7 +302,7 @@ class _Decisions:
 
     def leave_out(self, name: str, why: str) -> None:
         if name in self.required:
-            raise ValueError(f"--include {name}: cannot be used ({why})")
+            raise ValueError(f"--include {name}: this column cannot be used ({why})")
         self.left_out[name] = why
 
     def number(
@@ -314,8 +314,8 @@ class _Decisions:
         style: str = "",
         levels: Any = (),
     ) -> None:
-        """Decide on a column of numbers, with NaN for missing values; ``read`` is a note about the
-        conversion of its cells."""
+        """Decide how to encode a column of numbers, with NaN for missing values; ``read`` is a note
+        about the conversion of its cells."""
         if read:
             self.done[read].append(name)
         missing = np.isnan(numbers)
@@ -338,7 +338,7 @@ class _Decisions:
         self.columns.append(ColumnEncoding(name, kind, fill, levels, style=style))
 
     def complete_number(self, name: str) -> None:
-        """Decide on a column without missing values."""
+        """Decide how to encode a numeric column without missing values."""
         constant, median, precise, why = self.complete[name]
         if constant:
             return self.leave_out(name, "constant")
@@ -348,8 +348,8 @@ class _Decisions:
         self.columns.append(ColumnEncoding(name, NUMBER, None if self.keep_missing else median))
 
     def dates(self, name: str, numbers: np.ndarray, style: str, read: str) -> None:
-        """Decide on a column of dates: days represent the trend, and recurring parts such as months
-        become categories."""
+        """Decide how to encode a column of dates: days represent the trend, and recurring parts
+        such as months become categories."""
         self.number(name, numbers, read, DATE, style)
         present = numbers[np.isfinite(numbers)]
         for form, n_min in PARTS.items():
@@ -361,7 +361,8 @@ class _Decisions:
                 self.category(part, part_of(numbers, form), form, style)
 
     def category(self, name: str, words: np.ndarray, form: str = "", style: str = "") -> None:
-        """Decide on a column of text, with one level as the reference and rare levels merged."""
+        """Decide how to encode a column of text: one level is the reference, and rare levels are
+        merged."""
         present = np.array([word for word in words if word is not None], object)
         n_missing = len(words) - len(present)
         if n_missing > MAX_MISSING * len(words):
@@ -728,8 +729,8 @@ def read_target(values: pd.Series) -> np.ndarray:
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(
             f"{bad.sum()} of {present.sum()} cells of the target {values.name!r} "
-            f"{'is not a number' if bad.sum() == 1 else 'are not numbers'}, such as {words[row]!r} "
-            f"in row {row + 1}; correct these cells or leave them empty"
+            f"{'is not a number' if bad.sum() == 1 else 'are not numbers'}, such as "
+            f"{words[row]!r} in row {row + 1}; correct these cells or leave them empty"
         )
     some = pd.Series(words[present][:100], dtype=object)
     if len(some) and some.str.match(r"\d{4}-\d{2}-\d{2}").all():

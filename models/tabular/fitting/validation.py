@@ -237,8 +237,8 @@ def _ranked(name: str) -> Callable[[HeldOut], float]:
         two = slice(1, None) if len(held.classes) == 2 else slice(None)
         if not (truth[:, two].sum(axis=0) > 0).all() or truth[:, two].all(axis=0).any():
             raise ValueError(
-                f"--score {name}: one fold does not contain all classes; "
-                "expected another score or more rows"
+                f"--score {name}: one fold does not contain all classes; use another score or "
+                "more rows"
             )
         return float(
             getattr(metrics, f"{name}_score")(truth[:, two], p[:, two], sample_weight=held.weight)
@@ -276,7 +276,9 @@ def check_score(score: str | None, task: str) -> None:
     """
     known = [name for name, (of, _, _) in SCORES.items() if of == task]
     if score is not None and score not in known:
-        raise ValueError(f"--score {score}: expected one of {', '.join(known)} for {task}")
+        raise ValueError(
+            f"--score {score} is not valid; expected one of {', '.join(known)} for {task}"
+        )
 
 
 def first_measure(task: str, score: str | None) -> tuple[int, Callable[[HeldOut], float]]:
@@ -749,7 +751,7 @@ def _boosting(task: str, table: Table) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     if hasattr(table.X, "tocsr"):
-        raise ValueError("--boosting: not available for sparse tables; expected a dense table")
+        raise ValueError("--boosting is not available for sparse tables; use a dense table")
     make = (
         HistGradientBoostingClassifier
         if task == "classification"

@@ -83,9 +83,14 @@ class DetectorSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out={self.held_out}: expected a share between 0 and 1")
+            raise ValueError(
+                f"held_out={self.held_out} is not valid; expected a fraction between 0 and 1"
+            )
         if not 0 <= self.turned_heads <= 60:
-            raise ValueError(f"turned_heads={self.turned_heads}: expected degrees from 0 to 60")
+            raise ValueError(
+                f"turned_heads={self.turned_heads} is not valid; expected an angle from 0 to 60 "
+                "degrees"
+            )
         stages: dict[str, Any] = {
             "scan": self.scan,
             "guide": self.guide,
@@ -94,7 +99,8 @@ class DetectorSettings:
         ranges = {name: (settings.ied_low, settings.ied_high) for name, settings in stages.items()}
         if len(set(ranges.values())) > 1:
             raise ValueError(
-                f"ied_low and ied_high: {ranges}, expected the same range in all of these"
+                f"ied_low and ied_high differ between the stages: {ranges}; expected the same "
+                "range in all of them"
             )
 
 
@@ -149,7 +155,7 @@ def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
     path, made_from = job.checkpoint("second_node", FACE), job.made_from("second_node", FACE)
     kept = read_part(path, "second node", made_from) if job.resume else None
     if kept is not None:
-        job.say("second node: already done")
+        job.say("second node: already finished")
         cascade = read_cascade(path, kept[0], kept[1]["face_cascade"], job.pool)
         return replace(detector, face_cascade=cascade), kept[1]["scores"]
     first, s = detector.face_cascade, job.settings
@@ -177,7 +183,7 @@ def train_guides(job: TrainingJob, detector: KeypointDetector) -> Trained:
         else:
             guides[name] = read_guide(path, kept[0], name, kept[1]["guides"][name], job.pool)
             facts[name] = kept[1]["scores"]
-            job.say(f"{name}: guide: already done")
+            job.say(f"{name}: guide: already finished")
     return replace(
         detector, guides=job.completed(guides, lambda guide: guide.mirrored(job.pool))
     ), facts
@@ -201,7 +207,7 @@ def _whole_instances(
         part = replace(made, guides={}, face_cascade=None, info={"facts": facts})
         job.keep(name, "faces", part)
     else:
-        job.say(f"{name}: already done")
+        job.say(f"{name}: already finished")
     return replace(detector, finder=part.finder), part.info["facts"]
 
 
@@ -327,7 +333,7 @@ def train_detector(
         clock = time.process_time()
         with replacing(kept) as new:
             new.write_text(json.dumps(seconds))
-        say(f"{name}: done, {sum(seconds.values()) / 3600:.2f} hours of processor time so far")
+        say(f"{name}: finished, {sum(seconds.values()) / 3600:.2f} hours of processor time so far")
     info = {
         "summary": f"{', '.join(detector.keypoints)}; trained on {len(images)} photographs",
         "package": source_of_code(),

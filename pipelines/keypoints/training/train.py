@@ -211,8 +211,8 @@ def decide(
             reached[tried] = {}
             for number, name in enumerate(trained, start=1):
                 say(
-                    f"trial of windows of {tried:g} reference lengths on {n_some} images: {name}, "
-                    f"point {number} of {len(trained)}"
+                    f"trial: windows of {tried:g} reference lengths, {n_some} images, {name} "
+                    f"(point {number} of {len(trained)})"
                 )
                 reached[tried][name] = training.train(name).info["held_out"]["ap_25"]
         side = max(
@@ -362,7 +362,7 @@ def learning_curve(
         some = fitted[::share]
         if sum(len(image.instances) for image in some) < _MIN_OBJECTS:
             continue
-        say(f"learning curve: {len(some)} images")
+        say(f"learning curve: training on {len(some)} images")
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "some.safetensors"
             made, _ = train_keypoints(

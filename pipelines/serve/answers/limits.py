@@ -38,7 +38,7 @@ LIMITS = {
 
 
 class RequestError(Exception):
-    """Rejection of a request with an HTTP status and a one-line reason."""
+    """Error that rejects a request with an HTTP status and a one-line reason."""
 
     def __init__(self, status: int, message: str):
         # both arguments, because exceptions are pickled by their arguments

@@ -83,7 +83,7 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
         done += 1
         if done > limit.frames:
             raise ValueError(
-                f"{path}: the video has more than {limit.frames} frames; expected a shorter one"
+                f"{path}: the video has more than {limit.frames} frames; upload a shorter video"
             )
         tell("tracking points", done, n_frames)
         if done == n_frames:

@@ -85,15 +85,15 @@ def test_bad_batches_are_named():
     X, y, weight = _data()
     frame = pd.DataFrame(X[:10, :3], columns=list("abc"))
     for made, message in (
-        ([], "batches have 0 rows and 0 columns; expected at least one of each"),
+        ([], "batches have 0 rows and 0 columns; expected at least one row and one column"),
         ([(X[:0], y[:0])], "batches have 0 rows and 60 columns"),
         ([X], "batch 0 of batches is a ndarray; expected"),
         (
             [(X, y), (X, None)],
-            r"batch 1 of batches has X of shape \(1300, 60\) and other arrays of shape \(\); "
-            r"expected a target \(and weight\) for each row",
+            r"batch 1 of batches contains X of shape \(1300, 60\) and other arrays of shape \(\); "
+            r"expected a target \(and a weight, if given\) for each row",
         ),
-        ([(X, y, weight[:3])], r"batch 0 of batches has .* of shape \(1300,\) and \(3,\);"),
+        ([(X, y, weight[:3])], r"batch 0 of batches contains .* of shape \(1300,\) and \(3,\);"),
         (
             [(X[:, 0], y)],
             "X of batch 0 of batches is a ndarray; "
@@ -159,13 +159,13 @@ def test_a_table_brings_its_target_and_weights(tmp_path):
         ),
         (
             {"columns": ["c1", "y"], "target": "y"},
-            "contain .y.; expected neither the target nor the weight",
+            "contains .y.; it must contain neither the target nor the weight",
         ),
     ):
         with pytest.raises(ValueError, match=message):
             on_disk(tmp_path / "big", **options)
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(
-        ValueError, match="weight='w' requires named columns; expected a Parquet table"
+        ValueError, match="weight='w' requires named columns, as in a Parquet table"
     ):
         on_disk(tmp_path / "X.npy", weight="w")

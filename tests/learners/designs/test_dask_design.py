@@ -175,7 +175,8 @@ def test_chosen_columns_stay_on_dask_and_other_kinds_of_data_are_named():
     with pytest.raises(ValueError, match=r"^column 'word' has dtype .*; expected numbers$"):
         FSAClassifier(1).fit(table, y)
     with pytest.raises(
-        ValueError, match=r"^the chunks are of type csr_matrix; expected NumPy arrays$"
+        ValueError,
+        match=r"^the chunks of the Dask array are of type csr_matrix; expected NumPy arrays$",
     ):
         FSAClassifier(1).fit(D.map_blocks(sp.csr_matrix), y)
 
@@ -183,9 +184,7 @@ def test_chosen_columns_stay_on_dask_and_other_kinds_of_data_are_named():
 @needs_dask
 def test_limits_belong_to_the_data():
     X, y = _data()
-    with pytest.raises(
-        TypeError, match=r"^ndarray is not on Dask; expected a Dask array or data frame$"
-    ):
+    with pytest.raises(TypeError, match=r"^X is a ndarray; expected a Dask array or data frame$"):
         on_dask(X)
     D = da.from_array(X, chunks=(100, 40))
     with pytest.raises(ValueError, match="subsample=2 is not valid"):

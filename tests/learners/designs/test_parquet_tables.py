@@ -143,12 +143,13 @@ def test_bad_input_is_one_line(folder):
         (
             (folder / "year=2022" / "nothing").as_uri(),
             {},
-            "nothing: does not exist; expected a table",
+            "nothing: no such file; expected a .parquet file",
         ),
         (
             (folder.parent / "empty").as_uri(),
             {},
-            "empty: is a folder; expected a table in .parquet, or a folder of such files",
+            "empty: the folder contains no .parquet files; expected a .parquet "
+            "file, or a folder of such files",
         ),
     ):
         (folder.parent / "empty").mkdir(exist_ok=True)
@@ -159,7 +160,7 @@ def test_bad_input_is_one_line(folder):
         assert "\n" not in str(caught.value)
     np.save(folder / "X.npy", np.ones((3, 2)))
     with pytest.raises(
-        ValueError, match=r"filters=.* requires named columns; expected a Parquet table"
+        ValueError, match=r"filters=.* requires named columns, as in a Parquet table"
     ):
         on_disk(folder / "X.npy", filters=[("a", "=", 1)])
     part = folder / "year=2023" / "town=c" / "p.parquet"

@@ -176,15 +176,15 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: FSAClassifier(2).partial_fit(X, LABELS), "expected loss='squared'"),
-        (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "expected loss='squared'"),
+        (lambda: FSAClassifier(2).partial_fit(X, LABELS), "use loss='squared'"),
+        (lambda: FSARegressor(2, loss="huber").partial_fit(X, Y), "use loss='squared'"),
         (lambda: FSARegressor(2, response="piecewise").partial_fit(X, Y), "response='linear'"),
-        (lambda: FSARegressorCV().partial_fit(X, Y), "expected FSAClassifier or FSARegressor"),
+        (lambda: FSARegressorCV().partial_fit(X, Y), "use FSAClassifier or FSARegressor"),
         (lambda: FSARegressor(2).refresh(), "call partial_fit first"),
-        (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has received 3 rows"),
+        (lambda: FSARegressor(4).partial_fit(X[:3], Y[:3]), "has received only 3 rows"),
         (lambda: FSARegressor(2).partial_fit(X, Y).partial_fit(X[:, 1:], Y), "X has 8 features"),
         (lambda: FSARegressor(2).partial_fit(np.where(X > 0, X, np.nan), Y), "contains NaN"),
-        (lambda: FSARegressor(2).partial_fit(1e200 * X, Y), "expected smaller numbers"),
+        (lambda: FSARegressor(2).partial_fit(1e200 * X, Y), "rescale the data"),
         (lambda: FSARegressor(2).partial_fit(X, Y, forgetting=0.0), "forgetting=0.0"),
         (lambda: FSARegressor(2).partial_fit(np.zeros((2, 10_000)), Y[:2]), "at most 9999"),
         (
@@ -193,11 +193,11 @@ LABELS = np.where(np.median(Y) < Y, "yes", "no")
         ),
         (
             lambda: FSAClassifier(2, loss="squared").partial_fit(X, LABELS),
-            "all labels in the first call",
+            "in the first call to partial_fit; expected all class labels",
         ),
         (
             lambda: FSAClassifier(2, loss="squared").partial_fit(X, LABELS, ["maybe", "yes"]),
-            "y contains 'no'",
+            "y contains the unknown label 'no'",
         ),
         (
             lambda: FSAClassifier(2, loss="squared", class_weight="balanced").partial_fit(
@@ -224,14 +224,14 @@ def test_a_failed_batch_changes_nothing():
 
 def test_batches_after_a_fit_begin_without_its_rows():
     model = FSARegressor(2).fit(X[:30], Y[:30])
-    with pytest.warns(UserWarning, match="without the rows of fit"):
+    with pytest.warns(UserWarning, match="starts from an empty state"):
         model.partial_fit(X, Y)
     assert_same_model(FSARegressor(2).fit(X, Y), model)
 
 
 def test_a_fit_ends_the_batches():
     model = FSARegressor(2).partial_fit(X, Y).fit(X[:30], Y[:30])
-    with pytest.warns(UserWarning, match="starts without the rows of fit"):
+    with pytest.warns(UserWarning, match="starts from an empty state"):
         model.partial_fit(X, Y)
     assert_same_model(FSARegressor(2).fit(X, Y), model)
 

@@ -90,7 +90,10 @@ def test_names_masks_groups_and_paths():
             "exclude: 60 is not a column; expected a name or a number from 0 to 59",
         ),
         ({"include": 3, "exclude": 3}, "column 3 is in both include and exclude"),
-        ({"include": [1, 2, 3, 4, 5]}, "include names 5 features, but n_features_to_select is 4"),
+        (
+            {"include": [1, 2, 3, 4, 5]},
+            "include names 5 features, more than n_features_to_select=4",
+        ),
         ({"exclude": range(60)}, "leaves no column"),
         ({"include": np.ones(3, bool)}, "include has shape"),
         ({"bounds": (1, 2)}, "lower <= 0 <= upper"),
@@ -103,7 +106,7 @@ def test_names_masks_groups_and_paths():
         ({"monotone": [1, 0]}, "or one of .1, 0, -1 for each column"),
         (
             {"monotone": {3: 1}, "bounds": {3: (0, 1)}},
-            "column 3 is in both bounds and monotone; expected only one",
+            "column 3 is in both bounds and monotone; name it in only one of them",
         ),
     ],
 )
@@ -281,11 +284,11 @@ def test_columns_in_and_out_of_forward_backward(model):
     assert kept[:2] == [0, 1] and 6 not in kept
     with pytest.raises(
         ValueError,
-        match="include names 2 features, but n_features_to_select is 1; expected at most that many",
+        match="include names 2 features, more than n_features_to_select=1",
     ):
         model(1, include=[1, 2]).fit(X, y)
     with pytest.raises(
-        ValueError, match="column 'c4' is in both include and exclude; expected only one"
+        ValueError, match="column 'c4' is in both include and exclude; name it in only one of them"
     ):
         model(3, include=["c4"], exclude=[4]).fit(X, y)
 
@@ -436,10 +439,10 @@ def test_directions_are_for_one_output():
     X, y = data()
     with pytest.raises(
         ValueError,
-        match=r"monotone=\{3: 1\} is not valid here; expected None with several classes or outputs",
+        match=r"monotone=\{3: 1\} is not available with several classes or outputs; use None",
     ):
         FSAClassifier(3, constraints=Constraints(monotone={3: 1})).fit(X, np.digitize(y, [-1, 1]))
-    with pytest.raises(ValueError, match="expected None with several classes or outputs"):
+    with pytest.raises(ValueError, match="is not available with several classes or outputs"):
         FSARegressor(3, constraints=Constraints(monotone={3: 1})).fit(X, np.column_stack([y, y]))
 
 

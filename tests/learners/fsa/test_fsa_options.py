@@ -230,9 +230,12 @@ def test_pair_weight_is_the_product_of_its_items():
     "arguments, message",
     [
         ({"pairs": [[0, 1]]}, r"pairs has shape \(1, 2\); expected \(n_pairs, 3\)"),
-        ({"pairs": [[0, 99, 1]]}, r"pairs is not valid; expected row numbers of X from 0 to 29"),
+        (
+            {"pairs": [[0, 99, 1]]},
+            r"pairs contains invalid entries; expected row numbers from 0 to 29",
+        ),
         ({"pairs": [[0, 1, 2]]}, r"r in \[0, 1\]"),
-        ({"y": np.zeros(30)}, "the items of each query all have the same grade"),
+        ({"y": np.zeros(30)}, "every query has the same grade for all its items"),
         (
             {"y": np.arange(30), "qid": [1, 2]},
             "qid has 2 entries; expected one for each of the 30 rows",
@@ -547,7 +550,7 @@ def test_a_ranker_needs_a_loss_of_pairs():
     with pytest.raises(
         ValueError,
         match=r"^loss=LogisticLoss\(\) does not compare rows; "
-        r"expected 'auto', 'pairwise_logistic' or a loss of pairs",
+        r"expected 'auto', 'pairwise_logistic' or a pairwise loss",
     ):
         FSARanker(2, loss=LogisticLoss()).fit(X, y)
 

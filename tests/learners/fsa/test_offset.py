@@ -155,7 +155,7 @@ def test_paths_and_sizes_by_cross_validation_with_an_offset():
         assert model.n_features_ == 3
     classes = FSAClassifierCV([1, 2, 6]).fit(X, y > 1, offset=offset)
     assert classes.predict_proba(X, offset).shape == (800, 2)
-    with pytest.raises(ValueError, match="does not support an offset; expected scoring=None"):
+    with pytest.raises(ValueError, match="does not support an offset; use scoring=None"):
         FSARegressorCV([1, 3], scoring="r2").fit(X, y, offset=offset)
 
 
@@ -182,7 +182,10 @@ def test_custom_loss_without_bounded_curvature():
     other = FSARegressor(3, loss="gamma").fit(X, y, offset=offset)
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-6)
     Exponential.has_curvature = False
-    with pytest.raises(ValueError, match="expected a finite max_curvature, or for FSA a curvature"):
+    with pytest.raises(
+        ValueError,
+        match="expected a loss with a finite max_curvature or, for FSA, with a curvature",
+    ):
         FSARegressor(3, loss=Exponential()).fit(X, y)
 
 
@@ -216,7 +219,7 @@ def test_predictions_need_the_offset_again():
     X, y, offset = _claims("poisson", n=300)
     model = FSARegressor(3, loss="poisson").fit(X, y, offset=offset)
     for method in (model.predict, lambda X: model.score(X, y)):
-        with pytest.raises(ValueError, match="was fitted with an offset; expected offset"):
+        with pytest.raises(ValueError, match="was fitted with an offset; pass offset"):
             method(X)
     with pytest.raises(ValueError, match=r"shape \(7,\); expected 1 number for each of the 300"):
         model.predict(X, offset[:7])

@@ -120,7 +120,7 @@ def test_a_kept_model_has_the_same_probabilities(tmp_path):
 def test_a_class_of_less_than_ten_rows_is_said():
     X, y = rare(0.004)
     with pytest.warns(
-        UserWarning, match=r"class 1 has only 8 of 2000 rows.*expected at least 10 rows"
+        UserWarning, match=r"class 1 has only 8 of 2000 rows.*at least 10 rows are recommended"
     ):
         FSAClassifier(3).fit(X, y)
     with warnings.catch_warnings():

@@ -63,11 +63,11 @@ def test_units_of_columns_and_targets():
         (FSAInference(FSARegressor(3), n_splits=0), "n_splits=0 is not valid"),
         (
             FSAInference(FSARegressor(3, response="piecewise")),
-            "has no intervals; expected linear responses",
+            "does not support intervals; expected linear responses",
         ),
         (
             FSAInference(FSARegressor(30)),
-            "240 rows for 30 columns; expected at least 12 rows per column",
+            "240 rows for 30 selected columns; expected at least 12 rows per column",
         ),
     ],
 )

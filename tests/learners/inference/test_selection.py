@@ -270,8 +270,8 @@ def broken(kind):
         ("constant", "column 0 is constant"),
         ("copy", "column 9 is a copy of column 5"),
         ("missing", "row 3, column 3"),
-        ("sparse", "expected a dense array"),
-        ("few", "30 rows; expected at least 50"),
+        ("sparse", "require a dense array"),
+        ("few", "30 rows, but tests of columns require at least 50"),
     ],
 )
 def test_bad_tables(kind, said):

@@ -139,7 +139,7 @@ def test_bad_parameters(change, message):
 def test_triples_of_too_many_columns_are_refused():
     X = np.random.default_rng(0).standard_normal((10, 401))
     with pytest.raises(
-        ValueError, match="X has 401 columns; expected at most 400 for screening='triples'"
+        ValueError, match="X has 401 columns, but screening='triples' supports at most 400"
     ):
         SparseFourierClassifier(screening="triples").fit(X, np.arange(10) % 2)
 

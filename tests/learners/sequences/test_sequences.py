@@ -479,7 +479,7 @@ def test_a_sensor_that_never_fires_is_not_selected():
     "model, message",
     [
         (ForwardBackwardCRF(0), "n_features_to_select=0 is not valid"),
-        (ForwardBackwardCRF(None), "expected delta or epsilon"),
+        (ForwardBackwardCRF(None), "set delta or epsilon"),
         (ForwardBackwardCRF(2, delta=1.0), "delta=1.0 applies to criterion='objective'"),
         (ForwardBackwardCRF(2, criterion="best"), "criterion='best' is unknown"),
         (FSACRF(2, criterion="gradient"), "criterion='gradient' is unknown"),

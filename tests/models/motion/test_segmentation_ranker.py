@@ -137,13 +137,13 @@ def test_what_is_not_trained_says_so(tmp_path):
     tracks, _ = rigid_motions(2, 10)
     with pytest.raises(ValueError, match="not fitted"):
         SegmentationRanker().segment(tracks, 2)
-    with pytest.raises(ValueError, match="call fit before save"):
+    with pytest.raises(ValueError, match="call fit before you save"):
         SegmentationRanker().save(tmp_path / "m.safetensors")
 
 
 def test_without_a_chooser_the_number_must_be_given(ranker):
     tracks, _ = rigid_motions(2, 10)
-    with pytest.raises(ValueError, match="expected n_motions"):
+    with pytest.raises(ValueError, match="set n_motions"):
         SegmentationRanker(
             JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function
         ).segment(tracks)
@@ -240,7 +240,8 @@ def test_the_memory_for_many_tracks_is_reported(ranker, monkeypatch):
     monkeypatch.setattr(ranker_module, "_MANY", 20)
     tracks, _ = rigid_motions(2, 14, 10)
     with pytest.warns(
-        UserWarning, match=r"28 tracks need about 0 GB of memory; those of 20 tracks need 0 GB"
+        UserWarning,
+        match=r"28 tracks require about 0 GB of memory; those of 20 tracks require 0 GB",
     ):
         ranker.segment(tracks, 2)
 

@@ -108,6 +108,7 @@ def test_shap_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "shap", None)
     with pytest.raises(
         ModuleNotFoundError,
-        match=r"to_shap requires shap: pip install '\.\[shap\]' in the checkout of annealed",
+        match=r"to_shap requires the package shap; run pip install "
+        r"'\.\[shap\]' in the checkout of annealed",
     ):
         explain(FSARegressor(2).fit(X, NUMBER), X).to_shap()

@@ -400,7 +400,7 @@ def test_keys_stand_before_the_scores(place, tmp_path):
     assert list(result.columns)[:3] == ["key", "city", "score"] and result["key"].tolist() == list(
         range(N)
     )
-    with pytest.raises(ValueError, match="key 'score' has the name of a result"):
+    with pytest.raises(ValueError, match="key 'score' has the same name as a column of the result"):
         export(model, tmp_path / "m.sql", keys=["score"])
 
 
@@ -627,8 +627,8 @@ def test_what_cannot_be_exported_is_refused(message, tmp_path):
     [
         ("m.txt", {}, "expected a file name that ends in .sql, .onnx"),
         ("m.sql", {"dialect": "oracle"}, "dialect 'oracle' is unknown; expected one of postgres"),
-        ("m.onnx", {"dialect": "duckdb"}, "dialect is for .sql files only"),
-        ("m.c", {"table": "t"}, "table is for .sql files only"),
+        ("m.onnx", {"dialect": "duckdb"}, "dialect is only available for .sql files"),
+        ("m.c", {"table": "t"}, "table is only available for .sql files"),
         ("nowhere/m.sql", {}, "cannot be written"),
     ],
 )
@@ -667,7 +667,7 @@ def test_a_model_of_no_column(tmp_path):
     assert not len(model.additive.selected)
     for place in (exported.in_sqlite, exported.in_duckdb):
         assert place(model, frame, tmp_path)["score"].nunique() == 1
-    with pytest.raises(ValueError, match="a model without columns has no ONNX graph"):
+    with pytest.raises(ValueError, match="a model without columns cannot be exported to ONNX"):
         export(model, tmp_path / "m.onnx")
 
 
@@ -676,6 +676,7 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(
             ModuleNotFoundError,
-            match=rf"requires {package}: pip install '\.\[export\]' in the checkout of annealed",
+            match=rf"requires the package {package}; run pip install '\.\[export\]' in the "
+            rf"checkout of annealed",
         ):
             export(model_of("linear, number"), tmp_path / f"m.{suffix}")

@@ -159,7 +159,7 @@ def test_report_export_and_pickle(tmp_path):
     assert '"city"' in (tmp_path / "m.sql").read_text()
     assert [row["columns"] for row in selector.path_][:3] == [0, 1, 2]
     selector.save(tmp_path / "m.safetensors")
-    with pytest.raises(ValueError, match="no training rows"):
+    with pytest.raises(ValueError, match="does not contain the training rows"):
         TabularSelector.load(tmp_path / "m.safetensors").report(tmp_path / "report")
     copy = pickle.loads(pickle.dumps(selector))
     np.testing.assert_array_equal(copy.predict(MIXED), selector.predict(MIXED))

@@ -67,7 +67,7 @@ def test_predictions_survive_the_file(name, tmp_path):
     if hasattr(estimator, "predict_proba"):
         np.testing.assert_allclose(kept.predict_proba(X), estimator.predict_proba(X), atol=1e-9)
     else:
-        with pytest.raises(ValueError, match="has no probabilities"):
+        with pytest.raises(ValueError, match="does not predict probabilities"):
             kept.predict_proba(X)
     assert read_header(tmp_path / "m.safetensors")["about"]["annealed"] == __version__
 

@@ -125,9 +125,8 @@ def test_tables_of_real_data_have_no_folder_of_their_own(name, tmp_path, monkeyp
     monkeypatch.delenv("ANNEALED_DATA", raising=False)
     result = run("reproduce", name, *(["--figures", tmp_path] if name in REAL_FIGURES else []))
     assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
-    assert (
-        "expected --data or the environment variable ANNEALED_DATA" in result.stderr
-        and not list(tmp_path.iterdir())
+    assert "use --data or the environment variable ANNEALED_DATA" in result.stderr and not list(
+        tmp_path.iterdir()
     )
 
 
@@ -172,7 +171,7 @@ main()
     [
         (["camera", "0"], "camera 0: cameras are not supported; expected files"),
         (["/dev/zero"], "not a regular file; expected tracks or a video"),
-        (["."], "is a folder; expected tracks or a video"),
+        (["."], "this is a folder; expected tracks or a video"),
     ],
 )
 def test_what_motion_segment_cannot_take(files, message):

@@ -81,7 +81,7 @@ def test_finished_cells_are_not_thrown_away_when_resume_is_forgotten(path):
     Checkpoint(path, {"table": "b"}, resume=False)({"N": 1}, lambda: 1)
     before = path.read_bytes()
     with pytest.raises(
-        ValueError, match="contains finished results; expected --resume or another folder"
+        ValueError, match="contains finished results; use --resume or another folder"
     ):
         Checkpoint(path, SETTINGS, resume=False)
     assert path.read_bytes() == before

@@ -62,7 +62,7 @@ def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
     )  # fmt: skip
     assert read_config(path, plain) == wanted
     path.write_text(path.read_text().replace("lost_fraction", "lost"))
-    with pytest.warns(FutureWarning, match="'face_cascade.lost' is now 'lost_fraction'"):
+    with pytest.warns(FutureWarning, match="'face_cascade.lost' was renamed to 'lost_fraction'"):
         assert read_config(path, plain) == wanted
 
 
@@ -79,7 +79,7 @@ def test_every_setting_of_the_training_of_faces_can_be_set(tmp_path):
         ("first = 3", "first is not a table; expected a table of settings"),
         ("held_out = 2", "held_out=2.0: expected a share"),
         ("=", "not a readable TOML or JSON file"),
-        ('{"first": {"rounds": 1, "rounds": 2}}', "'rounds' is set twice; expected one value"),
+        ('{"first": {"rounds": 1, "rounds": 2}}', "'rounds' is set twice; set it only once"),
     ],
 )
 def test_bad_entries_are_named(tmp_path, content, message):

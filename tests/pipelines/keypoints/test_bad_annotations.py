@@ -69,12 +69,12 @@ def hide(keypoint, left=3):
 BAD = {
     "a point outside its picture": (
         first(keypoints=[10, 10, 2, 400, 12, 2, 25, 30, 2]),
-        "outside its image of 60 x 40",
+        "outside the image of 60 x 40",
     ),
     "a box of zero size": (first(bbox=[8, 8, 0, 24]), "expected a positive width and height"),
     "a box far beyond its picture": (
         first(bbox=[0, 0, 1e9, 1e9]),
-        "a corner of a bbox at (1e+09, 1e+09) lies outside its image of 60 x 40",
+        "a corner of a bbox at (1e+09, 1e+09) lies outside the image of 60 x 40",
     ),
     "a box of NaN": (first(bbox=[8, 8, float("nan"), 24]), "expected a positive width and height"),
     "a box that is not numeric": (first(bbox=["a", 8, 3, 24]), "not a valid annotation file"),
@@ -203,7 +203,7 @@ def test_two_points_in_one_place_are_no_length(tmp_path):
     schema = Schema("bar", tuple(NAMES), length=("left_end", "right_end"))
     with pytest.raises(
         ValueError,
-        match=r"4\.png: bar 0 has no unit of distance; "
+        match=r"4\.png: bar 0 has no reference length; "
         r"expected left_end and right_end at different positions",
     ):
         read_objects(write(tmp_path, content), schema)
@@ -230,7 +230,7 @@ def test_the_schema_comes_from_the_file_and_missing_points_from_the_shape(tmp_pa
 
 def test_few_pictures(tmp_path):
     images = read_objects(write(tmp_path, coco()), schema_of(tmp_path))
-    assert "the detector will only work on very similar images" in check_number(images)
+    assert "the detector will work only on very similar images" in check_number(images)
     assert check_number(images * 5) is None
     with pytest.raises(ValueError, match=f"expected at least {MIN_PICTURES}"):
         check_number(images[:19])
@@ -241,15 +241,15 @@ def test_few_pictures(tmp_path):
     [
         (["--rotation", "sideways"], "sideways"),
         (["--anchor", "nose"], "nose"),
-        (["--anchor", "left_end"], "expected two or more keypoints, or none"),
-        (["--window", "0"], "--window 0.0: expected at least 0.1"),
-        (["--features", "0"], "--features 0: expected at least 1"),
-        (["--rounds", "-1"], "--rounds -1: expected at least 0"),
+        (["--anchor", "left_end"], "expected at least two keypoints, or no --anchor"),
+        (["--window", "0"], "--window 0.0 is not valid; expected at least 0.1"),
+        (["--features", "0"], "--features 0 is not valid; expected at least 1"),
+        (["--rounds", "-1"], "--rounds -1 is not valid; expected at least 0"),
         (["--category", "screw"], "category 'screw' is not in the file; expected one of bar"),
         (["--schema", "gone.toml"], "gone.toml"),
         (["--background", "gone"], "gone: no such folder"),
         (["--dask", "tcp://127.0.0.1:9"], "--dask tcp://127.0.0.1:9: no scheduler responds"),
-        (["--dask", "tcp://x:1", "--jobs", "2"], "--jobs 2: not available with --dask"),
+        (["--dask", "tcp://x:1", "--jobs", "2"], "--jobs 2 is not available with --dask"),
     ],
 )
 def test_bad_options(tmp_path, options, message):

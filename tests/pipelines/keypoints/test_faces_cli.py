@@ -111,14 +111,14 @@ def test_points_in_boxes_of_known_faces(tmp_path):
     first, second = (face["probability"] for face in record["faces"])
     assert first > 0.9 > 0.5 > second
     for text, message in (
-        ("b.png,1,2,3,4", "line 2: image='b.png' is not among the photographs"),
+        ("b.png,1,2,3,4", "line 2: image='b.png' is not one of the photographs"),
         ("a.png,3,2,1,4", "line 2: the box (3, 2, 1, 4) is not valid; expected x0 < x1"),
         ("a.png,900,2,950,4", "expected a box inside the image of 512 x 512 pixels"),
     ):
         boxes.write_text(f"image,x0,y0,x1,y1\n{text}\n")
         result = run("faces", "detect", picture, "--boxes", boxes)
         assert result.exit_code == 2 and message in " ".join(result.stderr.split())
-    assert "expected photographs with distinct names" in " ".join(
+    assert "requires photographs with distinct names" in " ".join(
         run("faces", "detect", "--boxes", boxes).stderr.split()
     )
 
@@ -244,7 +244,10 @@ def test_pictures_with_the_same_name(tmp_path):
         (("--min-size", "1"), "min_size=1"),
         (("--min-size", "nan"), "min_size=nan"),
         (("--max-size", "3"), "max_size=3"),
-        (("--assembly", "2d"), "assembly='2d' is not available for this model; expected 'none'"),
+        (
+            ("--assembly", "2d"),
+            "assembly='2d' is not available for this model; use assembly='none'",
+        ),
         (("--assembly", "flat"), "assembly='flat' is unknown; expected one of none, 2d, 3d"),
         (("--min-probability", "0.5"), "min_probability=0.5 requires assembled faces"),
     ],
@@ -336,7 +339,7 @@ def test_train_complains_early(pixels, tmp_path):
         ),
         (
             ("--out", tmp_path / "m.safetensors", "--dask", "tcp://x:1", "--jobs", 2),
-            "--jobs 2: not available with --dask",
+            "--jobs 2 is not available with --dask",
         ),
         (("--out", tmp_path / "m.safetensors"), "too few"),
     ):
@@ -455,7 +458,7 @@ def test_bad_videos(folder, model, video):
         ([video, "--overlay", folder / "none" / "x.mp4"], "the folder does not exist"),
         (["--overlay", folder / "none" / "x.png"], "the folder does not exist"),
         (["--every", 0], "--every 0"),
-        ([video, "--mode", "regress"], "expected 'scan'"),
+        ([video, "--mode", "regress"], "use mode='scan'"),
         ([video, "--mode", "fast"], "expected one of scan"),
     ):
         result = run("faces", "detect", *arguments, "--model", model)
@@ -544,7 +547,8 @@ def test_jobs_are_no_more_than_photographs_and_cores(
         [expected] if asked != 1 else []
     )  # one: in this process
     assert result.stderr == (
-        f"--jobs {asked}: reduced to {expected} (photographs: {n_images}, cores: 2)\n"
+        f"--jobs {asked}: reduced to {expected}, because there are "
+        f"{n_images} photographs and 2 cores\n"
         if asked > expected
         else ""
     )
@@ -589,7 +593,7 @@ def test_cameras_by_other_names(model, name):
     result = run("faces", "detect", name, "--model", model)
     assert (
         result.exit_code == 2
-        and result.stderr == f"annealed: {name}: no such file; expected camera 0 for a camera\n"
+        and result.stderr == f"annealed: {name}: no such file; use camera 0 to read from a camera\n"
     )
 
 
@@ -601,7 +605,8 @@ def test_further_frames_are_said_to_be_left_out(folder, model, pixels, good, nam
     result = run("faces", "detect", folder / name, good, "--model", model, "--json", "--jobs", jobs)
     assert (
         result.exit_code == 0
-        and result.stderr == f"annealed: {folder / name}: the first of 3 frames or pages is used\n"
+        and result.stderr
+        == f"annealed: {folder / name}: the file has 3 frames or pages; only the first is used\n"
     )
     if name == "a.tif":
         one, two = lines(result)

@@ -89,7 +89,7 @@ def test_mirror_names():
         ),
         (
             ["a_1.png,0,left_eye,99999,2,1"],
-            "line 2: left_eye at .99999, 2. lies outside its image of 80 x 60 pixels",
+            "line 2: left_eye at .99999, 2. lies outside the image of 80 x 60 pixels",
         ),
         (
             ["a_1.png,0,left_eye,1,2,1", "a_1.png,0,chin,-500,2,0"],
@@ -97,7 +97,7 @@ def test_mirror_names():
         ),
         (
             ["a_1.png,0,left_eye,1,2,1"],
-            "face 0 has no unit of distance; expected left_eye and right_eye",
+            "face 0 has no reference length; expected left_eye and right_eye",
         ),
         ([], "contains no annotated images"),
     ],

@@ -222,21 +222,24 @@ def test_a_video_is_a_table_of_frames(tmp_path):
     ]
     assert len(list((tmp_path / "crops").iterdir())) == 2
     refused = run("faces", "detect", tmp_path / "clip.avi", "--out", tmp_path / "t.csv", "--resume")
-    assert refused.exit_code == 2 and "--resume: only available for photographs" in refused.stderr
+    assert refused.exit_code == 2 and "--resume is only available for photographs" in refused.stderr
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("--out", "t.xlsx"), "--out t.xlsx: expected a file name that ends in .csv or .parquet"),
-        (("--coco", "c.txt"), "--coco c.txt: expected a file name that ends in .json"),
+        (
+            ("--out", "t.xlsx"),
+            "--out t.xlsx is not valid; expected a file name that ends in .csv or .parquet",
+        ),
+        (("--coco", "c.txt"), "--coco c.txt is not valid; expected a file name that ends in .json"),
         (
             ("--crops", "crops", "--size", "4"),
             "size=4 is not valid; expected an integer from 8 to 4096",
         ),
-        (("--resume",), "--resume: only available for photographs with --out or --coco"),
-        (("--out", "t.csv", "--assembly", "none"), "expected an assembly other than 'none'"),
-        (("--out", "no/t.csv"), "no/t.csv: cannot be written"),
+        (("--resume",), "--resume is only available for photographs with --out or --coco"),
+        (("--out", "t.csv", "--assembly", "none"), "use an assembly other than 'none'"),
+        (("--out", "no/t.csv"), "no/t.csv: the file cannot be written"),
         (("no/*.jpg",), "no/*.jpg: no files match this pattern"),
         (("empty",), "empty: the folder contains no images"),
         (("-",), "-: stdin is empty; expected a list of paths"),
@@ -305,7 +308,7 @@ def test_the_eyes_of_a_crop_lie_in_the_template(size, ied):
 
 def test_crops_that_make_no_sense():
     face = made_face([(3.0, 4.0), (3.0, 4.0)])
-    with pytest.raises(ValueError, match="expected two eyes at different positions"):
+    with pytest.raises(ValueError, match="expected both eyes, at different positions"):
         align_face(np.zeros((9, 9, 3), np.uint8), face)
     outside = align_face(
         np.full((9, 9, 3), 200, np.uint8), made_face([(900.0, 900.0), (860.0, 900.0)]), 32

@@ -273,7 +273,7 @@ BAD = {
     "labelme with two points of a name": (
         write_labelme,
         first_shape(label="right_end"),
-        "'right_end' occurs twice; expected a group for each object",
+        "'right_end' occurs twice in one object; group the points of each object",
     ),
     "labelme with a name in one file alone": (
         write_labelme,
@@ -288,7 +288,7 @@ BAD = {
     "a point beyond the border": (
         write_labelme,
         first_shape(points=[[-20.0, 10.0]]),
-        "left_end at (-20, 10) lies outside its image of 64 x 48",
+        "left_end at (-20, 10) lies outside the image of 64 x 48",
     ),
     "CVAT that is no XML": (
         write_cvat_xml,
@@ -391,7 +391,9 @@ def test_objects_of_one_image_are_apart(tmp_path):
 
 def test_points_of_yolo_without_names_are_numbered(tmp_path):
     write_yolo(tmp_path, kpt_names=None)
-    with pytest.warns(UserWarning, match=r"data.yaml: no kpt_names; the points are named 1 to 3"):
+    with pytest.warns(
+        UserWarning, match=r"data.yaml: kpt_names is missing, so the points are named 1 to 3"
+    ):
         schema = schema_of(tmp_path)
     assert schema.keypoints == ("1", "2", "3")
 

@@ -157,7 +157,7 @@ def test_the_other_layout(tmp_path):
         (
             "activities",
             "1724-03-01 02:00:00,2024-03-01 01:00:00,Sleeping",
-            r"expected a single recording, so check for a mistyped year",
+            r"which is too long for a single recording; check for a mistyped year",
         ),
     ],
 )
@@ -176,7 +176,9 @@ def test_bad_folders_and_quiet_days(flat, tmp_path):
     with pytest.raises(ValueError, match="home 'attic' does not exist; expected one of flat"):
         read_home(flat, "attic")
     write_home(flat, name="other")
-    with pytest.raises(ValueError, match=r"several homes .flat, other.; expected --home"):
+    with pytest.raises(
+        ValueError, match=r"several homes .flat, other.; choose one of them with " r"--home"
+    ):
         read_home(flat)
     path = flat / "flat_events.csv"
     path.write_text(
@@ -364,7 +366,7 @@ def test_train_predict_evaluate(flat, tmp_path):
         ),
         (["predict", "--model", "flat_events.csv"], "not a safetensors file"),
         (["evaluate", "--folds", 40], "6 days for 40 folds"),
-        (["evaluate", "--resume"], "--resume: requires --report"),
+        (["evaluate", "--resume"], "--resume requires --report"),
     ],
 )
 def test_mistakes_are_one_line(flat, monkeypatch, words, message):

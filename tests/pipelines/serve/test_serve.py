@@ -162,7 +162,7 @@ def test_frames_of_a_camera_know_their_persons(client):
             ).json()
             assert [face["person"] for face in found["faces"]] == [1]
     early = ask(client, "camera", "f.png", photograph.getvalue(), session="b", time="0.1")
-    assert early.status_code == 400 and "expected a time after 0.2" in early.json()["error"]
+    assert early.status_code == 400 and "expected a time later than 0.2" in early.json()["error"]
     missing = ask(client, "camera", "f.png", photograph.getvalue())
     assert (
         missing.status_code == 400
@@ -210,8 +210,8 @@ def test_what_the_detector_selected(client):
 @pytest.mark.parametrize(
     "kind, name, content, fields, status, message",
     [
-        ("faces", "a.jpg", b"text", {}, 400, "a.jpg: not a readable image"),
-        ("faces", "a.jpg", b"", {}, 400, "a.jpg: empty file"),
+        ("faces", "a.jpg", b"text", {}, 400, "a.jpg: the file is not a readable image"),
+        ("faces", "a.jpg", b"", {}, 400, "a.jpg: the file is empty"),
         ("faces", "a.png", png()[:200], {}, 400, "a.png: the image is damaged"),
         (
             "faces",
@@ -230,7 +230,7 @@ def test_what_the_detector_selected(client):
             "field 'colour' is unknown; expected one of keypoint",
         ),
         ("faces", "a.png", png(), {"keypoint": "knee"}, 400, "keypoint 'knee' is unknown"),
-        ("pets", "../../b.png", b"text", {}, 400, "b.png: not a readable image"),
+        ("pets", "../../b.png", b"text", {}, 400, "b.png: the file is not a readable image"),
         (
             "pets",
             "a.png",
@@ -239,15 +239,15 @@ def test_what_the_detector_selected(client):
             400,
             "evidence='perhaps' is not valid; expected true or false",
         ),
-        ("motion", "a.avi", b"text", {}, 400, "a.avi: cannot be read as a video"),
-        ("motion", "a.npz", b"text", {}, 400, "a.npz: not a readable npz file"),
+        ("motion", "a.avi", b"text", {}, 400, "a.avi: the file cannot be read as a video"),
+        ("motion", "a.npz", b"text", {}, 400, "a.npz: the file is not a readable npz file"),
         (
             "motion",
             "a.npz",
             b"text",
             {"motions": "0"},
             400,
-            "motions 0: expected a positive integer",
+            "motions 0 is not valid; expected a positive integer",
         ),
         (
             "select",
@@ -452,8 +452,8 @@ def test_bad_options_are_one_line():
         port = taken.getsockname()[1]
         for options, message in (
             (("--port", port), f"port {port} ("),
-            (("--port", 70000), "--port 70000: expected an integer from 0 to 65535"),
-            (("--workers", 0), "--workers 0: expected a positive integer"),
+            (("--port", 70000), "--port 70000 is not valid; expected an integer from 0 to 65535"),
+            (("--workers", 0), "--workers 0 is not valid; expected a positive integer"),
             (("--host", "no.such.host.invalid"), "no.such.host.invalid, port 8000"),
         ):
             result = run("serve", *options)

@@ -41,7 +41,7 @@ def test_work_that_takes_too_long_is_ended_and_the_next_is_answered(monkeypatch)
     async def work(pool):
         monkeypatch.setitem(LIMITS, "select", replace(LIMITS["select"], seconds=0.0))
         with pytest.raises(
-            RequestError, match="stopped after the time limit of 0 seconds"
+            RequestError, match="processing was stopped after the time limit of 0 seconds"
         ) as refused:
             await select(pool)
         assert refused.value.status == 504
@@ -88,7 +88,7 @@ def test_uploads_together_have_a_limit(monkeypatch):
     with pool.room() as first, pool.room() as second:
         first(4)
         second(6)
-        with pytest.raises(RequestError, match="busy with waiting uploads") as refused:
+        with pytest.raises(RequestError, match="busy, and too many uploads are waiting") as refused:
             second(1)
     assert refused.value.status == 503 and pool.held == 0
 
@@ -116,7 +116,7 @@ def test_too_many_that_wait_are_refused(monkeypatch):
         pool = WorkerPool(1)
         pool.waiting = MAX_WAITING
         with pytest.raises(
-            RequestError, match=f"busy with {MAX_WAITING} waiting requests"
+            RequestError, match=f"the server is busy, and {MAX_WAITING} requests are waiting"
         ) as refused:
             async with pool.turn():
                 pass

@@ -187,7 +187,7 @@ def test_proposals_of_a_file_and_a_schema_of_a_model(tmp_path):
     folder = unlabelled(tmp_path / "fish")
     (folder / "schema.toml").unlink()
     with pytest.raises(
-        ValueError, match=r"expected schema\.toml or annotations\.json in it, or --model"
+        ValueError, match=r"add schema\.toml or annotations\.json to it, or use --model"
     ):
         LabelFolder(folder)
     assert LabelFolder(folder, Schema("fish", tuple(NAMES))).schema.keypoints == tuple(NAMES)
@@ -207,9 +207,9 @@ def test_proposals_of_a_file_and_a_schema_of_a_model(tmp_path):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--model", "faces"], "--model faces: requires --label"),
+        (["--model", "faces"], "--model faces requires --label"),
         (["--label", "gone"], "gone: no such folder"),
-        (["--label", "."], "expected schema.toml or annotations.json in it"),
+        (["--label", "."], "add schema.toml or annotations.json to it"),
         (["--label", ".", "--model", "pets"], "not a keypoint detector"),
     ],
 )

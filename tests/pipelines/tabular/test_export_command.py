@@ -69,7 +69,7 @@ def test_options(folder):
     "options, message",
     [
         (["m.safetensors", "o.txt"], "expected a file name that ends in"),
-        (["m.safetensors", "o.c", "--key", "d"], "keys is for .sql files only"),
+        (["m.safetensors", "o.c", "--key", "d"], "keys is only available for .sql files"),
         (["m.safetensors", "o.sql", "--dialect", "oracle"], "expected one of postgres"),
         (["t.csv", "o.sql"], "not a safetensors file"),
         (["m.safetensors", "gone/o.sql"], "cannot be written"),

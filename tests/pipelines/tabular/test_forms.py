@@ -67,7 +67,8 @@ def test_weekends_are_found_and_predicted(tmp_path, style):
     result = run("export", tmp_path / "m", tmp_path / "m.sql")
     assert (
         result.exit_code == 2
-        and "'day (weekday)' cannot be exported; use annealed select --as day=date" in result.stderr
+        and "'day (weekday)' cannot be exported; train the model with annealed select --as day=date"
+        in result.stderr
     )
 
 

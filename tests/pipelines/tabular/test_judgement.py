@@ -244,7 +244,7 @@ def test_a_class_of_one_row_is_put_aside(tmp_path):
         tmp_path, pd.DataFrame({"a": rng.normal(size=100), "b": b, "kind": kind}), "kind", "auto"
     )
     assert names(record) == ["b"] and record["n_rows"] == 99
-    assert "class one has a single row (row 100), which was dropped" in stderr
+    assert "class one has only one row (row 100), which was dropped" in stderr
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i % 3},x\n" for i in range(9)) + "5,y\n")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", "auto")
     assert (
@@ -346,7 +346,7 @@ def test_a_column_without_a_number_is_refused(city_model):
     result, outcome = predict(city_model, "age,city\nzzz,Rome\nzzz,Oslo\n,Oslo\n")
     assert (
         result.exit_code == 2
-        and "column 'age' contains cells such as 'zzz'; expected numbers" in outcome["error"]
+        and "column 'age' contains values such as 'zzz'; expected numbers" in outcome["error"]
     )
 
 
@@ -395,7 +395,7 @@ def test_separators_of_several_characters(tmp_path):
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--sep", "//")
     assert (
         result.exit_code == 2
-        and result.stderr == "annealed: --sep //: expected a single character\n"
+        and result.stderr == "annealed: --sep // is not valid; expected a single character\n"
     )
     assert (
         run("select", tmp_path / "t.csv", "--target", "y", "-k", 1, "--sep", r"\t").exit_code == 0

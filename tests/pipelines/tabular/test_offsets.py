@@ -139,9 +139,9 @@ def test_score_deviance(tmp_path):
         ({"years": -1.0}, (), "exposure 'years' is -1.0 in row 1; expected positive numbers"),
         ({"years": np.nan}, (), "exposure 'years' is nan in row 1; expected positive numbers"),
         ({"claims": -2}, (), "y contains -2; expected non-negative counts for loss='poisson'"),
-        ({}, ("--offset", "a"), "--exposure: not available with --offset"),
-        ({}, ("--intervals",), "--intervals: not available with --exposure"),
-        ({}, ("--task", "classification"), "expected --task regression"),
+        ({}, ("--offset", "a"), "--exposure is not available with --offset"),
+        ({}, ("--intervals",), "--intervals is not available with --exposure"),
+        ({}, ("--task", "classification"), "use --task regression"),
         ({}, ("--exposure", "gone"), "column 'gone' for --exposure does not exist"),
         ({}, ("--include", "years"), "column 'years' for --include does not exist"),
     ],
@@ -170,5 +170,5 @@ def test_bad_exposures_of_a_prediction(tmp_path):
     fitted = FSARegressor(2, loss=TweedieLoss()).fit(
         FRAME[["a", "c"]], FRAME.cost, offset=FRAME.log_years
     )
-    with pytest.raises(ValueError, match=r"fitted with an offset; expected offset=\(column"):
+    with pytest.raises(ValueError, match=r"fitted with an offset; pass offset=\(column"):
         TabularModel.from_estimator(fitted)

@@ -286,8 +286,8 @@ def test_a_test_file_that_cannot_judge(folder):
     counts = frame["ill"].str.upper()[10:50].value_counts()
     shown = ", ".join(f"{label!r} ({counts[label]})" for label in counts.index)
     assert (
-        line == "40 of 50 test rows have classes that do not occur in the training rows; "
-        f"they count as errors: {shown}"
+        line == "40 of 50 test rows have classes that do not occur in the training rows "
+        f"and count as errors: {shown}"
     )
     other = frame.assign(a=frame["a"] + 1)
     other.to_csv(folder / "other.csv", index=False)
@@ -392,11 +392,13 @@ def test_stdin_and_spreadsheets(folder):
         for name in ("first", "second"):
             pd.read_csv(folder / "numbers.csv").to_excel(book, sheet_name=name, index=False)
     both = select(folder / "both.xlsx", "y", k=2)
-    assert "both.xlsx: the file has 2 sheets; only the first, 'first', is read" in both["notes"]
+    assert (
+        "both.xlsx: the file has 2 sheets; only the first sheet, 'first', is read" in both["notes"]
+    )
     header = CliRunner().invoke(app, ["predict", str(folder / "m"), "-"], input=b"a,b\n")
     assert header.exit_code == 2 and "stdin.csv: the table has no rows" in header.stderr
     (folder / "bad.xlsx").write_text("no sheet")
-    assert "bad.xlsx: not a readable .xlsx file" in refused(folder / "bad.xlsx", "y")
+    assert "bad.xlsx: the file is not a readable .xlsx file" in refused(folder / "bad.xlsx", "y")
 
 
 @pytest.mark.parametrize(
@@ -405,34 +407,36 @@ def test_stdin_and_spreadsheets(folder):
         (("--weight", "gone"), "column 'gone' for --weight does not exist"),
         (("--weight", "a"), "--weight a: the weight in row 2 is -"),
         (("--class-weight", "balanced"), "not available for regression"),
-        (("--loss", "lorenz"), "--loss lorenz: not a loss for regression; expected one of"),
+        (("--loss", "lorenz"), "--loss lorenz is not available for regression; expected one of"),
         (
             ("--score", "roc_auc"),
             (
-                "--score roc_auc: expected one of r2, d2, deviance, mean_absolute_error, "
+                "--score roc_auc is not valid; expected one of r2, d2, "
+                "deviance, mean_absolute_error, "
                 "mean_squared_error for regression"
             ),
         ),
-        (("--bounds", "a"), "--bounds a: expected COLUMN=LOW:HIGH"),
+        (("--bounds", "a"), "--bounds a is not valid; expected COLUMN=LOW:HIGH"),
         (("--bounds", "gone=0:"), "--bounds gone=0:: column 'gone' cannot be used"),
         (("--bounds", "a=x:"), "--bounds a=x:: 'x' is not a number"),
-        (("--bounds", "a=1:2"), "--bounds a=1:2: expected bounds that include 0"),
+        (("--bounds", "a=1:2"), "--bounds a=1:2 is not valid; expected bounds that include 0"),
         (
             ("--bounds", "a=0:", "--monotone", "a=+"),
             "column 'a' is named by both --bounds and --monotone",
         ),
         (("--group", "lead_"), "--group lead_: no usable column has this prefix"),
         (("--time", "gone"), "column 'gone' for --time does not exist"),
-        (("--time", "a", "--row-groups", "b"), "--time: not available with --row-groups"),
+        (("--time", "a", "--row-groups", "b"), "--time is not available with --row-groups"),
         (("--test", "gone.csv"), "gone.csv: no such file"),
         (
             ("--as", "a=word"),
-            "--as a=word: expected COLUMN=KIND, where KIND is one of number, category, date",
+            "--as a=word is not valid; expected COLUMN=KIND, where KIND is "
+            "one of number, category, date",
         ),
         (("--as", "gone=date"), "column 'gone' for --as does not exist"),
         (("--as", "a=date"), "--as a=date: the column cannot be used"),
-        (("--param", "scaling"), "--param scaling: expected NAME=VALUE"),
-        (("--param", "warm_start=true"), "--param warm_start=true: a command fits only once"),
+        (("--param", "scaling"), "--param scaling is not valid; expected NAME=VALUE"),
+        (("--param", "warm_start=true"), "--param warm_start=true: a command fits only one model"),
         (
             ("--param", "speed=3"),
             "--param speed=3: FSARegressor has no such parameter; expected one of fit_intercept",
@@ -440,18 +444,18 @@ def test_stdin_and_spreadsheets(folder):
         (("--param", "schedule.speed=3"), "expected one of kind, mu, n_steps"),
         (
             ("--param", "response.n_bins=3"),
-            "this response has no parameters; expected another --response",
+            "this response has no parameters; use another --response",
         ),
         (("--param", "momentum=7"), "momentum=7"),
         (
             ("--monotone", "a=+", "--monotone", "a=-"),
-            "--monotone a=+: 'a' is given twice; expected once",
+            "--monotone a=+: 'a' is given twice; name it only once",
         ),
         (
             ("--intervals", "--response", "piecewise"),
-            "--intervals: not available with --response piecewise",
+            "--intervals is not available with --response piecewise",
         ),
-        (("--weight", "w", "--intervals"), "--intervals: not available with --weight"),
+        (("--weight", "w", "--intervals"), "--intervals is not available with --weight"),
     ],
 )
 def test_wrong_values_are_one_line(folder, options, message):
@@ -463,24 +467,25 @@ def test_wrong_values_are_one_line(folder, options, message):
     [
         (
             ("--class-weight", "maybe=2"),
-            "--class-weight maybe=2: expected balanced, or CLASS=NUMBER, where CLASS is one of no, "
+            "--class-weight maybe=2 is not valid; expected balanced, or "
+            "CLASS=NUMBER, where CLASS is one of no, "
             "yes",
         ),
         (
             ("--class-weight", "yes=nan"),
-            "--class-weight yes=nan: expected a number from 0 to 1e+100",
+            "--class-weight yes=nan is not valid; expected a number from 0 to 1e+100",
         ),
         (
             ("--class-weight", "yes=1e308"),
-            "--class-weight yes=1e308: expected a number from 0 to 1e+100",
+            "--class-weight yes=1e308 is not valid; expected a number from 0 to 1e+100",
         ),
         (
             ("--class-weight", "yes=2", "--class-weight", "yes=3"),
-            "'yes' is given twice; expected once",
+            "'yes' is given twice; name it only once",
         ),
         (("--class-weight", "yes=much"), "--class-weight yes=much: 'much' is not a number"),
-        (("--score", "r2"), "--score r2: expected one of accuracy"),
-        (("--card", "--loss", "logistic"), "--card: not available with --loss"),
+        (("--score", "r2"), "--score r2 is not valid; expected one of accuracy"),
+        (("--card", "--loss", "logistic"), "--card is not available with --loss"),
         (("--time", "ill"), "no is neither a number nor a date"),
     ],
 )

@@ -287,7 +287,7 @@ def test_a_url_and_its_partitions(frame, tmp_path):
     result = select((tmp_path / "small").as_uri(), *options)
     assert (
         result.exit_code == 2
-        and "small: does not exist; expected a table in .parquet" in result.stderr
+        and "small: no such file; expected a .parquet file" in result.stderr
         and result.stderr.count("\n") == 1
     )
 
@@ -303,9 +303,9 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         (whole[: len(whole) // 2], "2.parquet: "),
         (
             frame[["a", "y"]].to_parquet(),
-            "big: 2.parquet: column 'b': no such column; expected double as in ",
+            "big: 2.parquet: column 'b' is absent, but double in ",
         ),
-        (frame.assign(a="x").to_parquet(), "big: 2.parquet: column 'a': "),
+        (frame.assign(a="x").to_parquet(), "big: 2.parquet: column 'a' is "),
     ):
         part.write_bytes(content)
         result = select(folder, "-k", 2)
@@ -316,22 +316,23 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
     for arguments, message in (
         (
             (tmp_path / "empty", "-k", 2),
-            "is a folder; expected a table in .parquet, or a folder of such files",
+            "the folder contains no .parquet files; expected a .parquet file, "
+            "or a folder of such files",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--memory-limit", "1MB"),
-            "t.csv: expected a table in .parquet, or a folder",
+            "t.csv: the file is not a .parquet file; expected a .parquet file, or a folder",
         ),
         ((folder, "-k", 2, "--memory-limit", "much"), "memory_limit='much' is not valid"),
-        ((folder, "-k", 2, "--card"), "--card: not available for out-of-core tables"),
-        ((folder, "--fdr", 0.1), "--fdr: not available for out-of-core tables"),
+        ((folder, "-k", 2, "--card"), "--card is not available for out-of-core tables"),
+        ((folder, "--fdr", 0.1), "--fdr is not available for out-of-core tables"),
         (
             (folder, "-k", 2, "--table", tmp_path / "o.csv"),
             "o.csv: not available for out-of-core tables",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--dask", "tcp://x:1"),
-            "t.csv is read into memory; expected a folder of .parquet files",
+            "t.csv is read into memory; pass a folder of .parquet files",
         ),
         (
             (folder, "-k", 2, "--dask", "tcp://127.0.0.1:9"),

@@ -144,7 +144,7 @@ def test_guess_task():
             "t.csv",
             "a,y\n1,2\n",
             ("--target", "y", "-k", 0),
-            "-k 0: expected a positive integer or auto",
+            "-k 0 is not valid; expected a positive integer or auto",
         ),
         (
             "t.csv",
@@ -153,7 +153,7 @@ def test_guess_task():
             "no usable columns (1 column dropped, constant",
         ),
         ("t.csv", "a,y\n1,\n2,\n", ("--target", "y", "-k", 1), "the target is missing in all rows"),
-        ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "a single value ('b')"),
+        ("t.csv", "a,y\n1,b\n2,b\n", ("--target", "y", "-k", 1), "only one value ('b')"),
         (
             "t.csv",
             "a,y\n1,b\n2,c\n",
@@ -170,7 +170,7 @@ def test_guess_task():
             "t.npz",
             "hello",
             ("--target", "y", "-k", 1),
-            "includes the target; remove --target y",
+            "already defines the target; remove --target y",
         ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),
@@ -210,7 +210,7 @@ def test_a_folder_and_a_file_without_rows(tmp_path):
     (tmp_path / "t.csv").mkdir()
     (tmp_path / "t.svm").touch()
     assert (
-        "t.csv: is a folder; expected a table"
+        "t.csv: the folder contains no .parquet files; expected"
         in run("select", tmp_path / "t.csv", "--target", "y", "-k", 1).stderr
     )
     assert "t.svm: the table has no rows" in run("select", tmp_path / "t.svm", "-k", 1).stderr
@@ -244,7 +244,7 @@ def test_noise_gives_no_column_but_all_files(tmp_path):
     result = run(*noise(tmp_path, y), *files)
     assert result.exit_code == 0, result.output
     message = (
-        r"no columns were selected: no size .* by one standard error; "
+        r"no columns were selected, because no size .* by one standard error; "
         r"the best size, -k \d+, has a cross-validated accuracy of 0\.\d+"
     )
     assert re.search(message, result.stdout)
@@ -327,8 +327,8 @@ def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("c1", "--monotone c1: expected COLUMN=+ or COLUMN=-"),
-        ("c1=up", "--monotone c1=up: expected COLUMN=+ or COLUMN=-"),
+        ("c1", "--monotone c1 is not valid; expected COLUMN=+ or COLUMN=-"),
+        ("c1=up", "--monotone c1=up is not valid; expected COLUMN=+ or COLUMN=-"),
         ("c9=+", "column 'c9' cannot be used (not in the table)"),
         ("same=+", "column 'same' cannot be used (constant)"),
         ("town=+", "'town' is a category; expected a column of numbers or dates"),
@@ -425,15 +425,15 @@ def test_a_score_card(tmp_path):
         (
             "ill",
             ("-k", "auto"),
-            "-k auto: not available for a score card; expected a number of rules",
+            "-k auto is not available for a score card; use -k with the number of rules",
         ),
         (
             "ill",
             ("-k", 3, "--response", "piecewise"),
-            "--card: not available with --response piecewise",
+            "--card is not available with --response piecewise",
         ),
-        ("ill", ("-k", 3, "--include", "age"), "--card: not available with --include"),
-        ("ill", ("-k", 3, "--monotone", "age=+"), "--card: not available with --monotone"),
+        ("ill", ("-k", 3, "--include", "age"), "--card is not available with --include"),
+        ("ill", ("-k", 3, "--monotone", "age=+"), "--card is not available with --monotone"),
         ("town", ("-k", 3), "--card: the target has 3 distinct values; expected two classes"),
     ],
 )

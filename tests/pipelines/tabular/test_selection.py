@@ -210,7 +210,7 @@ def test_the_rule_of_the_size_is_an_option():
     assert (
         sizes["explained"].size == 2 < sizes["best"].size == sizes["best"].sizes[sizes["best"].best]
     )
-    with pytest.raises(ValueError, match="--size-rule best: only available with -k auto"):
+    with pytest.raises(ValueError, match="--size-rule best is only available with -k auto"):
         Request(size_rule="best").check("3")
 
 

@@ -177,7 +177,7 @@ def test_separators_and_encodings(tmp_path, sep, name, encoding):
     assert f"detected the separator {sep!r}" in table.notes[0]
     if encoding:
         result = run("select", tmp_path / name, "--target", "survived", "-k", 1)
-        assert result.exit_code == 2 and "expected --encoding, such as latin-1" in result.stderr
+        assert result.exit_code == 2 and "set --encoding, for example to latin-1" in result.stderr
 
 
 def csv(tmp_path, text):
@@ -231,9 +231,13 @@ NUMBERS = [f"{i % 7},{i * 0.37:.2f},{(i * i) % 11}" for i in range(40)]
         (
             rows("a,y,b", *NUMBERS),
             ("--table", "x.xls"),
-            "--table x.xls: expected a file name that ends in .csv",
+            "--table x.xls is not valid; expected a file name that ends in .csv",
         ),
-        (rows("a,y,b", *NUMBERS), ("-k", "many"), "-k many: expected a positive integer or auto"),
+        (
+            rows("a,y,b", *NUMBERS),
+            ("-k", "many"),
+            "-k many is not valid; expected a positive integer or auto",
+        ),
         (
             rows("a,y,b", "1,2,3", "3,4,9"),
             ("-k", "auto"),
@@ -255,7 +259,7 @@ def test_rows_that_end_in_a_separator(tmp_path, monkeypatch, large):
     X = np.random.default_rng(0).integers(-9, 9, (60, 3))
     lines = [f"{3 * a - b + 0.01 * c:.2f},{a},{b},{c}," for a, b, c in X]
     csv(tmp_path, rows("y,a,b,c", *lines))
-    message = "t.csv: unlike the header, the rows end in a separator"
+    message = "t.csv: the rows, unlike the header, end with a separator"
     options = ("--out", tmp_path / "m", "--table", tmp_path / "o.csv", "--json")
     result = run("select", tmp_path / "t.csv", "--target", "y", "-k", 2, *options)
     record = json.loads(result.stdout)
@@ -358,7 +362,7 @@ def test_queries_of_svmlight_group_the_rows(tmp_path):
     lines = [f"{i % 2} qid:{i // 10} 1:{i % 7} 2:{(i * i) % 5 + i % 2}" for i in range(60)]
     (tmp_path / "t.svm").write_text("\n".join(lines))
     table = read_table(tmp_path / "t.svm", Request(None))
-    assert len(np.unique(table.row_groups)) == 6 and "stay together" in table.notes[0]
+    assert len(np.unique(table.row_groups)) == 6 and "are in the same fold" in table.notes[0]
     (tmp_path / "e.svm").write_text("")
     result = run("select", tmp_path / "e.svm", "-k", 1)
     assert result.exit_code == 2 and "e.svm: the table has no rows" in result.stderr
@@ -512,5 +516,5 @@ def test_a_damaged_page_of_parquet(tmp_path):
     at = data.index(np.float64(200.1).tobytes())
     data[at : at + 60] = bytes(60)
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"t\.parquet: not a readable table"):
+    with pytest.raises(ValueError, match=r"t\.parquet: the file is not a readable table"):
         read_table(path, Request(target="y"))

@@ -56,7 +56,7 @@ def test_draw_tracks_leaves_the_frame_alone():
 
 def test_bad_videos(tmp_path):
     (tmp_path / "text.mp4").write_text("no video")
-    with pytest.raises(ValueError, match=r"text\.mp4: cannot be read as a video"):
+    with pytest.raises(ValueError, match=r"text\.mp4: the file cannot be read as a video"):
         open_video(tmp_path / "text.mp4")
     with pytest.raises(ValueError, match="no such file"):
         Tracker().track(tmp_path / "none.mp4")

@@ -172,7 +172,7 @@ def test_range(patches):
 def test_bad_input(patches, weight):
     with pytest.raises(ValueError, match="expected one weight for each of the 1111 patches"):
         PatchDesign(patches, weight[1:], features=POOL.features[:3])
-    with pytest.raises(ValueError, match="expected both or neither"):
+    with pytest.raises(ValueError, match="pass both or neither"):
         PatchDesign(patches, weight, features=POOL.features[:3], low=[0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="expected a lower bound and a positive bin width"):
         PatchDesign(

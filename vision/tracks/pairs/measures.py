@@ -40,7 +40,7 @@ def motions_of(segmentations: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np
     Returns
     -------
     members : ndarray of shape (n_motions, P), bool
-        Members of each motion: row 0 holds all points, each further row one distinct motion.
+        Members of each motion. Row 0 contains all points; each further row is one distinct motion.
     rows : list of ndarray of shape (K,), int
         Rows of each segmentation's motions, in the order of their sorted labels.
     """

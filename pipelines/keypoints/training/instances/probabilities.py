@@ -178,7 +178,7 @@ def train_classifier(
     n_true = int((errors < _TRUE).sum())
     labels = np.arange(len(rows)) < n_true
     if not labels.any():
-        raise ValueError(f"no face among {len(rows)} refined shapes; expected at least one")
+        raise ValueError(f"none of the {len(rows)} refined shapes is a face; expected at least one")
     facts = {"faces": n_true, "false_shapes": len(rows) - n_true}
     if labels.all():  # without negatives, the candidates alone decide
         return ShapeClassifier(np.zeros(1, np.int32), np.zeros(1, np.float32), 0.0), facts

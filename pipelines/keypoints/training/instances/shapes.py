@@ -149,7 +149,8 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
     faces, ied = faces[usable], ied[usable]
     if len(faces) < 10:
         raise ValueError(
-            f"{len(faces)} faces with all points; expected at least 10 to learn their shape"
+            f"there are only {len(faces)} faces with all points; expected at least 10 to learn "
+            "their shape"
         )
     n, n_anchors = faces.shape[1], len(schema.anchors)
     anchors, n_flips = np.arange(n_anchors), len(schema.flips)

@@ -44,7 +44,10 @@ def train_assembly(
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(job.schema.anchors)
     finder = InstanceFinder(assembler, unrefined(assembler.shape, job.schema), job.schema.keypoints)
-    job.say(f"assembly: shapes of {len(annotated(job.split.fitted))} photographs, {n} points")
+    job.say(
+        f"assembly: learning the shapes of {len(annotated(job.split.fitted))} photographs with "
+        f"{n} points"
+    )
     return replace(detector, finder=finder), {
         "points": n,
         "slope": slope.tolist(),
@@ -84,8 +87,8 @@ def train_probabilities(
     faces = [*job.split.fitted, *harder]
     classifier, facts = train_classifier(finder, faces, false, s)
     job.say(
-        f"probabilities: classifier of {facts['faces']} faces and {facts['false_shapes']} false "
-        "shapes"
+        f"probabilities: classifier trained on {facts['faces']} faces and "
+        f"{facts['false_shapes']} false shapes"
     )
     finder = replace(finder, classifier=classifier)
 
@@ -117,7 +120,10 @@ def train_probabilities(
         if len(true) * s.lost_fraction >= 1
         else 0.0
     )
-    job.say(f"probabilities: {len(true)} faces and {len(shapes) - len(true)} other held-out shapes")
+    job.say(
+        f"probabilities: calibrated on {len(true)} faces and {len(shapes) - len(true)} other "
+        "held-out shapes"
+    )
     own_weight = choose_own_weights(finder, true, s.own_weights, schema.alike(schema.anchors))
     finder = replace(finder, own_weight=own_weight, min_support=support)
     probabilities = fit_probabilities(

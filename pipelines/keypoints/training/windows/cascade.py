@@ -134,12 +134,12 @@ def cascade_for_recall(
     keypoint_of: np.ndarray,
     loss: float,
 ) -> tuple[KeypointModel, float]:
-    """Set the highest rejection thresholds that lose at most a given share of keypoints, and return
-    the model and the quantile.
+    """Set the highest rejection thresholds that lose at most a given share of keypoints.
 
-    A keypoint is lost if all its windows on all levels are rejected, which are those with its index
-    in ``keypoint_of``. All thresholds are the same quantile of the held-out positives' running
-    sums, the largest one that loses at most ``ceil(loss * number of keypoints)`` keypoints.
+    ``keypoint_of`` holds the index of the keypoint that each window shows. A keypoint is lost if
+    all its windows, on all levels, are rejected. All thresholds are the same quantile of the
+    held-out positives' running sums, the largest one that loses at most ``ceil(loss * number of
+    keypoints)`` keypoints. The model and the quantile are returned.
     """
     sums = model.partial_scores(positives, pool)
     names = np.unique(keypoint_of)

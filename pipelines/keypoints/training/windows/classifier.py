@@ -168,7 +168,7 @@ class TrainingJob:
 
 @dataclass
 class ClassifierTraining:
-    """Training of the classifiers of one stage by rounds of fitting and hard-negative mining in all
+    """Trainer of the classifiers of one stage, in rounds of fitting and hard-negative mining in all
     windows.
     """
 
@@ -236,7 +236,7 @@ class ClassifierTraining:
         s, say = self.settings, self.say
         done = self.job.finished(self.stage, keypoint)
         if done is not None:
-            say(f"{keypoint}: {self.stage}: already done")
+            say(f"{keypoint}: {self.stage}: already finished")
             return done
         rows_file = self.job.checkpoint(f"{self.stage}.rows", keypoint)
         made_from = self.job.made_from(self.stage, keypoint)
@@ -249,8 +249,8 @@ class ClassifierTraining:
             negatives, first, log = self._read_rows(rows_file, *rows)
             say(f"{keypoint}: resumed after round {first}")
         say(
-            f"{keypoint}: {len(positives)} positive, {len(negatives)} negative windows, "
-            f"{len(reference)} held out"
+            f"{keypoint}: {len(positives)} positive and {len(negatives)} negative windows, "
+            f"{len(reference)} held-out windows"
         )
         model: KeypointModel | None = None
         for round_ in range(first, s.rounds + 1):
@@ -276,7 +276,8 @@ class ClassifierTraining:
                 break
         if model is None:
             raise ValueError(
-                f"{rows_file}: a checkpoint of round {first}, expected at most {s.rounds}"
+                f"{rows_file}: the checkpoint is from round {first}; expected at most round "
+                f"{s.rounds}"
             )
         clock = time.monotonic()
         detector = self.detector(keypoint, model)
@@ -295,7 +296,7 @@ class ClassifierTraining:
         detector = self.detector(keypoint, model, info=info)
         self.job.keep(self.stage, keypoint, detector)
         self.seconds.append(time.monotonic() - started)
-        say(f"{keypoint}: done in {since(started)}{self._time_left(keypoint)}")
+        say(f"{keypoint}: finished in {since(started)}{self._time_left(keypoint)}")
         return detector
 
     def _time_left(self, keypoint: str) -> str:
@@ -329,7 +330,8 @@ class ClassifierTraining:
         )
         if not len(positives) or not len(reference):
             raise ValueError(
-                f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px"
+                f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
+                "expected faces for training and held-out faces"
             )
         return positives, reference, join([n for _, n in parts], window)
 

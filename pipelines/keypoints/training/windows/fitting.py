@@ -163,7 +163,7 @@ def fit_rows(
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError(
-            "windows of one class only; expected windows with and without the keypoint"
+            "all windows belong to one class; expected windows with and without the keypoint"
         )
     rng = np.random.default_rng(seed)
     rows = _balanced_rows(y, settings.first_rows, rng)

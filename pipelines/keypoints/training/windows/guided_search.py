@@ -136,12 +136,15 @@ def train_guide(
 
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
-        raise ValueError(f"{keypoint}: no visible point of a face with IED above {s.ied_low:g} px")
+        raise ValueError(
+            f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
+            "expected at least one"
+        )
     fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])
     error = np.hypot(*(offsets.predict(reference.patches, pool) - reference.offsets).T)
     say(
-        f"{keypoint}: regressor on {len(fitted.patches)} windows, median error "
+        f"{keypoint}: regressor trained on {len(fitted.patches)} windows, median error "
         f"{np.median(error):.2f} px, {since(clock)}"
     )
     return Guide(offsets), {"offset_error": float(np.median(error))}
@@ -149,7 +152,7 @@ def train_guide(
 
 @dataclass
 class GuidedTraining(ClassifierTraining):
-    """Training of the classifiers c1 on the windows that the face cascade and the guide propose.
+    """Trainer of the classifiers c1 on the windows that the face cascade and the guide propose.
 
     The rejection thresholds lose at most a given share of the held-out keypoints.
     """
@@ -169,7 +172,7 @@ class GuidedTraining(ClassifierTraining):
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:
-        """Return the function that returns the windows proposed by the guide on each level."""
+        """Return a function that proposes the guide's windows on each level."""
         parts: dict[str, Any] = {"guides": self.guides, "face_cascade": self.face_cascade}
         detector = KeypointDetector(
             {},
@@ -182,7 +185,7 @@ class GuidedTraining(ClassifierTraining):
 
 
 class FaceCascadeTraining(ClassifierTraining):
-    """Training of the classifier of whole faces by rounds of hard-negative mining in all windows.
+    """Trainer of the classifier of whole faces, in rounds of hard-negative mining in all windows.
 
     The rejection thresholds lose at most a given share of the held-out faces.
     """

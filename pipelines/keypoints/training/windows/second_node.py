@@ -38,7 +38,7 @@ class SecondNodeSettings(WindowFitSettings):
     Parameters
     ----------
     sides : tuple of int
-        Sides of the cells of its Haar features, in pixels of a window of 48 pixels.
+        Cell sides of the Haar features, in pixels of a window of 48 pixels.
     share : float
         Share of the held-out windows near an object that lies below each of the first node's
         rejection thresholds.
@@ -183,10 +183,10 @@ def train_second_node(
     rows = [np.concatenate(part) for part in zip(*parts)]
     if not len(rows[0]) or not len(rows[1]):
         raise ValueError(
-            f"{len(rows[0])} windows with an object and {len(rows[1])} others; "
+            f"there are {len(rows[0])} windows with an object and {len(rows[1])} without; "
             "expected some of both to train the second node"
         )
-    job.say(f"second node: {len(rows[0])} positive, {len(rows[1])} negative windows")
+    job.say(f"second node: {len(rows[0])} positive and {len(rows[1])} negative windows")
     y = np.repeat([1.0, -1.0], [len(part) for part in rows])
     model = fit_rows(np.concatenate(rows), y, pool, s, [s.seed, 61])
     shown, others = (part[:: max(1, len(part) // _ORDER_ROWS)] for part in rows)

@@ -193,8 +193,8 @@ def split_views(
     fitted = [image for image in images if not held_out(image, share)]
     if not fitted or not calibration:
         raise ValueError(
-            f"{len(images)} photographs: too few, {len(fitted)} to fit and {len(calibration)} "
-            "held out"
+            f"{len(images)} photographs are too few: they leave {len(fitted)} for fitting and "
+            f"{len(calibration)} held out; expected some of both"
         )
     schema = images[0].schema
     # Thresholds are set on photographs, since the hardest synthetic images would require thresholds

@@ -191,7 +191,7 @@ def test_times_increase():
     assert tracker.update(frame(60, 50), 1.5)
     for time in (1.5, 1.0, np.nan):
         with pytest.raises(
-            ValueError, match=f"time={time} is not valid; expected a time after 1.5"
+            ValueError, match=f"time={time} is not valid; expected a time later than 1.5"
         ):
             tracker.update(frame(60, 50), time)
     assert tracker.update(frame(60, 50))

@@ -262,7 +262,7 @@ def test_faces_have_pose_box_and_probabilities():
         set(record) == {"probability", "pose", "box", "keypoints"}
         and len(record["keypoints"]["chin"]) == 3
     )
-    with pytest.raises(ValueError, match="has no probabilities"):
+    with pytest.raises(ValueError, match="was not trained to predict probabilities"):
         replace(model, probabilities=None).find(maxima([face]), levels, 28.3)
 
 
@@ -357,7 +357,7 @@ def test_nonsense_is_refused():
             {"min_probability": 1.5},
             "min_probability=1.5 is not valid; expected a number from 0 to 1",
         ),
-        ({"min_probability": 0.5, "threshold": 1.0}, "expected only one of them"),
+        ({"min_probability": 0.5, "threshold": 1.0}, "use only one of them"),
         ({"min_probability": 0.5, "assembly": "none"}, "requires? assembled faces"),
         ({"roll": 60}, "roll=60 is not valid; expected an angle from 0 to 50 degrees"),
         (

@@ -147,5 +147,5 @@ def test_settings_of_the_filter(cutoff, coefficient):
 def test_time_goes_on():
     still = OneEuroFilter()
     still(np.zeros((1, 2)), 1.0)
-    with pytest.raises(ValueError, match=r"time=1.0 is not valid; expected a time after 1.0"):
+    with pytest.raises(ValueError, match=r"time=1.0 is not valid; expected a time later than 1.0"):
         still(np.zeros((1, 2)), 1.0)

@@ -193,9 +193,9 @@ def test_modes_that_the_model_does_not_have():
     detector.resolve(DetectionOptions(mode="regress"))
     with pytest.raises(ValueError, match="expected one of scan, regress, prune"):
         detector.detect(IMAGE, mode="fast")
-    with pytest.raises(ValueError, match="expected 'scan' or 'regress'"):
+    with pytest.raises(ValueError, match="use mode='scan' or 'regress'"):
         detector.detect(IMAGE, mode="prune+regress")
-    with pytest.raises(ValueError, match="is not available for a; expected 'scan'"):
+    with pytest.raises(ValueError, match="is not available for a; use mode='scan'"):
         replace(detector, guides={}).detect(IMAGE, mode="regress")
 
 

@@ -339,7 +339,7 @@ def test_one_training_gives_all_modes(photographs, tmp_path):
     train_detector(photographs[:14], [], again, WHOLE, resume=True, **options)
     assert (
         again.read_bytes() == out.read_bytes()
-        and sum("already done" in line for line in said) == 11
+        and sum("already finished" in line for line in said) == 11
     )
     other = replace(WHOLE, guide=replace(GUIDE, n_offsets=20))
     with pytest.raises(

@@ -222,7 +222,8 @@ def test_resumed_training_gives_the_same_file(photographs, trained, tmp_path, st
     # Done before: the next call only puts the file together.
     lines.clear()
     train(photographs, out, ("left_eye",), lines.append, resume=True)
-    assert lines[0] == "left_eye: scan: already done" and load_model(out).keypoints == ["left_eye"]
+    assert lines[0] == "left_eye: scan: already finished"
+    assert load_model(out).keypoints == ["left_eye"]
 
 
 def test_checkpoints_of_other_settings_are_refused(photographs, trained):
@@ -268,7 +269,7 @@ def test_the_reference_inter_eye_distance_is_that_of_the_training(photographs, t
 
 def test_nothing_to_learn_from(photographs, tmp_path):
     out = tmp_path / "m.safetensors"
-    with pytest.raises(ValueError, match="chin: no visible point"):
+    with pytest.raises(ValueError, match="chin: no face with an IED above"):
         train(photographs, out, ("chin",))
     with pytest.raises(ValueError, match="too few"):
         train(photographs[:1], out)

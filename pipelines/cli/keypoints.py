@@ -211,6 +211,29 @@ def train(
         keypoints.write_report(report, made, decisions.lines(), test, len(images), curve)
 
 
+@command_of(app)
+def frames(
+    video: Annotated[Path, Argument(metavar="VIDEO", help="Video file.")],
+    out: Annotated[
+        Path, Argument(metavar="OUT", help="New folder for the frames, named by their number.")
+    ],
+    n: Annotated[int, Option("--n", metavar="N", help="Number of frames.")] = 50,
+    quiet: Quiet = False,
+) -> None:
+    """Write the frames of a video that differ most, for labelling; print their paths.
+
+    \b
+    Examples:
+      annealed keypoints frames factory.mp4 pictures
+      annealed keypoints frames factory.mp4 pictures --n 100
+    """
+    paths = keypoints.write_frames(video, out, n)
+    if len(paths) < n:
+        console.log(f"{video}: only {len(paths)} distinct frames; expected {n}", quiet)
+    for path in paths:
+        typer.echo(path)
+
+
 def _video_source(images: Sequence[str]) -> str | int | None:
     """Return the source given by the arguments: a video file, a camera number (``camera 0``), or
     None for photographs."""

@@ -7,6 +7,7 @@ from .drawing import check_image_name, draw_detections, write_image
 from .evaluate import COLUMNS, OF_OBJECTS, evaluate_detector
 from .faces import ANCHORS, FACES, KEYPOINTS
 from .forms import Finished, Forms, write_crops
+from .frames import write_frames
 from .objects import check_number, check_rotation, read_objects
 from .report import EVALUATION_FILES, REPORT_FILES, write_evaluation, write_report
 from .video import detect_video
@@ -37,6 +38,7 @@ __all__ = [
     "schema_of",
     "write_crops",
     "write_evaluation",
+    "write_frames",
     "write_image",
     "write_report",
 ]

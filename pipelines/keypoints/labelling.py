@@ -20,9 +20,9 @@ _MARGIN = 0.1  # margin around the points of an object without a box, relative t
 class LabelFolder:
     """Images of a folder and their labels, which are stored in ``annotations.json``.
 
-    An object is a dictionary with ``keypoints``, which maps names to x, y and visibility (1 hidden,
-    2 visible), and an optional ``bbox``. Proposals for unlabelled images come from
-    ``proposals.json``, which ``annealed faces detect --coco`` writes.
+    An object is a dictionary with ``keypoints``, which maps names to x, y and visibility (0 not in
+    the image, 1 hidden, 2 visible), and an optional ``bbox``. Proposals for unlabelled images come
+    from ``proposals.json``, which ``annealed faces detect --coco`` writes.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ class LabelFolder:
         }
 
     def record(self) -> dict[str, Any]:
-        """Return the schema, the labelled images, and the mean object, which is scaled to size 1
-        around (0, 0)."""
+        """Return the schema, the labelled images, the mean object, which is scaled to size 1 around
+        (0, 0), and the mean position and size of complete objects: x, y, size, or None."""
         whole = [
             o["keypoints"]
             for some in self.labels.values()
@@ -100,18 +100,20 @@ class LabelFolder:
             if len(o["keypoints"]) == len(self.schema.keypoints)
         ]
         angle = np.linspace(0, 2 * np.pi, len(self.schema.keypoints), endpoint=False)
-        mean = np.stack([np.cos(angle), np.sin(angle)], axis=1) / 2
+        mean, place = np.stack([np.cos(angle), np.sin(angle)], axis=1) / 2, None
         if whole:
             xy = np.array(
                 [[points[name][:2] for name in self.schema.keypoints] for points in whole]
             )
-            xy -= xy.mean(axis=1, keepdims=True)
-            mean = (xy / np.ptp(xy, axis=1).max(axis=1)[:, None, None].clip(1e-6)).mean(axis=0)
+            centres, sizes = xy.mean(axis=1), np.ptp(xy, axis=1).max(axis=1)
+            mean = ((xy - centres[:, None]) / sizes[:, None, None].clip(1e-6)).mean(axis=0)
+            place = [*centres.mean(axis=0).tolist(), float(sizes.mean())]
         return {
             "category": self.schema.category,
             "keypoints": self.schema.keypoints,
             "skeleton": self.schema.skeleton,
             "mean": dict(zip(self.schema.keypoints, mean.tolist())),
+            "place": place,
             "pictures": [
                 {"name": path.name, "labelled": path.name in self.labels} for path in self.images
             ],
@@ -142,6 +144,7 @@ class LabelFolder:
                 [points.get(name, (0, 0, 0)) for name in self.schema.keypoints], float
             )
             known = values[:, 2] > 0
+            values[~known] = 0  # as in COCO files, whatever position the page used
             xy = values[known, :2]
             if len(xy) < 2 or not ((xy >= -0.5) & (xy <= [width - 0.5, height - 0.5])).all():
                 raise ValueError(

@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 from zlib import crc32
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ...models.messages import plain, short
@@ -27,6 +29,9 @@ _UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 class Labelling:
     """Labelled folder, with a model for proposals and the training of the next model.
 
+    ``certainty`` has the lowest probability of the objects that each version of the model detects
+    in an image: 0 if it detects none, None if it is unknown.
+
     Parameters
     ----------
     labels : LabelFolder
@@ -39,6 +44,9 @@ class Labelling:
         self.labels = labels
         self.out = labels.folder / (plain_name(labels.schema.category) + ".safetensors")
         self.model = model if model is not None or not self.out.is_file() else self.out
+        self.report = labels.folder / f"{self.out.stem}_report" / "keypoints.html"
+        self.certainty: defaultdict[str, dict[str, float | None]] = defaultdict(dict)
+        self.ranking: asyncio.Task[None] | None = None
         self._training: subprocess.Popen | None = None
         self._said: IO[bytes] | None = None
 
@@ -54,19 +62,20 @@ class Labelling:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         command = [
             *(sys.executable, "-m", "annealed.pipelines.cli", "keypoints", "train"),
-            *("--jobs", "1"),
             *("--data", str(self.labels.folder)),
             *("--out", str(self.out)),
+            *("--report", str(self.report.parent)),
             *("--category", self.labels.schema.category),
         ]
         nothing = subprocess.DEVNULL
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training (``none``, ``running``, ``done`` or ``failed``) and its
-        last line of output."""
+        """Return the state of the training (``none``, ``running``, ``done`` or ``failed``), its
+        last line of output, and whether there is a report."""
+        report = self.report.is_file()
         if self._training is None or self._said is None:
-            return {"state": "none", "line": ""}
+            return {"state": "none", "line": "", "report": report}
         code, size = self._training.poll(), self._said.seek(0, 2)
         self._said.seek(max(0, size - 4096))
         lines = self._said.read().decode(errors="replace").split("\n")
@@ -76,10 +85,18 @@ class Labelling:
         return {
             "state": state,
             "line": next((line for line in reversed(lines) if line.strip()), ""),
+            "report": report,
         }
 
+    def version(self) -> str:
+        """Return the version of the model; empty without a model."""
+        return "" if self.model is None else str(self.model.stat().st_mtime_ns)
+
     def stop(self) -> None:
-        """Stop a running training; its checkpoints remain next to the model."""
+        """Stop the search of images and a running training; its checkpoints remain next to the
+        model."""
+        if self.ranking is not None:
+            self.ranking.cancel()
         if self._training is not None and self._training.poll() is None:
             self._training.terminate()
             self._training.wait()
@@ -95,26 +112,45 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     labels = labelling.labels
 
     async def overview(request: Request) -> Response:
-        return JSONResponse(plain({**labels.record(), "training": labelling.training()}))
+        record = {**labels.record(), "training": labelling.training()}
+        known = labelling.certainty[labelling.version()]
+        for picture in record["pictures"]:
+            picture["certainty"] = known.get(picture["name"])
+        if labelling.model is not None and (labelling.ranking is None or labelling.ranking.done()):
+            labelling.ranking = asyncio.create_task(rank())
+        return JSONResponse(plain(record))
+
+    async def rank() -> None:
+        """Search the images without labels and proposals, to rank them by their certainty."""
+        for path in labels.images:
+            known = labelling.certainty[labelling.version()]
+            if path.name not in {**labels.labels, **labels.proposals, **known}:
+                known[path.name] = None  # also if the image cannot be read
+                with suppress(RequestError, OSError):
+                    await detected(path)
+
+    async def detected(path: Path) -> dict[str, Any]:
+        """Return an image and, if it has neither labels nor proposals, the detected objects."""
+        fields, version = {}, labelling.version()
+        if labelling.model is not None and path.name not in {**labels.labels, **labels.proposals}:
+            fields = {"model": [str(labelling.model.absolute())], "changed": [version]}
+        content = await asyncio.to_thread(path.read_bytes)
+        async with pool.turn() as worker:
+            answer = await worker.run(
+                "label", Upload(plain_name(path.name), content, fields), lambda message: None
+            )
+        record: dict[str, Any] = json.loads(answer)
+        if fields:
+            probabilities = [one["probability"] for one in record["objects"]]
+            labelling.certainty[version][path.name] = min(probabilities, default=0.0)
+        return record
 
     async def shown(request: Request) -> Response:
         path = _picture(request)
         _refresh(path)
         state = labelling.training()  # the training may have produced a new model
         labelled, proposed = labels.labels.get(path.name), labels.proposals.get(path.name)
-        fields = {}
-        if labelled is None and proposed is None and labelling.model is not None:
-            fields = {
-                "model": [str(labelling.model.absolute())],
-                "changed": [str(labelling.model.stat().st_mtime_ns)],
-            }
-        content = await asyncio.to_thread(path.read_bytes)
-        async with pool.turn() as worker:
-            record = json.loads(
-                await worker.run(
-                    "label", Upload(plain_name(path.name), content, fields), lambda message: None
-                )
-            )
+        record = await detected(path)
         known = labelled if labelled is not None else proposed
         record |= {"labelled": labelled is not None, "training": state} | (
             {} if known is None else {"objects": known}
@@ -162,6 +198,11 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
         labelling.train()
         return JSONResponse(labelling.training())
 
+    async def report(request: Request) -> Response:
+        if not labelling.report.is_file():
+            raise RequestError(404, "there is no report; expected a completed training run")
+        return FileResponse(labelling.report)
+
     def _refresh(path: Path) -> None:
         try:
             labels.refresh()
@@ -179,6 +220,7 @@ def label_routes(labelling: Labelling, pool: WorkerPool) -> list[Route]:
     return [
         Route("/api/label", overview),
         Route("/api/label/train", train, methods=["POST"]),
+        Route("/api/label/report", report),
         Route("/api/label/{number:int}", shown),
         Route("/api/label/{number:int}", save, methods=["PUT"]),
     ]

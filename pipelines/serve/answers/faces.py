@@ -21,6 +21,7 @@ N_FEATURES = 11  # number of strongest features shown per keypoint
 _MIN_PROBABILITY = (
     0.3  # minimum of a proposal (heuristic): removing an object is faster than placing its points
 )
+_LONGEST = 4096  # pixels of an image to label, whose details remain visible when enlarged
 
 
 detector = cache(lambda: load_model("faces"))  # the shipped model
@@ -142,6 +143,6 @@ def label(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
     return {
         "width": pixels.shape[1],
         "height": pixels.shape[0],
-        "picture": jpeg_url(pixels),
+        "picture": jpeg_url(pixels, _LONGEST),
         "objects": objects,
     }

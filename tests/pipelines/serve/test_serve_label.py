@@ -1,7 +1,9 @@
 """The tab Label of ``annealed serve``: over HTTP, and in a real browser."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 from annealed.models.keypoints.schema import Schema
 from annealed.pipelines.cli.app import app
-from annealed.pipelines.keypoints.data import schema_of
+from annealed.pipelines.keypoints.data import read_annotations, schema_of
+from annealed.pipelines.keypoints.drawing import write_image
 from annealed.pipelines.keypoints.labelling import LabelFolder
 from annealed.pipelines.keypoints.objects import read_objects
+from annealed.pipelines.keypoints.report import REPORT_FILES
 from annealed.pipelines.keypoints.training.train import train_keypoints
 from annealed.pipelines.serve.answers.limits import RequestError
 from annealed.pipelines.serve.label import Labelling
@@ -102,6 +106,28 @@ def test_labels_become_coco_keypoints(tmp_path):
     assert not [
         path for path in folder.iterdir() if path.suffix not in (".png", ".toml", ".json")
     ]  # nothing half-written
+
+
+def test_points_that_are_not_in_the_image(tmp_path):
+    folder = unlabelled(tmp_path / "fish")
+    labels = LabelFolder(folder)
+    labels.save(labels.images[0], [fish()])
+    labels.save(labels.images[1], [{"keypoints": {**fish()["keypoints"], "head": [3, 4, 0]}}])
+    (entry,) = json.loads((folder / "annotations.json").read_text())["annotations"][1:]
+    assert entry["keypoints"] == [0, 0, 0, 100, 54, 2, 80, 30, 1]
+    assert set(LabelFolder(folder).labels["001.png"][0]["keypoints"]) == {"tail", "fin"}
+    whole, part = read_annotations(folder, schema_of(folder))
+    assert whole.visible.tolist() == [[True, True, False]] and np.isfinite(whole.instances).all()
+    assert part.visible.tolist() == [[False, True, False]]  # visible, hidden, and unknown
+    np.testing.assert_equal(part.instances, [[[np.nan, np.nan], [100, 54], [80, 30]]])
+
+
+def test_mean_position_of_the_objects(tmp_path):
+    labels = LabelFolder(unlabelled(tmp_path / "fish"))
+    assert labels.record()["place"] is None
+    labels.save(labels.images[0], [fish(60, 50)])
+    labels.save(labels.images[1], [fish(40, 60)])
+    assert labels.record()["place"] == pytest.approx([50 + 60 / 3, 55 - 16 / 3, 40])
 
 
 def test_boxes_end_at_the_border_of_the_image(tmp_path):
@@ -233,7 +259,8 @@ def ended(training):
 
 def test_a_training_in_the_background(tmp_path, monkeypatch):
     labelling = Labelling(LabelFolder(unlabelled(tmp_path / "fish")))
-    assert labelling.training() == {"state": "none", "line": ""} and labelling.model is None
+    untrained = {"state": "none", "line": "", "report": False}
+    assert labelling.training() == untrained and labelling.model is None
     command = tmp_path / "command"
     monkeypatch.setattr(sys, "executable", str(command))
 
@@ -258,8 +285,10 @@ def test_a_training_in_the_background(tmp_path, monkeypatch):
         and "fish" in asked
     )
     assert labelling.training()["state"] == "failed" and labelling.model is None
-    run("echo made >&2")
-    assert ended(labelling.training) == {"state": "done", "line": "made"}
+    assert "--jobs" not in asked and labelling.report.name in REPORT_FILES  # by default all cores
+    assert asked[asked.index("--report") + 1] == str(labelling.report.parent)
+    run(f"mkdir {labelling.report.parent}; touch {labelling.report}; echo made >&2")
+    assert ended(labelling.training) == {"state": "done", "line": "made", "report": True}
     assert labelling.model == tmp_path / "fish" / "fish.safetensors"
 
 
@@ -285,6 +314,26 @@ def test_the_endpoints(served, client):
     assert (
         json.loads((folder / "annotations.json").read_text())["images"][0]["file_name"] == "003.png"
     )
+
+
+def test_the_least_certain_images(served, client):
+    certainty = {}
+    while len(certainty) < 3:  # by the search in the background; 003.png may have labels
+        pictures = client.get("/api/label").json()["pictures"]
+        certainty = {p["name"]: p["certainty"] for p in pictures if p["certainty"] is not None}
+        time.sleep(0.05)
+    for i in range(3):
+        shown = client.get(f"/api/label/{i}").json()
+        assert certainty[f"00{i}.png"] == min(found["probability"] for found in shown["objects"])
+
+
+def test_the_report_of_a_training(served, client):
+    folder, _ = served
+    assert client.get("/api/label/report").status_code == 404
+    (folder / "fish_report").mkdir()
+    (folder / "fish_report" / "keypoints.html").write_text("<h1>fish</h1>")
+    answer = client.get("/api/label/report")
+    assert answer.text == "<h1>fish</h1>" and answer.headers["content-type"].startswith("text/html")
 
 
 def test_labels_of_another_program_are_not_replaced(served, client):
@@ -345,18 +394,53 @@ def test_without_a_folder_there_is_no_tab():
         ).status_code in (404, 405)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
+needs_browser = pytest.mark.skipif(
     CHROMIUM is None, reason="needs a browser: Chromium, as `chromium` or by ANNEALED_BROWSER"
 )
-def test_in_a_browser(model, tmp_path):
+
+
+class Tab:
+    """The tab Label of a page, with positions in pixels of its image."""
+
+    def __init__(self, page, expect, size):
+        self.page, self.expect, self.size = page, expect, size
+        self.panel = page.locator("#panel-label")
+        self.facts, self.tip = self.panel.locator(".facts"), self.panel.locator(".tip")
+
+    def at(self, x, y):
+        """Return the position on the page of a pixel, if the whole image is shown unrotated."""
+        box, (width, height) = self.panel.locator("canvas").bounding_box(), self.size
+        return (
+            box["x"] + (x + 0.5) * box["width"] / width,
+            box["y"] + (y + 0.5) * box["height"] / height,
+        )
+
+    def drag(self, start, end, button="left"):
+        self.page.mouse.move(*start)
+        self.page.mouse.down(button=button)
+        self.page.mouse.move(*end, steps=4)
+        self.page.mouse.up(button=button)
+
+    def click(self, name):
+        self.panel.get_by_role("button", name=name).click()
+
+    def shows(self, text):
+        self.expect(self.facts).to_have_text(text, timeout=SECONDS)
+
+    def screenshot(self, name):
+        if "ANNEALED_SCREENSHOTS" in os.environ:
+            path = os.path.join(os.environ["ANNEALED_SCREENSHOTS"], name)
+            self.page.screenshot(path=path, type="jpeg", quality=80)
+
+
+@contextlib.contextmanager
+def tab_of(folder, *options, size=(160, 140)):
+    """Open the tab Label of a folder in a browser; no error may occur on the page."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="needs a browser: pip install playwright"
     )
-    expect, folder = playwright.expect, unlabelled(tmp_path / "fish")
-    labels = lambda: LabelFolder(folder).labels  # noqa: E731
     with (
-        serving("--workers", "1", "--label", str(folder), "--model", str(model)) as (url, _),
+        serving("--workers", "1", "--label", str(folder), *options) as (url, _),
         playwright.sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(
@@ -365,53 +449,210 @@ def test_in_a_browser(model, tmp_path):
         page, complaints = browser.new_page(viewport={"width": 1280, "height": 900}), []
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(url)
-        panel = page.locator("#panel-label")
-        expect(panel.locator(".facts")).to_have_text(
-            "000.png (1 of 4): proposed. 0 labelled.", timeout=SECONDS
-        )
-        box = panel.locator("canvas").bounding_box()
+        yield Tab(page, playwright.expect, size)
+        assert not complaints
+        browser.close()
 
-        def at(x, y):
-            return (
-                box["x"] + (x + 0.5) * box["width"] / 160,
-                box["y"] + (y + 0.5) * box["height"] / 140,
-            )
 
+@pytest.fixture
+def proposed(tmp_path):
+    """Pictures of fish with the true points as proposals."""
+    folder = folder_of(tmp_path / "fish", 4, first=300)
+    (folder / "annotations.json").rename(folder / "proposals.json")
+    (folder / "schema.toml").write_text('category = "fish"\nkeypoints = ["head", "tail", "fin"]\n')
+    return folder
+
+
+def points_of(folder, image="000.png", number=0):
+    return LabelFolder(folder).labels[image][number]["keypoints"]
+
+
+@pytest.mark.slow
+@needs_browser
+def test_in_a_browser(model, tmp_path):
+    folder = unlabelled(tmp_path / "fish")
+    write_image(folder / "002.png", np.full((140, 160, 3), 120, np.uint8))  # without an object
+    with tab_of(folder, "--model", str(model)) as tab:
+        tab.shows("000.png (1 of 4): proposed. 0 labelled.")
         head, tail, _ = paint(300)[1]
-        page.mouse.move(*at(*head))
-        page.mouse.down()
-        page.mouse.move(*at(30, 40), steps=4)
-        page.mouse.up()
-        page.mouse.dblclick(*at(*tail))
-        if "ANNEALED_SCREENSHOTS" in os.environ:
-            page.screenshot(
-                path=os.path.join(os.environ["ANNEALED_SCREENSHOTS"], "serve_label_1280_light.png")
-            )
-        panel.get_by_role("button", name="Save and next").click()
-        expect(panel.locator(".facts")).to_have_text(
-            "001.png (2 of 4): proposed. 1 labelled.", timeout=SECONDS
-        )
-        (kept,) = labels()["000.png"]
-        np.testing.assert_allclose(kept["keypoints"]["head"], [30, 40, 2], atol=1)
-        assert kept["keypoints"]["tail"][2] == 1 and kept["keypoints"]["fin"][2] == 2
-        panel.get_by_role("button", name="Remove it").click()
-        panel.locator("canvas").focus()
-        page.keyboard.press("Enter")
-        expect(panel.locator(".facts")).to_have_text(
-            "002.png (3 of 4): proposed. 2 labelled.", timeout=SECONDS
-        )
-        assert labels()["001.png"] == []
-        panel.get_by_role("button", name="Add an object").click()
-        panel.get_by_role("button", name="Save and next").click()
-        expect(panel.locator(".facts")).to_contain_text("3 labelled", timeout=SECONDS)
-        assert len(labels()["002.png"]) == 2
-        panel.get_by_role("button", name="Back").click()
-        expect(panel.locator(".facts")).to_have_text(
-            "002.png (3 of 4): labelled. 3 labelled.", timeout=SECONDS
-        )
-        panel.get_by_role("button", name="Train").click()
-        expect(panel.locator(".training")).to_contain_text(
+        tab.drag(tab.at(*head), tab.at(30, 40))
+        tab.page.mouse.dblclick(*tab.at(*tail))
+        tab.expect(tab.tip).to_have_text("tail (hidden)")
+        tab.screenshot("serve_label_1280_light.jpg")
+        certainty = {}
+        while len(certainty) < 4:  # until the search in the background is complete
+            overview = tab.page.evaluate("fetch('api/label').then((answer) => answer.json())")
+            found = [(p["name"], p["certainty"]) for p in overview["pictures"]]
+            certainty = {name: value for name, value in found if value is not None}
+            time.sleep(0.05)
+        assert certainty["002.png"] == 0 < min(certainty["001.png"], certainty["003.png"])
+        tab.click("Save and next")
+        tab.shows("002.png (3 of 4): nothing proposed. 1 labelled.")
+        kept = points_of(folder)
+        np.testing.assert_allclose(kept["head"], [30, 40, 2], atol=1)
+        assert kept["tail"][2] == 1 and kept["fin"][2] == 2
+        tab.panel.locator("canvas").focus()
+        tab.page.keyboard.press("Enter")
+        tab.expect(tab.facts).to_contain_text("proposed. 2 labelled.", timeout=SECONDS)
+        assert LabelFolder(folder).labels["002.png"] == []
+        for state in ("proposed. 3 labelled.", "labelled. 4 labelled."):
+            tab.click("Save and next")
+            tab.expect(tab.facts).to_contain_text(state, timeout=SECONDS)
+        tab.click("Back")
+        tab.expect(tab.facts).to_contain_text("labelled. 4 labelled.", timeout=SECONDS)
+        assert all(len(LabelFolder(folder).labels[f"00{i}.png"]) == 1 for i in (0, 1, 3))
+        tab.click("Train")
+        tab.expect(tab.panel.locator(".training")).to_contain_text(
             "Failed: annealed:", timeout=SECONDS
         )  # of so few pictures
-        assert "expected" in panel.locator(".training").inner_text() and not complaints
-        browser.close()
+        assert "expected" in tab.panel.locator(".training").inner_text()
+
+
+@pytest.mark.slow
+@needs_browser
+def test_names_states_and_undo(proposed):
+    with tab_of(proposed) as tab:
+        tab.shows("000.png (1 of 4): proposed. 0 labelled.")
+        head, tail, _ = (tab.at(*point) for point in paint(300)[1])
+        undo = tab.panel.get_by_role("button", name="Undo")
+        tab.expect(undo).to_be_disabled()
+        tab.page.mouse.move(*head)
+        tab.expect(tab.tip).to_have_text("head")
+        tab.page.mouse.move(*tab.at(150, 130))
+        tab.expect(tab.tip).to_be_hidden()
+        for state in (" (hidden)", " (not in the image)", "", " (hidden)", " (not in the image)"):
+            tab.page.mouse.dblclick(*tail)
+            tab.expect(tab.tip).to_have_text("tail" + state)
+        legend = tab.panel.locator(".legend button")
+        tab.expect(legend.nth(1)).to_have_text("tailnot in the image")
+        legend.nth(2).click()
+        tab.expect(legend.nth(2)).to_have_text("finhidden")
+        tab.drag(head, tab.at(30, 40))
+        tab.drag(tab.at(30, 40), tab.at(20, 20))
+        tab.screenshot("serve_label_states.jpg")
+        undo.click()
+        tab.page.keyboard.press("Control+z")
+        tab.page.keyboard.press("Control+z")
+        tab.expect(legend.nth(2)).to_have_text("fin")
+        tab.click("Remove it")
+        tab.expect(legend.first).to_be_disabled()
+        tab.page.keyboard.press("Control+z")
+        tab.click("Save and next")
+        tab.shows("001.png (2 of 4): proposed. 1 labelled.")
+        assert set(points_of(proposed)) == {"head", "fin"}
+        np.testing.assert_allclose(points_of(proposed)["head"][:2], paint(300)[1][0], atol=0.01)
+        tab.click("Back")  # the missing point is where the mean shape expects it
+        tab.shows("000.png (1 of 4): labelled. 1 labelled.")
+        tab.expect(legend.nth(1)).to_have_text("tailnot in the image")
+        for x in range(0, 160, 4):
+            for y in range(0, 140, 4):
+                tab.page.mouse.move(*tab.at(x, y))
+                if tab.tip.is_visible() and tab.tip.inner_text().startswith("tail"):
+                    break
+            else:
+                continue
+            break
+        tab.drag(tab.at(x, y), tail)
+        tab.expect(legend.nth(1)).to_have_text("tail")
+        tab.click("Save and next")
+        tab.shows("001.png (2 of 4): proposed. 1 labelled.")
+        np.testing.assert_allclose(points_of(proposed)["tail"], [*paint(300)[1][1], 2], atol=1)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_zoom_pan_and_rotation(proposed):
+    with tab_of(proposed) as tab:
+        tab.shows("000.png (1 of 4): proposed. 0 labelled.")
+        mouse, keyboard = tab.page.mouse, tab.page.keyboard
+        head = tuple(np.round(tab.at(*paint(300)[1][0])))  # as wheel events are
+        corner = np.array(tab.at(-0.5, -0.5))
+        mouse.move(*head)
+        for _ in range(5):
+            mouse.wheel(0, -100)
+        tab.expect(tab.tip).to_have_text("head")  # the position of the pointer is the fixed point
+        zoom, scale = 1.002**500, 3
+        tab.drag(head, (head[0] + 30, head[1] - 12))
+        moved = [head[0] + 30, head[1] - 12]
+        tab.screenshot("serve_label_zoom.jpg")
+        for hold in ("space", "middle"):
+            start = (moved[0] - 60, moved[1] + 60)
+            if hold == "space":
+                keyboard.down(" ")
+            tab.drag(start, (start[0] - 20, start[1] + 8), "left" if hold == "space" else "middle")
+            if hold == "space":
+                keyboard.up(" ")
+            moved = [moved[0] - 20, moved[1] + 8]
+            mouse.move(*moved)
+            tab.expect(tab.tip).to_have_text("head")
+        keyboard.press("0")
+        tab.click("Rotate")
+        box = tab.panel.locator("canvas").bounding_box()
+        assert box["height"] / box["width"] == pytest.approx(160 / 140, abs=0.01)
+        tail = paint(300)[1][1]
+        turned = (  # clockwise: the left border is above
+            box["x"] + box["width"] * (1 - (tail[1] + 0.5) / 140),
+            box["y"] + box["height"] * (tail[0] + 0.5) / 160,
+        )
+        mouse.move(*turned)
+        tab.expect(tab.tip).to_have_text("tail")
+        tab.drag(turned, (turned[0] - 30, turned[1]))
+        tab.screenshot("serve_label_turned.jpg")
+        down = 30 * 140 / box["width"]
+        tab.click("Save and next")
+        tab.shows("001.png (2 of 4): proposed. 1 labelled.")
+        kept = points_of(proposed)
+        expected = (head - corner) / scale - 0.5 + np.array([30, -12]) / scale / zoom
+        np.testing.assert_allclose(kept["head"][:2], expected, atol=0.05)
+        np.testing.assert_allclose(kept["tail"][:2], tail + [0, down], atol=0.05)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_new_object_has_the_mean_shape(proposed):
+    (proposed / "proposals.json").unlink()
+    with tab_of(proposed) as tab:
+        tab.shows("000.png (1 of 4): nothing proposed. 0 labelled.")
+        tab.click("Add an object")  # on a circle
+        for name, point in fish()["keypoints"].items():
+            angle = 2 * np.pi * NAMES.index(name) / 3
+            start = tab.at(80 + 28 * np.cos(angle), 70 + 28 * np.sin(angle))
+            tab.page.mouse.move(*start)
+            tab.expect(tab.tip).to_have_text(name)
+            tab.drag(start, tab.at(*point[:2]))
+        tab.click("Save and next")
+        tab.shows("001.png (2 of 4): nothing proposed. 1 labelled.")
+        tab.click("Add an object")  # at the position and size of the labels
+        tab.drag(tab.at(20, 80), tab.at(60, 116))
+        tab.screenshot("serve_label_added.jpg")
+        tab.click("Save and next")
+        tab.shows("002.png (3 of 4): nothing proposed. 2 labelled.")
+        first, second = LabelFolder(proposed).labels["001.png"]
+        for name, point in fish()["keypoints"].items():
+            np.testing.assert_allclose(first["keypoints"][name][:2], point[:2], atol=0.6)
+        np.testing.assert_allclose(second["keypoints"]["head"], [20, 80 + 36 * 20 / 24, 2], atol=1)
+        np.testing.assert_allclose(second["keypoints"]["tail"], [60, 116, 2], atol=1)
+        np.testing.assert_allclose(second["keypoints"]["fin"], [40, 80, 2], atol=1)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_colours_of_many_points_and_the_report(proposed):
+    (proposed / "proposals.json").unlink()
+    names = ", ".join(f'"point_{k}"' for k in range(30))
+    (proposed / "schema.toml").write_text(f'category = "fish"\nkeypoints = [{names}]\n')
+    (proposed / "fish_report").mkdir()
+    (proposed / "fish_report" / "keypoints.html").write_text("<h1>Report</h1>")
+    with tab_of(proposed) as tab:
+        tab.shows("000.png (1 of 4): nothing proposed. 0 labelled.")
+        tab.click("Add an object")
+        tab.screenshot("serve_label_colours.jpg")
+        shown = tab.panel.locator(".legend .dot").evaluate_all(
+            "all => all.map((dot) => getComputedStyle(dot).backgroundColor)"
+        )
+        colours = np.array([re.findall(r"[\d.]+", colour)[:3] for colour in shown], float)
+        distances = np.linalg.norm(colours[:, None] - colours, axis=2)
+        assert len(colours) == 30 and distances[~np.eye(30, dtype=bool)].min() > 25
+        with tab.page.expect_popup() as report:
+            tab.panel.get_by_role("link", name="Open the training report").click()
+        tab.expect(report.value.locator("h1")).to_have_text("Report")

@@ -1,0 +1,56 @@
+"""Selection of the frames of a video that differ most, for labelling."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+from sklearn.cluster import KMeans
+
+from ...models.files import make_folder
+from ...vision.tracks.video import read_frames
+from .drawing import write_image
+
+_THUMBNAIL = 32, 24  # width and height in pixels
+
+
+def different_frames(video: Path, n: int) -> list[int]:
+    """Return the numbers of different frames, from 0: those whose grey thumbnails are nearest to
+    the centres of n clusters. There are fewer than n if fewer frames are distinct.
+
+    Raises
+    ------
+    ValueError
+        If the video cannot be read or has fewer than n frames.
+    """
+    grey = (cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in read_frames(video))
+    thumbnails = np.array(
+        [cv2.resize(frame, _THUMBNAIL, interpolation=cv2.INTER_AREA).ravel() for frame in grey],
+        np.float32,
+    )
+    if not 1 <= n <= len(thumbnails):
+        raise ValueError(
+            f"--n {n}: expected at least 1 and at most {len(thumbnails)}, the frames of {video}"
+        )
+    distances = KMeans(n, n_init=1, random_state=0).fit_transform(thumbnails)
+    return sorted(set(distances.argmin(axis=0).tolist()))
+
+
+def write_frames(video: Path, out: Path, n: int) -> list[Path]:
+    """Write different frames of a video as ``000012.png``, named by their number, and return the
+    paths.
+
+    Raises
+    ------
+    ValueError
+        As :func:`different_frames`, or if the folder contains files or cannot be written.
+    """
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ValueError(f"{out}: already exists; expected a new or empty folder")
+    selected = set(different_frames(video, n))
+    make_folder(out)
+    paths = []
+    for number, frame in enumerate(read_frames(video)):
+        if number in selected:
+            paths.append(out / f"{number:06d}.png")
+            write_image(paths[-1], frame)
+    return paths

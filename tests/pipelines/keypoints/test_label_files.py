@@ -268,7 +268,7 @@ BAD = {
     "labelme without the key imagePath": (
         write_labelme,
         lambda folder: json_of(folder, lambda c: c.pop("imagePath")),
-        "00.json: not a valid annotation file (KeyError: 'imagePath')",
+        "00.json: the file is not a valid annotation file (KeyError: 'imagePath')",
     ),
     "labelme with two points of a name": (
         write_labelme,
@@ -293,7 +293,7 @@ BAD = {
     "CVAT that is no XML": (
         write_cvat_xml,
         text_of("annotations.xml", 'outside="0" occluded="0"', 'outside="0" points="1"'),
-        "annotations.xml: not a valid annotation file (ParseError",
+        "annotations.xml: the file is not a valid annotation file (ParseError",
     ),
     "CVAT for video without its frames": (
         write_cvat_video,
@@ -303,7 +303,7 @@ BAD = {
     "CVAT without names": (
         write_cvat_xml,
         text_of("annotations.xml", 'label="left_end"', 'title="left_end"'),
-        "annotations.xml: not a valid annotation file (KeyError: 'label')",
+        "annotations.xml: the file is not a valid annotation file (KeyError: 'label')",
     ),
     "YOLO with a number too few": (
         write_yolo,
@@ -313,17 +313,17 @@ BAD = {
     "YOLO without kpt_shape": (
         write_yolo,
         text_of("data.yaml", "kpt_shape", "shape"),
-        "data.yaml: not a valid annotation file (KeyError: 'kpt_shape')",
+        "data.yaml: the file is not a valid annotation file (KeyError: 'kpt_shape')",
     ),
     "YOLO that is no YAML": (
         write_yolo,
         text_of("data.yaml", "kpt_shape:", "kpt_shape: [: "),
-        "data.yaml: not a valid annotation file (ValueError: ",
+        "data.yaml: the file is not a valid annotation file (ValueError: ",
     ),
     "DeepLabCut without the row coords": (
         write_deeplabcut,
         text_of("labeled-data/video/CollectedData_me.csv", "coords", "axes"),
-        "CollectedData_me.csv: not a valid annotation file (KeyError: 'coords')",
+        "CollectedData_me.csv: the file is not a valid annotation file (KeyError: 'coords')",
     ),
     "Label Studio without sizes": (
         write_label_studio,

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .solvers.annealing import strengths
-from .solvers.schedules import as_schedule, step_counts
+from .solvers import as_schedule, step_counts, strengths
 
 _GREY = "0.75"  # colour of dropped features
 

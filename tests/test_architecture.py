@@ -63,9 +63,22 @@ def dotted(path: Path) -> tuple[str, ...]:
 MODULES = {dotted(path): path for path in python_files()}
 
 
+# The module behind each name that the stub of a package lists.
+LISTED = {
+    (*package, alias.name): (*package, *(node.module or alias.name).split("."))
+    for package in MODULES
+    for stub in [MODULES[package].with_suffix(".pyi")]
+    if stub.is_file()
+    for node in ast.parse(stub.read_text()).body
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
+}
+
+
 def resolve(parts: tuple[str, ...]) -> tuple[str, ...] | None:
     """The module that a dotted name means, if it is one of ours: names inside a module are cut
     off."""
+    parts = LISTED.get(parts, parts)
     while parts and parts not in MODULES:
         parts = parts[:-1]
     return parts or None
@@ -114,6 +127,7 @@ GRAPH = {
         ("from ..models import files", ("models", "files")),
         ("from .. import models", ("models",)),
         ("from ..models.files import read_header", ("models", "files")),
+        ("from ..models import load_model", ("models", "files")),
         ("import annealed.models.files", ("models", "files")),
         ("from annealed.models import files as f", ("models", "files")),
         ("def f():\n    from ..models.files import read_header", ("models", "files")),

@@ -8,14 +8,14 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..designs.factory import rowwise
-from ..objective.losses import (
+from ..objective import (
     FlippedLogisticLoss,
     Loss,
     MultinomialLoss,
     loss_of_several_classes,
     pointwise_loss,
+    weighted_quantile,
 )
-from ..objective.regression_losses import weighted_quantile
 from ..sklearn_bases import ClassifierMixin
 from ..types import ArrayLike, ClassWeight, Matrix
 from .additive import class_probabilities

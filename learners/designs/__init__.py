@@ -1,1 +1,8 @@
-"""Designs: scores, gradients and column subsets of data in memory, on disk, in Dask or torch."""
+"""Designs: scores, gradients and column subsets of data in memory, on disk, in Dask or torch.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

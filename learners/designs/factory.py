@@ -8,10 +8,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from ..compilation import is_small
-from ..sources.dask_matrix import DaskMatrix
-from ..sources.files import on_disk
-from ..sources.matrix import OutOfCoreMatrix, Source, TorchMatrix
-from ..sources.sparse_files import SparseSource
+from ..sources import DaskMatrix, OutOfCoreMatrix, Source, SparseSource, TorchMatrix, on_disk
 from ..types import Matrix, Seed
 from .base import Design, moments_of
 from .dense import DenseDesign

@@ -13,9 +13,7 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..common.additive import AdditiveModel
-from ..common.targets import check_two_classes
-from ..common.validation import check_choice, rollback_on_error
+from ..common import AdditiveModel, check_choice, check_two_classes, rollback_on_error
 from ..model_selection.calibration import calibrate
 from ..model_selection.size import MIN_PROBABILITY, choose_size
 from ..plots import plot_scores

@@ -10,22 +10,30 @@ import numpy as np
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.additive import AdditiveModel
-from ..common.mixins import SupportMixin, available_where
-from ..common.targets import SparseClassifierMixin, encode_classes, scaled_targets, stream_codes
-from ..common.validation import (
+from ..common import (
+    AdditiveModel,
+    SparseClassifierMixin,
+    SupportMixin,
+    available_where,
     check_finite,
     check_offset,
     check_real,
     check_sample_weight,
+    encode_classes,
     resolve_n_features,
     rollback_on_error,
+    scaled_targets,
+    stream_codes,
 )
-from ..designs.base import warn_if_constant, warn_of_lost_digits
-from ..designs.factory import as_out_of_core, local, rowwise
-from ..designs.responses import PiecewiseLinear
-from ..objective.losses import Loss, SquaredLoss, regression_loss
-from ..objective.priors import Prior
+from ..designs import (
+    PiecewiseLinear,
+    as_out_of_core,
+    local,
+    rowwise,
+    warn_if_constant,
+    warn_of_lost_digits,
+)
+from ..objective import Loss, Prior, SquaredLoss, regression_loss
 from ..plots import plot_coefficients, plot_responses
 from ..sklearn_bases import (
     BaseEstimator,
@@ -35,8 +43,7 @@ from ..sklearn_bases import (
     with_callbacks,
 )
 from ..solvers.schedules import Counts, Schedule
-from ..sources.matrix import OutOfCoreMatrix
-from ..sources.moments import Moments, moments_of
+from ..sources import Moments, OutOfCoreMatrix, moments_of
 from ..types import ClassWeight, Seed
 from .fit import Start, condensed, solve, with_class_counts
 from .problem import FINITE, FitProblem, check_data, fit_problem, fitted_attributes, reported_steps

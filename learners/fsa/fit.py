@@ -6,22 +6,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..common.progress import progress_bar
-from ..common.validation import check_finite, resolve_n_features
+from ..common import check_finite, progress_bar, resolve_n_features
 from ..compilation import n_values, problem_size
-from ..designs.base import Design, FirstReadDesign, NotFiniteError
-from ..designs.factory import make_design, unscaled
-from ..designs.responses import width_of
-from ..designs.sparse import SparseDesign
+from ..designs import (
+    Design,
+    FirstReadDesign,
+    NotFiniteError,
+    SparseDesign,
+    make_design,
+    unscaled,
+    width_of,
+)
 from ..model_selection.size import deviance
-from ..objective.losses import SquaredLoss
-from ..objective.priors import Prior
-from ..solvers.annealing import Annealed, anneal
-from ..solvers.newton import SupportProblem, refit
-from ..solvers.schedules import step_counts
-from ..solvers.step_size import annealing_step, limited_step
-from ..sources.matrix import OutOfCoreMatrix
-from ..sources.moments import Moments, moments_of
+from ..objective import Prior, SquaredLoss
+from ..solvers import (
+    Annealed,
+    SupportProblem,
+    anneal,
+    annealing_step,
+    limited_step,
+    refit,
+    step_counts,
+)
+from ..sources import Moments, OutOfCoreMatrix, moments_of
 from .policy import MAX_DAMPING_ROWS, Plan, condenses, decide, keeps_swaps
 from .problem import FINITE, FitProblem, Solution
 from .refinement import refine

@@ -31,8 +31,7 @@ from typing import Literal
 
 from ..model_selection.size import support_price
 from ..objective.losses import Loss
-from ..solvers.exchanges import POOL_FACTOR
-from ..solvers.schedules import Counts, Schedule
+from ..solvers import POOL_FACTOR, Counts, Schedule
 from .settings import FitSettings
 
 # Rows required per coefficient: rows of the rarest class, or rows with numeric targets (Peduzzi)

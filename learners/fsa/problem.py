@@ -11,14 +11,16 @@ from scipy.linalg import block_diag
 from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import validate_data
 
-from ..common.columns import column_position, included_and_excluded
-from ..common.targets import group_codes
-from ..common.validation import check_finite, check_offset, validated
-from ..designs.base import Design
-from ..designs.factory import as_out_of_core, local
-from ..designs.sparse import canonical
-from ..objective.base import OffsetLoss, effective_rows
-from ..objective.losses import Loss
+from ..common import (
+    check_finite,
+    check_offset,
+    column_position,
+    group_codes,
+    included_and_excluded,
+    validated,
+)
+from ..designs import Design, as_out_of_core, canonical, local
+from ..objective import Loss, OffsetLoss, effective_rows
 from ..solvers.annealing import Annealed, nearest_rising, strengths
 from ..sources.matrix import PIECE_BYTES, OutOfCoreMatrix
 from .policy import Facts, Plan

@@ -9,12 +9,18 @@ from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
 from ..model_selection.size import ebic
 from ..objective.priors import Prior
+from ..solvers import (
+    SHRINKAGE,
+    Annealed,
+    SupportProblem,
+    alternatives,
+    bounded_fit,
+    exchange,
+    refit,
+    search,
+    shrunken_discriminant,
+)
 from ..solvers.accelerated_gradient import accelerated_gradient
-from ..solvers.annealing import Annealed
-from ..solvers.discriminant import shrunken_discriminant
-from ..solvers.exchanges import alternatives, exchange
-from ..solvers.newton import SHRINKAGE, SupportProblem, bounded_fit, refit
-from ..solvers.restarts import search
 from .policy import SPARSE_RIDGE, Plan, decide, searches
 from .problem import FitProblem, Solution
 from .settings import FitSettings

@@ -6,11 +6,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.additive import AdditiveModel
-from ..common.columns import feature_names
-from ..common.mixins import SupportMixin
-from ..common.targets import SparseClassifierMixin
-from ..common.validation import check_integer, rollback_on_error, validated
+from ..common import (
+    AdditiveModel,
+    SparseClassifierMixin,
+    SupportMixin,
+    check_integer,
+    feature_names,
+    rollback_on_error,
+    validated,
+)
 from ..compilation import problem_size
 from ..designs.responses import PiecewiseLinear
 from ..objective.losses import LogisticLoss

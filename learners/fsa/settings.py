@@ -8,8 +8,7 @@ from sklearn.utils import check_random_state
 
 from ..common.validation import check_choice, check_jobs, check_real, is_size, n_threads
 from ..designs.responses import PiecewiseLinear, as_response
-from ..objective.losses import Loss, losses_for
-from ..objective.priors import Prior
+from ..objective import Loss, Prior, losses_for
 from ..sklearn_bases import BaseEstimator
 from ..solvers.schedules import N_STEPS, Counts, Schedule, as_schedule
 

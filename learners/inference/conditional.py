@@ -10,16 +10,21 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import t as student
 
-from ..designs.base import Design
-from ..designs.factory import make_design
-from ..fsa.fit import solve, solve_path, solving
-from ..fsa.problem import FitProblem
-from ..fsa.refinement import support_problem
-from ..fsa.settings import FitSettings
+from ..designs import Design, make_design
+from ..fsa import FitProblem, FitSettings, solve, solve_path, solving, support_problem
 from ..model_selection.size import default_sizes, deviance
-from ..solvers.annealing import strengths, strongest
-from ..solvers.exchanges import Units
-from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, refit, solve_positive
+from ..solvers import (
+    SHRINKAGE,
+    Fit,
+    SupportProblem,
+    Units,
+    fit_at,
+    hessian,
+    refit,
+    solve_positive,
+    strengths,
+    strongest,
+)
 from .column_models import column_residuals, standardised
 
 

@@ -8,10 +8,7 @@ from scipy.stats import norm
 from sklearn.utils import check_random_state
 
 from ..common.validation import check_integer, check_real, rollback_on_error
-from ..fsa.estimators import FSAEstimator
-from ..fsa.fit import solve
-from ..fsa.problem import FitProblem
-from ..fsa.settings import FitSettings
+from ..fsa import FitProblem, FitSettings, FSAEstimator, solve
 from ..objective.losses import FlippedLogisticLoss, LogisticLoss
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..solvers.newton import SHRINKAGE, SupportProblem, hessian, refit

@@ -8,9 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import rankdata
 from sklearn.covariance import ledoit_wolf_shrinkage
 
-from ..fsa.fit import solve
-from ..fsa.problem import FitProblem
-from ..fsa.settings import FitSettings
+from ..fsa import FitProblem, FitSettings, solve
 from ..solvers.annealing import strengths
 from .column_models import n_factors, standardised
 from .conditional import size_by_criterion

@@ -9,18 +9,24 @@ from scipy.special import ndtri
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.mixins import SupportMixin
-from ..common.validation import (
+from ..common import (
+    SupportMixin,
     check_choice,
     check_finite,
     check_integer,
     check_real,
     rollback_on_error,
 )
-from ..fsa.estimators import FSAClassifier, FSAEstimator, FSARegressor
-from ..fsa.path import FSAPath
-from ..fsa.problem import FINITE, FitProblem
-from ..fsa.settings import Constraints, FitSettings
+from ..fsa import (
+    FINITE,
+    Constraints,
+    FitProblem,
+    FitSettings,
+    FSAClassifier,
+    FSAEstimator,
+    FSAPath,
+    FSARegressor,
+)
 from ..sklearn_bases import BaseEstimator, MetaEstimatorMixin, clone
 from ..types import ArrayLike, Matrix, Seed
 from .column_models import common_factors, standardised

@@ -9,14 +9,26 @@ import numpy as np
 from ..compilation import jit
 from ..designs.dense import DenseDesign
 from ..objective.losses import SquaredLoss
-from ..solvers.annealing import anneal
-from ..solvers.schedules import as_schedule, step_counts
-from ..solvers.step_size import annealing_step
-from .chains.atoms import AtomPrior, Atoms, empty_atoms
-from .chains.gram import atom_features, empty_gram, refresh
-from .chains.moves import BIRTH, COLUMN, GROW, NEIGHBOUR, SHRINK, WALK, propose
-from .chains.sampler import GAUSSIAN, Chain, run_chain
-from .chains.screening import Table
+from ..solvers import anneal, annealing_step, as_schedule, step_counts
+from .chains import (
+    BIRTH,
+    COLUMN,
+    GAUSSIAN,
+    GROW,
+    NEIGHBOUR,
+    SHRINK,
+    WALK,
+    AtomPrior,
+    Atoms,
+    Chain,
+    Table,
+    atom_features,
+    empty_atoms,
+    empty_gram,
+    propose,
+    refresh,
+    run_chain,
+)
 
 N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # annealing settings, set by hand
 WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of ``n_components``

@@ -18,12 +18,20 @@ from ..common.validation import (
 from ..compilation import jit
 from ..types import Matrix, Seed
 from .bank import anneal_bank, polished
-from .chains.atoms import AtomPrior
-from .chains.diagnostics import effective_sample_size, r_hat
-from .chains.gram import atom_features
-from .chains.moves import NAMES
-from .chains.sampler import GAUSSIAN, LOGISTIC, Chain, ChainSamples, run_chain
-from .chains.screening import Table, screen
+from .chains import (
+    GAUSSIAN,
+    LOGISTIC,
+    NAMES,
+    AtomPrior,
+    Chain,
+    ChainSamples,
+    Table,
+    atom_features,
+    effective_sample_size,
+    r_hat,
+    run_chain,
+    screen,
+)
 from .description import ROWS_AT_ONCE, AtomFeatures
 from .rows import Standardiser, correlated_groups
 
@@ -96,20 +104,14 @@ class SparseFourierBase(AtomFeatures):
     """Base class of estimators that run chains over sparse frequencies for each output."""
 
     solver: str = "mcmc"
-    max_order: int = 3
-    frequency_scale: float = 1.5
-    screening: str | None = "pairs"
     n_steps: int = 20000
     burn_in: int | None = None
     n_chains: int = 2
     max_components: int = 40
     expected_components: float = 5.0
-    n_components: int = 50
-    n_bank: int = 5000
-    n_rounds: int = 4
     ridge: float = 1.0
     group_correlation: float = 0.5
-    max_samples: int | None = 10000
+    max_samples: int | None = 10_000
     random_state: Seed = None
     n_jobs: int | None = None
 

@@ -1,6 +1,7 @@
 """Description of atoms in the units of the data, and their features."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -10,9 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.validation import check_choice, check_integer, check_parameters, check_real, validated
 from ..sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..types import Matrix, Seed
-from .chains.atoms import AtomPrior
-from .chains.gram import atom_features
-from .chains.sampler import ChainSamples
+from .chains import AtomPrior, ChainSamples, atom_features
 from .rows import Standardiser
 
 ROWS_AT_ONCE = 10_000  # rows per block in prediction
@@ -24,17 +23,25 @@ START_MASS, STOP_MASS, STEP_MASS = (
 )  # gamma, alpha_0, and the sum of the other alphas (the alphas sum to one in the text)
 
 
-class AtomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AtomParameters:
+    """Parameters of the atoms and of their annealed selection."""
+
+    n_components: int = 50
+    max_order: int = 3
+    frequency_scale: float = 1.5
+    screening: str | None = "pairs"
+    n_bank: int = 5000
+    n_rounds: int = 4
+
+
+class AtomFeatures(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, AtomParameters
+):
     """Transformer that computes the cosines and sines of the atoms in the best samples."""
 
     _standardiser: Standardiser
     _kept: list[ChainSamples]
-    n_components: int
-    max_order: int
-    frequency_scale: float
-    screening: str | None
-    n_bank: int
-    n_rounds: int
     max_samples: int | None
     random_state: Seed
 

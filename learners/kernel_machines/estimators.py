@@ -7,8 +7,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.targets import SparseClassifierMixin, class_codes, unit_variance
-from ..common.validation import check_choice, validated
+from ..common import SparseClassifierMixin, check_choice, class_codes, unit_variance, validated
 from ..sklearn_bases import RegressorMixin
 from ..types import ArrayLike, Matrix
 from .base import LIKELIHOODS, SparseFourierBase
@@ -16,14 +15,7 @@ from .chains.sampler import GAUSSIAN
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Likelihood:
-    """Parameter of the classifier alone, in the last base class so that it comes first."""
-
-    likelihood: str = "gaussian"
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelihood):
+class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     """Classifier with a learnt kernel of sparse Fourier features, sampled by reversible-jump MCMC.
 
     The log posterior, from section 4.2 of Ma (thesis) [1]_, is::
@@ -38,19 +30,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
 
     Parameters
     ----------
-    likelihood : {"gaussian", "logistic"}, default "gaussian"
-        Likelihood p(y | F). More than two classes are fitted one-vs-rest.
-
-        * "gaussian": least squares on labels -1 and +1 with the noise variance integrated out; fast
-          and sparse;
-        * "logistic": logistic likelihood with Polya-Gamma variables [4]_; it models probabilities
-          but is several times slower.
-    solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
-        Method that selects the atoms.
-
-        * "mcmc": Markov chains that sample the posterior;
-        * "annealed": annealing from banks of random atoms;
-        * "annealed+mcmc": Markov chains that start from the annealed atoms.
+    n_components : int, default 50
+        Number of atoms to select from a bank, at least 1.
     max_order : int, default 3
         Maximum number of columns per atom, at least 1.
     frequency_scale : float, default 1.5
@@ -63,6 +44,16 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         * "pairs": products of two columns;
         * "triples": products of two or three columns, for at most 400 columns;
         * None: no table; not suitable for hundreds of columns.
+    n_bank : int, default 5000
+        Number of candidates per round, at least 1.
+    n_rounds : int, default 4
+        Non-negative number of rounds that redraw candidates.
+    solver : {"mcmc", "annealed", "annealed+mcmc"}, default "mcmc"
+        Method that selects the atoms.
+
+        * "mcmc": Markov chains that sample the posterior;
+        * "annealed": annealing from banks of random atoms;
+        * "annealed+mcmc": Markov chains that start from the annealed atoms.
     n_steps : int, default 20000
         Number of moves per chain, at least 1.
     burn_in : int or None, default None
@@ -74,12 +65,6 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         Maximum number of atoms, at least 1. Each needs 16 bytes per row.
     expected_components : float, default 5.0
         Positive prior mean of the number of atoms.
-    n_components : int, default 50
-        Number of atoms to select from a bank, at least 1.
-    n_bank : int, default 5000
-        Number of candidates per round, at least 1.
-    n_rounds : int, default 4
-        Non-negative number of rounds that redraw candidates.
     ridge : float, default 1.0
         Positive factor of the ridge penalty.
     group_correlation : float, default 0.5
@@ -91,6 +76,13 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
         Random seed for rows, candidates and chains.
     n_jobs : int or None, default None
         Number of threads; it does not affect the result.
+    likelihood : {"gaussian", "logistic"}, default "gaussian"
+        Likelihood p(y | F). More than two classes are fitted one-vs-rest.
+
+        * "gaussian": least squares on labels -1 and +1 with the noise variance integrated out; fast
+          and sparse;
+        * "logistic": logistic likelihood with Polya-Gamma variables [4]_; it models probabilities
+          but is several times slower.
 
     Attributes
     ----------
@@ -150,6 +142,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase, _Likelih
     >>> SparseFourierClassifier(n_steps=4000, random_state=0).fit(X, y).get_support(indices=True)
     array([3, 7])
     """
+
+    likelihood: str = "gaussian"
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit the model, by default with Markov chains.
@@ -225,9 +219,9 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
 
     Parameters
     ----------
-    solver, max_order, frequency_scale, screening, n_steps, burn_in, n_chains : object
+    n_components, max_order, frequency_scale, screening, n_bank, n_rounds, solver : object
         As in :class:`SparseFourierClassifier`.
-    max_components, expected_components, n_components, n_bank, n_rounds, ridge : object
+    n_steps, burn_in, n_chains, max_components, expected_components, ridge : object
         As in :class:`SparseFourierClassifier`.
     group_correlation, max_samples, random_state, n_jobs : object
         As in :class:`SparseFourierClassifier`.

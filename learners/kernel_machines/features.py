@@ -8,12 +8,10 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.targets import class_codes, unit_variance
-from ..common.validation import validated
+from ..common import class_codes, unit_variance, validated
 from ..types import ArrayLike, Matrix, Seed
 from .bank import anneal_bank
-from .chains.sampler import empty_samples
-from .chains.screening import screen
+from .chains import empty_samples, screen
 from .description import AtomFeatures
 from .rows import Standardiser
 
@@ -84,12 +82,7 @@ class SparseFourierFeatures(AtomFeatures):
     """
 
     n_components: int = field(default=50, kw_only=False)
-    max_order: int = 3
-    frequency_scale: float = 1.5
-    screening: str | None = "pairs"
-    n_bank: int = 5000
-    n_rounds: int = 4
-    max_samples: int | None = 10000
+    max_samples: int | None = 10_000
     random_state: Seed = None
 
     def __sklearn_tags__(self) -> Tags:

@@ -15,9 +15,7 @@ from joblib import Parallel, delayed
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.mixins import SparseInputMixin
-from ..common.targets import class_codes
-from ..common.validation import check_jobs, check_real, validated
+from ..common import SparseInputMixin, check_jobs, check_real, class_codes, validated
 from ..sklearn_bases import (
     BaseEstimator,
     ClassifierMixin,

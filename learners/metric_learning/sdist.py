@@ -16,15 +16,16 @@ from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.columns import feature_names
-from ..common.mixins import SparseInputMixin
-from ..common.targets import SparseClassifierMixin, class_codes
-from ..common.validation import (
+from ..common import (
+    SparseClassifierMixin,
+    SparseInputMixin,
     check_choice,
     check_integer,
     check_jobs,
     check_parameters,
     check_real,
+    class_codes,
+    feature_names,
     is_size,
     validated,
 )
@@ -64,6 +65,8 @@ class SDist(
         variance remain; None means all columns.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote in prediction, at least 1.
+    max_order : int, default 2
+        Maximum number of factors in a product of columns, at least 1; 1 gives a linear metric.
     solver : {"power", "sgd"}, default "power"
         Method that computes the direction of a step.
 
@@ -76,8 +79,6 @@ class SDist(
         Initial metric W_0. "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
         Number of columns per step, or a fraction in (0, 1) (rho in [1]_).
-    max_order : int, default 2
-        Maximum number of factors in a product of columns, at least 1; 1 gives a linear metric.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
@@ -166,11 +167,11 @@ class SDist(
     n_neighbors: int | str = field(default="auto", kw_only=False)
     n_features_to_select: int | None = None
     n_neighbors_predict: int = 3
+    max_order: int = 2
     solver: str = "power"
     start: str = "lanczos"
     initial: str = "zero"
     kappa: int | float = 5
-    max_order: int = 2
     n_steps: int = 150
     learning_rate: float = 0.03
     update_every: int = 20

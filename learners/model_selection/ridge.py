@@ -10,8 +10,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from ..objective.base import DiagonalProduct
-from ..objective.pairwise import PairwiseLogisticLoss
+from ..objective import DiagonalProduct, PairwiseLogisticLoss
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, inverse_hessian, refit
 
 # Ridges to try, with ratios of about three; set by hand

@@ -1,1 +1,8 @@
-"""Terms of the objective: losses of the scores and priors on the coefficients."""
+"""Terms of the objective: losses of the scores and priors on the coefficients.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,16 +11,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.mixins import SparseInputMixin
-from ..common.progress import progress_bar
-from ..common.targets import (
+from ..common import (
     SparseClassifierMixin,
+    SparseInputMixin,
+    check_integer,
+    check_sample_weight,
     check_two_classes,
     class_codes,
+    progress_bar,
     stream_codes,
+    validated,
     weighted_classes,
 )
-from ..common.validation import check_integer, check_sample_weight, validated
 from ..compilation import VALUES_PER_ROW, problem_size
 from ..designs.sparse import canonical
 from ..objective.losses import LOSSES, Loss, losses_for

@@ -20,8 +20,7 @@ from ..common.validation import (
 )
 from ..compilation import writable
 from ..objective.losses import Loss, get_loss
-from ..solvers.annealing import strongest
-from ..solvers.schedules import Schedule, as_schedule, step_counts
+from ..solvers import Schedule, as_schedule, step_counts, strongest
 from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, stabilised_stage

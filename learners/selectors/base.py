@@ -8,12 +8,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.mixins import SparseInputMixin, SupportMixin
-from ..common.targets import SparseClassifierMixin, unit_variance
-from ..common.validation import check_choice, check_sample_weight, validated
+from ..common import (
+    SparseClassifierMixin,
+    SparseInputMixin,
+    SupportMixin,
+    check_choice,
+    check_sample_weight,
+    unit_variance,
+    validated,
+)
 from ..compilation import n_values, problem_size
-from ..designs.base import Design, warn_if_constant
-from ..designs.factory import make_design, unscaled
+from ..designs import Design, make_design, unscaled, warn_if_constant
 from ..objective.losses import Loss, pointwise_loss
 from ..sklearn_bases import BaseEstimator, MultiOutputMixin, RegressorMixin
 from ..types import ArrayLike, Matrix

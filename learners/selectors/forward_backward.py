@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..common.columns import included_and_excluded
-from ..common.targets import group_codes
-from ..common.validation import check_greedy, check_real, resolve_n_features
+from ..common import (
+    check_greedy,
+    check_real,
+    group_codes,
+    included_and_excluded,
+    resolve_n_features,
+)
 from ..designs.base import Design
-from ..objective.base import effective_rows
-from ..objective.losses import Loss, check_curvature
-from ..solvers.annealing import strengths
-from ..solvers.greedy import greedy_search
-from ..solvers.newton import SHRINKAGE, SupportProblem, refit
+from ..objective import Loss, check_curvature, effective_rows
+from ..solvers import SHRINKAGE, SupportProblem, greedy_search, refit, strengths
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 

@@ -14,13 +14,9 @@ import scipy.sparse as sp
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.additive import AdditiveModel
-from ..common.validation import check_choice, check_integer, check_real, resolve_n_features
+from ..common import AdditiveModel, check_choice, check_integer, check_real, resolve_n_features
 from ..compilation import jit
-from ..designs.factory import make_design
-from ..designs.piecewise_linear import encoded, hat_basis, histograms, in_blocks
-from ..designs.responses import even_knots
-from ..designs.sparse import canonical
+from ..designs import canonical, encoded, even_knots, hat_basis, histograms, in_blocks, make_design
 from ..objective.losses import Loss, check_bounded, check_curvature
 from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier

@@ -18,8 +18,7 @@ from ..common.validation import (
 from ..compilation import n_values, problem_size
 from ..designs.base import Design
 from ..model_selection.ridge import CHOSEN_OPTIMISM, LeftOut, choose_ridge, raw_units
-from ..solvers.annealing import strongest
-from ..solvers.newton import SupportProblem, refit
+from ..solvers import SupportProblem, refit, strongest
 from ..types import ArrayLike, ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier
 from .minimax_solvers import LOSS, ReducedProblem, WeightedGram, solve_newton, solve_smoothing

@@ -12,10 +12,8 @@ from ..common.validation import (
     resolve_n_features,
 )
 from ..designs.base import Design
-from ..objective.losses import Loss, check_bounded
-from ..objective.priors import Prior
-from ..solvers.annealing import anneal, strengths, strongest
-from ..solvers.step_size import safe_step, start_direction
+from ..objective import Loss, Prior, check_bounded
+from ..solvers import anneal, safe_step, start_direction, strengths, strongest
 from ..types import ClassWeight, Matrix
 from .base import ScaledSelector, SelectingClassifier, SelectingRegressor
 

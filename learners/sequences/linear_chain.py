@@ -9,15 +9,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from ..common.mixins import SparseInputMixin
-from ..common.targets import class_codes
-from ..common.validation import (
+from ..common import (
+    SparseInputMixin,
     check_choice,
     check_finite,
     check_integer,
     check_real,
     check_sample_weight,
     check_squares,
+    class_codes,
     validated,
 )
 from ..objective.chain import ChainLoss, chain_terms

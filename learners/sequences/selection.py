@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ..common.mixins import SupportMixin
-from ..common.targets import group_codes
-from ..common.validation import (
+from ..common import (
+    SupportMixin,
     check_choice,
     check_greedy,
     check_integer,
     check_parameters,
+    group_codes,
     resolve_n_features,
 )
-from ..solvers.annealing import strongest
-from ..solvers.greedy import Step, greedy_search
-from ..solvers.schedules import Schedule, as_schedule, step_counts
+from ..solvers import Schedule, Step, as_schedule, greedy_search, step_counts, strongest
 from ..types import ArrayLike
 from .linear_chain import BaseCRF
 from .problem import ChainProblem
@@ -26,14 +24,14 @@ from .units import UnitModel, exchange
 _MAX_CUTS = 60  # number of cuts above which several units are dropped at a time, set by hand
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelectingCRF(SupportMixin, BaseCRF):
     """Base class of conditional random fields that select units in ``_search``."""
 
-    n_features_to_select: int | float | None
-    feature_groups: Any
-    polish: str | None
-    per_class: bool = False
-    path_: list[Step]
+    n_features_to_select: int | float | None = field(default=10, kw_only=False)
+    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
+    polish: str | None = None
+    per_class = False
 
     def _search(
         self, problem: ChainProblem, codes: np.ndarray, size: int
@@ -89,6 +87,9 @@ class ForwardBackwardCRF(SelectingCRF):
         Group label of each column, such as its sensor. A group is added or removed as a whole.
     backward : bool, default True
         Whether to take backward steps.
+    polish : {"swap"} or None, default None
+        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
+        objective decreases.
     criterion : {"gradient", "objective"}, default "gradient"
         Criterion for the unit to add.
 
@@ -102,9 +103,6 @@ class ForwardBackwardCRF(SelectingCRF):
     epsilon : float or None, default None
         Positive stopping threshold for the criterion "gradient". The search stops when no unit has
         a gradient of this size.
-    polish : {"swap"} or None, default None
-        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
-        objective decreases.
     per_class : bool, default False
         Whether a unit belongs to a single class, as in section 5 of [2]_. The number of a unit is
         then ``column * n_classes + class``, and a column is selected if any of its coefficients is
@@ -155,13 +153,10 @@ class ForwardBackwardCRF(SelectingCRF):
     array([4])
     """
 
-    n_features_to_select: int | float | None = field(default=10, kw_only=False)
-    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
     backward: bool = field(default=True, kw_only=False)
     criterion: str = "gradient"
     delta: float | None = None
     epsilon: float | None = None
-    polish: str | None = None
     per_class: bool = False
     ridge: float = 2.0
     fit_transitions: bool = True
@@ -204,6 +199,9 @@ class FSACRF(SelectingCRF):
         Number k of units to select, or a fraction of them.
     feature_groups : array of shape (n_features,) or None, default None
         As in :class:`ForwardBackwardCRF`.
+    polish : {"swap"} or None, default "swap"
+        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
+        objective decreases.
     criterion : {"norm", "objective"}, default "objective"
         Criterion for the units to drop.
 
@@ -218,9 +216,6 @@ class FSACRF(SelectingCRF):
         120, so that "linear" drops one unit at a time.
     steps_per_cut : int, default 1000
         Maximum number of L-BFGS iterations before each cut. The default allows convergence.
-    polish : {"swap"} or None, default "swap"
-        Exchanges after the search. "swap" exchanges units one at a time as long as the refitted
-        objective decreases.
     ridge, fit_transitions, fit_intercept, max_iter, tol : object
         As in :class:`LinearChainCRF`.
 
@@ -258,8 +253,6 @@ class FSACRF(SelectingCRF):
     array(['tap'], dtype='<U4')
     """
 
-    n_features_to_select: int | float = field(default=10, kw_only=False)
-    feature_groups: ArrayLike | None = field(default=None, kw_only=False)
     criterion: str = "objective"
     schedule: str | Schedule | Callable[[int, int, int], np.ndarray] = "linear"
     n_steps: int | None = None

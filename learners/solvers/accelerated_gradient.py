@@ -3,8 +3,7 @@
 import numpy as np
 
 from ..designs.base import Design
-from ..objective.losses import Loss
-from ..objective.priors import Prior
+from ..objective import Loss, Prior
 from .step_size import safe_step, start_direction
 
 _SLACK = 1.05  # less than elsewhere, since a step that increases the objective is halved

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..designs.base import Design
-from ..objective.losses import Loss
-from ..objective.priors import Prior
+from ..objective import Loss, Prior
 
 _ROUNDING = 1e-12  # relative difference up to which strengths count as equal
 

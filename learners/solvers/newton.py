@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dposv
 from scipy.optimize import minimize
 
-from ..objective.base import HessianProduct, Loss, effective_rows
-from ..objective.priors import Prior
+from ..objective import HessianProduct, Loss, Prior, effective_rows
 
 _MIN_CURVATURE = 1e-12  # minimum curvature for fitting an intercept
 # A fit is abandoned if even this multiple of a Newton step's predicted gain would not reach the

@@ -1,1 +1,8 @@
-"""Data that do not fit into memory, read in blocks from files and arrays."""
+"""Data that do not fit into memory, read in blocks from files and arrays.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,8 @@
-"""Keypoint detectors for any kind of object: schema, options, results, detector and file format."""
+"""Keypoint detectors for any kind of object: schema, options, results, detector and file format.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .instances.assembly import Assembly
-from .instances.instance_finder import Instance, log_odds_of
-from .windows.turned_photographs import DEFAULT_ROLL, MAX_ROLL
-from .windows.window_models import Mode
+from .instances import Assembly, Instance, log_odds_of
+from .windows import DEFAULT_ROLL, MAX_ROLL, Mode
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...vision.images import as_rgb
-from ...vision.pyramid import Level
-from ...vision.windows.feature_pool import FeaturePool
+from ...vision import FeaturePool, Level, as_rgb
 from ..files import ModelFile, check_settings
 from .detections import Detection, DetectionOptions, DetectionResult, best_of_each, of_instances
-from .instances.assembly import Assembly
-from .instances.instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
+from .instances import Assembly, Instance, InstanceFinder, probability_of, suppress_instances
 from .schema import Schema
 from .serialisation import read_parts, write_parts
-from .windows.turned_photographs import ALL_ROUND, evened, turned_maxima
-from .windows.window_models import DEFAULT_REFERENCE_LENGTH, FaceCascade, Guide, KeypointModel, Mode
-from .windows.window_search import WindowSearch
+from .windows import (
+    ALL_ROUND,
+    DEFAULT_REFERENCE_LENGTH,
+    FaceCascade,
+    Guide,
+    KeypointModel,
+    Mode,
+    WindowSearch,
+    evened,
+    turned_maxima,
+)
 
 # side of the box around a face in reference lengths, and the tolerance of that side (heuristic)
 _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8

@@ -4,8 +4,7 @@ import cv2
 import numpy as np
 
 from ...vision.images import as_rgb
-from .instances.instance_finder import Instance
-from .instances.shape_models import SimilarityTransform
+from .instances import Instance, SimilarityTransform
 
 #: Template of a crop: the eye centres, as fractions of its side from the top left corner. At 112
 #: pixels, they lie within 0.7 pixels of the usual template for face recognition (heuristic).

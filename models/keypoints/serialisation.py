@@ -7,13 +7,21 @@ from typing import Any
 import numpy as np
 
 from ...vision.point_histograms import VALUES_PER_POINT
-from ...vision.windows.feature_pool import FeaturePool
-from ...vision.windows.responses import Responses
+from ...vision.windows import FeaturePool, Responses
 from ..files import check_array, check_settings
-from .instances.assembly import MAX_ROLL, Assembler, Assembly
-from .instances.instance_finder import POINT_INPUTS, InstanceFinder, InstanceProbabilities
-from .instances.shape_models import RigidModel, ShapeModel
-from .instances.shape_regression import RegressionStage, ShapeClassifier, ShapeRegressor
+from .instances import (
+    MAX_ROLL,
+    POINT_INPUTS,
+    Assembler,
+    Assembly,
+    InstanceFinder,
+    InstanceProbabilities,
+    RegressionStage,
+    RigidModel,
+    ShapeClassifier,
+    ShapeModel,
+    ShapeRegressor,
+)
 from .windows.window_models import (
     FaceCascade,
     Guide,

@@ -5,11 +5,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...vision.tracks import (
+    Features,
+    PairFeatures,
+    Tracks,
+    TrackSequence,
+    as_tracks,
+    misclassification,
+)
 from ...vision.tracks.candidates import ALL_FAMILIES, Candidate, Family, candidates, distinct
-from ...vision.tracks.io import TrackSequence
-from ...vision.tracks.labels import misclassification
-from ...vision.tracks.pair_features import Features, PairFeatures
-from ...vision.tracks.tracks import Tracks, as_tracks
 
 
 @dataclass(frozen=True)

@@ -9,31 +9,32 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...vision.tracks.candidates import (
+from ...vision.tracks import (
     ALL_FAMILIES,
+    MIN_POINTS_PER_MOTION,
+    MODELS,
+    REPRESENTATIONS,
     Candidate,
     DominantFamily,
     Family,
+    Features,
+    JoinedFeatures,
     MergedFamily,
     NeighbourFamily,
     PairFamily,
+    PairFeatures,
+    SegmentationFeatures,
     SubspaceFamily,
-)
-from ...vision.tracks.dominant import MODELS, dominant_motion
-from ...vision.tracks.features import SegmentationFeatures
-from ...vision.tracks.io import TrackSequence
-from ...vision.tracks.labels import by_size
-from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
-from ...vision.tracks.pairs.frame_pairs import KERNELS
-from ...vision.tracks.pairs.measures import own_residuals
-from ...vision.tracks.tracks import (
-    MIN_POINTS_PER_MOTION,
-    REPRESENTATIONS,
     Tracks,
+    TrackSequence,
     as_tracks,
+    by_size,
     check_motions,
+    dominant_motion,
     observed,
 )
+from ...vision.tracks.pairs.frame_pairs import KERNELS
+from ...vision.tracks.pairs.measures import own_residuals
 from ..files import ModelFile, check_settings
 from .candidate_set import CandidateSet, candidate_set, joined
 from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction

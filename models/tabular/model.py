@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from ... import __version__
-from ...learners.common.additive import AdditiveModel, class_probabilities
-from ...learners.common.columns import feature_names
+from ...learners.common import AdditiveModel, class_probabilities, feature_names
 from ..files import ModelFile, check_array
 from .encoding import CATEGORY, TableEncoding, offsets
 

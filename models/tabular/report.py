@@ -13,8 +13,7 @@ from ..files import write_texts
 from ..pages.charts import curve_chart, effect_chart, level_chart, score_chart, short
 from ..pages.layout import html_page, small, table
 from .encoding import DATE
-from .fitting.selection import N_HALVES, Selection, shown
-from .fitting.table import by_reason
+from .fitting import N_HALVES, Selection, by_reason, shown
 
 REPORT_FILES = ("select.json", "select.html")
 N_ROWS = 11  # number of explained rows (heuristic)

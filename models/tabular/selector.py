@@ -14,16 +14,21 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags, check_array, colu
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...learners.common.mixins import SupportMixin
-from ...learners.common.validation import check_container, check_integer, check_sample_weight
+from ...learners.common import SupportMixin, check_container, check_integer, check_sample_weight
 from ...learners.plots import plot_bars, plot_scores
 from ...learners.sklearn_bases import BaseEstimator
 from .encoding import as_words
 from .explanation import Contributions, explain
 from .export.writers import export
-from .fitting.frames import table_from_frame, usable
-from .fitting.options import SelectionOptions, SelectionParameters
-from .fitting.selection import Selection, select_table, shown
+from .fitting import (
+    Selection,
+    SelectionOptions,
+    SelectionParameters,
+    select_table,
+    shown,
+    table_from_frame,
+    usable,
+)
 from .model import TabularModel
 
 

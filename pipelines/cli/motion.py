@@ -1,11 +1,12 @@
 """Commands ``annealed motion``, for the segmentation of point tracks and videos."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .. import common, console
+from .. import common, console, motion
 from ..console import AsJson, Dask, Model, Quiet, command_of, new_app
 
 app = new_app(help="Segment point tracks and videos into rigid motions.")
@@ -70,19 +71,15 @@ def segment(
       annealed motion segment --sample --motions 3 --overlay motions.avi
       annealed motion segment walk.mp4 --out tracks.csv --masks masks --overlay coloured.mp4
     """
-    from functools import partial
-
     from ...vision.tracks.io import check_tracks_name
-    from ..common.samples import VIDEO, write_sample
-    from ..motion.segment import MAX_FEW, segment_file
 
     if tracks is not None:
         out = console.renamed(tracks, "--tracks", out, "--out")
     if sample == bool(files):
         raise ValueError("expected either FILES of tracks or videos, or --sample")
     if not files:
-        files = [console.temporary_file(context, VIDEO)]
-        write_sample(files[0])
+        files = [console.temporary_file(context, common.VIDEO)]
+        common.write_sample(files[0])
     if str(files[0]).startswith("camera") and not files[0].exists():
         raise ValueError(
             f"{' '.join(map(str, files))}: cameras are not supported; "
@@ -105,14 +102,14 @@ def segment(
     ranker = console.load_model_of("segmentation ranker", model)
     file_map = common.make_file_map(jobs, dask, len(files), quiet)
     segmented = partial(
-        segment_file,
+        motion.segment_file,
         n_motions=number,
         overlay=overlay,
         outliers=outliers,
         tracks_out=out,
         masks=masks,
     )
-    work = partial(common.try_file, segmented, plain=len(files) <= MAX_FEW)
+    work = partial(common.try_file, segmented, plain=len(files) <= motion.MAX_FEW)
     failed = 0
     for path, (answer, error) in zip(
         files, console.progress(file_map(work, ranker, files), quiet, "files", len(files))
@@ -160,25 +157,22 @@ def train(
       annealed motion train --data sequences --out mine.safetensors --synthetic 0 --driving 0
     """
     from ...vision.tracks.io import read_sequences
-    from ..motion.driving import TRAINING_KINDS
-    from ..motion.segment import train_ranker
-    from ..motion.synthetic import TRAINING_SEEDS
 
     if min_motion_size < 0:
         raise ValueError(
             f"--min-motion-size {min_motion_size} is not valid; expected a non-negative integer"
         )
-    if not 0 <= synthetic <= len(TRAINING_SEEDS):
+    if not 0 <= synthetic <= len(motion.TRAINING_SEEDS):
         raise ValueError(
             f"--synthetic {synthetic} is not valid; expected an integer from 0 to "
-            f"{len(TRAINING_SEEDS)}"
+            f"{len(motion.TRAINING_SEEDS)}"
         )
     if driving < 0:
         raise ValueError(f"--driving {driving} is not valid; expected a non-negative integer")
     common.check_outputs([data], model=out)
     sequences = read_sequences(data)
-    n = len(sequences) + synthetic + driving * len(TRAINING_KINDS)
-    ranker = train_ranker(
+    n = len(sequences) + synthetic + driving * len(motion.TRAINING_KINDS)
+    ranker = motion.train_ranker(
         sequences,
         min_motion_size,
         synthetic,
@@ -244,42 +238,41 @@ def evaluate(
     import numpy as np
 
     from ...vision.tracks.io import read_sequences
-    from ..motion import evaluate as protocol
-    from ..motion.benchmark import POOLS, prepare
-    from ..motion.methods import METHODS, check_methods, has_lightgbm
-    from ..motion.report import REPORT_FILES, print_results, record_of, write_report
-    from ..motion.segment import shipped_columns, shipped_settings
 
     if partitions < 1:
         raise ValueError(f"--partitions {partitions} is not valid; expected a positive integer")
-    if pool not in POOLS:
-        raise ValueError(f"--pool {pool} is not valid; expected one of {', '.join(POOLS)}")
+    if pool not in motion.POOLS:
+        raise ValueError(f"--pool {pool} is not valid; expected one of {', '.join(motion.POOLS)}")
     if resume and report is None:
         raise ValueError(
             "--resume requires --report, whose folder contains the finished partitions"
         )
-    common.check_outputs([data], report=report, report_files=REPORT_FILES)
-    methods = method or [m for m in METHODS if m != "lambdarank" or has_lightgbm()]
-    check_methods(methods)
+    common.check_outputs([data], report=report, report_files=motion.REPORT_FILES)
+    methods = method or [m for m in motion.METHODS if m != "lambdarank" or motion.has_lightgbm()]
+    motion.check_methods(methods)
     sequences = read_sequences(data)
     # Missing labels and too few videos are reported before the long computation.
     for sequence in sequences:
         _ = sequence.n_motions
-    protocol.folds(np.array([s.video for s in sequences]), 0)
+    motion.evaluate.folds(np.array([s.video for s in sequences]), 0)
     common.make_folder(report)
     cells = common.Checkpoint(
-        report and report / ".annealed-finished", protocol.made_from(sequences, pool), resume=resume
+        report and report / ".annealed-finished",
+        motion.evaluate.made_from(sequences, pool),
+        resume=resume,
     )
     steps = iter(
         console.progress(range(len(sequences)), quiet, "candidates and features", len(sequences))
     )
-    benchmark = prepare(sequences, *POOLS[pool], on_sequence=lambda: next(steps, None))
+    benchmark = motion.prepare(
+        sequences, *motion.POOLS[pool], on_sequence=lambda: next(steps, None)
+    )
     console.log(
         f"candidates and features: {benchmark.seconds.sum():.1f} s for {len(sequences)} sequences",
         quiet,
     )
 
-    results = protocol.evaluate(
+    results = motion.evaluate.evaluate(
         benchmark,
         methods,
         partitions,
@@ -287,19 +280,19 @@ def evaluate(
         lambda steps, n: console.progress(steps, quiet, "partitions", n),
         cells,
     )
-    record = record_of(data, benchmark, results, partitions)
+    record = motion.record_of(data, benchmark, results, partitions)
     if auto:
         console.log("number of motions: candidates for 2 to 5", quiet)
-        ranker = shipped_settings()
-        record["settings"]["auto"] = protocol.evaluate_auto(
-            sequences, ranker, partitions, shipped_columns(ranker.features)
+        ranker = motion.shipped_settings()
+        record["settings"]["auto"] = motion.evaluate.evaluate_auto(
+            sequences, ranker, partitions, motion.shipped_columns(ranker.features)
         )
     if report is not None:
-        write_report(report, record, benchmark, results, sequences)
+        motion.write_report(report, record, benchmark, results, sequences)
     if as_json:
         console.print_json(record)
     else:
-        print_results(record["rows"])
+        motion.print_results(record["rows"])
         if auto:
             console.print_table(
                 "--motions auto", ["", "value"], list(record["settings"]["auto"].items())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import models
-from .. import common
+from .. import common, tabular
 from ..console import (
     log,
     one_line_errors,
@@ -129,31 +129,26 @@ def select(
       annealed select --sample -k 5 --report report
       annealed select table.csv --target price -k auto --report report --out model.safetensors
     """
-    from ..common.samples import TABLE, TARGET, write_sample
-    from ..tabular.selection import select_file
-    from ..tabular.tables import FRAMES
-
-    if out is not None and out.name.lower().endswith((*FRAMES, ".npz")):
+    if out is not None and out.name.lower().endswith((*tabular.FRAMES, ".npz")):
         columns, out = renamed(out, "--out with the name of a table", columns, "--table"), None
     if save is not None:
         out = renamed(save, "--save", out, "--out")
     if sample == (table is not None):
         raise ValueError("expected either a TABLE (- for stdin) or --sample")
     if sample:
-        write_sample(table := temporary_file(context, TABLE))
+        common.write_sample(table := temporary_file(context, common.TABLE))
         k = request.k or ("auto" if request.fdr is None else None)
-        request = replace(request, target=request.target or TARGET, k=k)
+        request = replace(request, target=request.target or common.TARGET, k=k)
     if columns and (request.memory_limit or isinstance(table, str) or table.is_dir()):
         raise ValueError(f"--table {columns} is not available for out-of-core tables; use --out")
     if out or columns or report:
         from ...models.tabular.report import REPORT_FILES, write_report
-        from ..tabular.tables import check_out, write_columns
 
-        check_out("--table", columns, table)
+        tabular.check_out("--table", columns, table)
         common.check_outputs([table, request.test, config], [columns], out, report, REPORT_FILES)
 
     path = _stdin_file(context) if str(table) == "-" else table
-    selection = select_file(
+    selection = tabular.select_file(
         path,
         request,
         lambda iterable, what: progress(iterable, quiet, what, wait=10.0),
@@ -163,7 +158,7 @@ def select(
     if out is not None:
         selection.to_model(request.target).save(out)
     if columns is not None:
-        write_columns(
+        tabular.write_columns(
             path, columns, selection.sources, request.target, request.sep, request.encoding
         )
     if report is not None:
@@ -272,20 +267,17 @@ def predict(
       annealed predict model.safetensors new.csv
       annealed predict model.safetensors new.csv --out predicted.csv
     """
-    from ..tabular.prediction import predict_table
-    from ..tabular.tables import check_out, write_frame
-
-    check_out("--out", out, Path("table.csv"))
+    tabular.check_out("--out", out, Path("table.csv"))
     common.check_outputs([model, table], [out])
     notes: list[str] = []
     path = _stdin_file(context) if str(table) == "-" else table
-    predictions = predict_table(
+    predictions = tabular.predict_table(
         model, path, sep, encoding, notes.append, contributions, allow_empty
     )
     for line in notes:
         log(f"annealed: {line}", quiet=False)
     if out is not None:
-        write_frame(predictions, out)
+        tabular.write_frame(predictions, out)
     if as_json:
         print_json(
             {

@@ -2,7 +2,15 @@
 evaluation."""
 
 from .data import read_annotations, read_boxes, schema_of
-from .detect import SAMPLE, FileDetections, detect_files, sample_photograph
+from .detect import (
+    SAMPLE,
+    FileDetections,
+    detect_file,
+    detect_files,
+    sample_photograph,
+    timed,
+    warm_up,
+)
 from .drawing import check_image_name, draw_detections, write_image
 from .evaluate import COLUMNS, OF_OBJECTS, evaluate_detector
 from .faces import ANCHORS, FACES, KEYPOINTS
@@ -10,7 +18,7 @@ from .forms import Finished, Forms, write_crops
 from .frames import write_frames
 from .objects import check_number, check_rotation, read_objects
 from .report import EVALUATION_FILES, REPORT_FILES, write_evaluation, write_report
-from .video import detect_video
+from .video import FrameProcessor, detect_video, frame_processor
 
 __all__ = [
     "ANCHORS",
@@ -24,18 +32,23 @@ __all__ = [
     "FileDetections",
     "Finished",
     "Forms",
+    "FrameProcessor",
     "check_image_name",
     "check_number",
     "check_rotation",
+    "detect_file",
     "detect_files",
     "detect_video",
     "draw_detections",
     "evaluate_detector",
+    "frame_processor",
     "read_annotations",
     "read_boxes",
     "read_objects",
     "sample_photograph",
     "schema_of",
+    "timed",
+    "warm_up",
     "write_crops",
     "write_evaluation",
     "write_frames",

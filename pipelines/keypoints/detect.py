@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...learners.compilation import seconds_compiling
-from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
-from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.instances.instance_finder import Instance
+from ...models import Detection, DetectionOptions, DetectionResult, Instance, KeypointDetector
 from ...vision.images import read_image
-from ..common.file_map import FileMap, by_processes, try_file
-from ..common.image_folders import are_few
+from ..common import FileMap, are_few, by_processes, try_file
 
 SAMPLE = "astronaut"  # default photograph
 

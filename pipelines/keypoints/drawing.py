@@ -7,9 +7,8 @@ from zlib import crc32
 import cv2
 import numpy as np
 
+from ...models import Detection, Instance
 from ...models.files import replacing
-from ...models.keypoints.detector import Detection
-from ...models.keypoints.instances.instance_finder import Instance
 
 # Colours that most colour-blind readers can distinguish; the two points of a pair have a bright and
 # a dark tone.

@@ -8,11 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...models.keypoints.detections import Detection, DetectionOptions, DetectionResult
-from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.instances.assembly import Assembly
-from ...models.keypoints.instances.instance_finder import Instance
-from ...models.keypoints.instances.shape_models import SAME_INSTANCE, RigidModel, pose_of
+from ...models.keypoints import Detection, DetectionOptions, DetectionResult, KeypointDetector
+from ...models.keypoints.instances import SAME_INSTANCE, Assembly, Instance, RigidModel, pose_of
 from ...vision.images import read_image
 from .data import AnnotatedImage
 from .measures import (

@@ -14,13 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...models.files import make_folder, replacing
-from ...models.keypoints.detections import DetectionOptions
-from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.face_alignment import align_face, check_size
+from ...models.keypoints import DetectionOptions, KeypointDetector, Schema, align_face, check_size
 from ...models.keypoints.instances.assembly import Assembly
-from ...models.keypoints.schema import Schema
-from ..common.checkpoints import append, check_header, header_line, open_locked, whole_lines
-from ..common.outputs import check_outputs
+from ..common import append, check_header, check_outputs, header_line, open_locked, whole_lines
 from .detect import FileDetections
 from .drawing import square_around, write_image
 

@@ -20,8 +20,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from ...vision.images import image_size
-from ..common.config import distinct
-from ..common.image_folders import IMAGE_SUFFIXES
+from ..common import IMAGE_SUFFIXES, distinct
 
 Part = tuple[str, Any, str, Sequence[float]]
 UNNAMED = "object"  # category of objects without a category

@@ -10,9 +10,13 @@ import numpy as np
 
 from ... import __version__
 from ...models.files import write_texts
-from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
-from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.features import strongest_features
+from ...models.keypoints import (
+    DetectionOptions,
+    DetectionResult,
+    KeypointDetector,
+    of_instances,
+    strongest_features,
+)
 from ...models.keypoints.instances.instance_finder import Instance
 from ...models.pages.charts import BLUE, GREY, ORANGE, Axes
 from ...models.pages.layout import html_page, small, table

@@ -12,18 +12,17 @@ from time import monotonic
 import cv2
 import numpy as np
 
-from ...models.keypoints.detections import DetectionOptions, DetectionResult, of_instances
-from ...models.keypoints.detector import KeypointDetector
-from ...models.keypoints.instances.assembly import Assembly
-from ...models.keypoints.instances.instance_finder import Instance
-from ...models.keypoints.instances.smoothing import (
+from ...models.keypoints import DetectionOptions, DetectionResult, KeypointDetector, of_instances
+from ...models.keypoints.instances import (
     DEFAULT_CUTOFF,
     MAX_FRAMES,
+    Assembly,
+    Instance,
+    InstanceTracker,
     TimedInstances,
     half_window,
     smoothed,
 )
-from ...models.keypoints.instances.tracker import InstanceTracker
 from ...vision.tracks.video import frames_of, open_video
 from ..common.video import writing_video
 from .detect import FileDetections, timed, warm_up

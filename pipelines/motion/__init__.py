@@ -1,1 +1,8 @@
-"""Motion segmentation: benchmark protocol, compared methods, reports and segmentation of files."""
+"""Motion segmentation: benchmark protocol, compared methods, reports and segmentation of files.
+
+The names that commands use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

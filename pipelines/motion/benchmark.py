@@ -6,11 +6,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...models.motion.candidate_set import CandidateSet, candidate_sets
-from ...vision.tracks.candidates import ALL_FAMILIES, JOINED_FAMILIES, PAPER_FAMILIES
-from ...vision.tracks.features import PAPER_FEATURES, TRAJECTORY_FEATURES
-from ...vision.tracks.io import TrackSequence
-from ...vision.tracks.pair_features import Features, JoinedFeatures, PairFeatures
-from ...vision.tracks.tracks import Tracks
+from ...vision.tracks import (
+    ALL_FAMILIES,
+    JOINED_FAMILIES,
+    PAPER_FAMILIES,
+    PAPER_FEATURES,
+    TRAJECTORY_FEATURES,
+    Features,
+    JoinedFeatures,
+    PairFeatures,
+    Tracks,
+    TrackSequence,
+)
 from ..common.timing import timed
 from ..console import naming
 

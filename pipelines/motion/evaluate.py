@@ -13,9 +13,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ...models.motion.candidate_set import CandidateSet, joined
-from ...models.motion.ranker import SegmentationRanker
-from ...models.motion.ranking_function import MotionChooser, RankingFunction
+from ...models.motion import (
+    CandidateSet,
+    MotionChooser,
+    RankingFunction,
+    SegmentationRanker,
+    joined,
+)
 from ...vision.tracks.io import TrackSequence
 from ..common.checkpoints import Checkpoint
 from .benchmark import FAMILY_SETS, POOLS, Benchmark, shuffled_tracks

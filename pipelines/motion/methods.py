@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...learners import RankBoost
-from ...models.motion.candidate_set import (
+from ...models.motion import (
     CandidateSet,
+    RankerSettings,
+    RankingFunction,
     ranked_pairs,
     relative_rows,
     split_by_sequence,
 )
-from ...models.motion.ranking_function import RankerSettings, RankingFunction
 from ..common.config import check_names
 from .benchmark import Benchmark
 

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ...models.files import write_texts
-from ...vision.tracks.io import TrackSequence
-from ...vision.tracks.labels import by_size
+from ...vision.tracks import TrackSequence, by_size
 from ..common.outputs import save_figure
 from ..console import markdown_table, print_table
 from .benchmark import Benchmark

@@ -11,17 +11,30 @@ import numpy as np
 
 from ...models.files import replacing
 from ...models.messages import first_of
-from ...models.motion.candidate_set import joined
-from ...models.motion.dense_masks import background_of, label_maps, label_probabilities
-from ...models.motion.ranker import Segmentation, SegmentationRanker
-from ...vision.tracks.candidates import SHIPPED_FAMILIES
-from ...vision.tracks.completion import thin_tracks
-from ...vision.tracks.features import SegmentationFeatures
-from ...vision.tracks.io import TrackSequence, read_tracks, write_tracks
-from ...vision.tracks.pair_features import ALL_PARTS, Features, JoinedFeatures, PairFeatures
-from ...vision.tracks.tracker import Tracker
-from ...vision.tracks.tracks import REPRESENTATIONS
-from ...vision.tracks.video import open_video, read_frames
+from ...models.motion import (
+    Segmentation,
+    SegmentationRanker,
+    background_of,
+    joined,
+    label_maps,
+    label_probabilities,
+)
+from ...vision.tracks import (
+    ALL_PARTS,
+    REPRESENTATIONS,
+    SHIPPED_FAMILIES,
+    Features,
+    JoinedFeatures,
+    PairFeatures,
+    SegmentationFeatures,
+    Tracker,
+    TrackSequence,
+    open_video,
+    read_frames,
+    read_tracks,
+    thin_tracks,
+    write_tracks,
+)
 from ..common.video import write_video
 from ..console import naming
 from .benchmark import shuffled_tracks

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.images.classifier import ImageClassifier
-from ...vision.images import read_image
-from ...vision.words.pet_features import Photograph
+from ...vision import Photograph, read_image
 
 
 def classify_file(

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...vision.images import read_image
-from ...vision.words.pet_features import Photograph
-from ..common.file_map import FileMap, by_processes
-from ..common.image_folders import IMAGE_SUFFIXES, read_rows
+from ...vision import Photograph, read_image
+from ..common import IMAGE_SUFFIXES, FileMap, by_processes, read_rows
 from ..console import naming
 
 BOX_COLUMNS = ("head_xmin", "head_ymin", "head_xmax", "head_ymax")

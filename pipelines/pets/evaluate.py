@@ -9,9 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...learners.types import Matrix
-from ...models.images.classifier import HEADS, WHOLE, ImageClassifier
-from ...models.images.learning import METHODS, ClassifierSettings
-from ...models.images.scorers import mean_probabilities
+from ...models.images import (
+    HEADS,
+    METHODS,
+    WHOLE,
+    ClassifierSettings,
+    ImageClassifier,
+    mean_probabilities,
+)
 from ..common.timing import timed
 from .data import PetFile, Photographs
 

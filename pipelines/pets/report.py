@@ -13,10 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...models.files import write_texts
-from ...models.images.classifier import HEADS, ImageClassifier
-from ...models.images.evidence import Explanation
-from ...models.images.learning import metric_on
-from ...models.images.scorers import AdditiveScorer
+from ...models.images import HEADS, AdditiveScorer, Explanation, ImageClassifier, metric_on
 from ..common.outputs import save_figure
 from ..console import markdown_table
 from .data import PetFile, Photographs

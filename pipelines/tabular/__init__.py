@@ -1,1 +1,8 @@
-"""Reading, selection and prediction of tables in files."""
+"""Reading, selection and prediction of tables in files.
+
+The names that commands use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

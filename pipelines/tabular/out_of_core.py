@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...learners.sources.files import anywhere
-from ...learners.sources.matrix import parse_bytes
-from ...learners.sources.parquet import ParquetPart, ParquetSource, open_parquet
+from ...learners.sources import ParquetPart, ParquetSource, anywhere, open_parquet, parse_bytes
 from ...models.tabular.encoding import TableEncoding
-from ...models.tabular.fitting.frames import table_from_frame, usable
-from ...models.tabular.fitting.table import LARGE, MAX_ROWS, Table, is_precise
+from ...models.tabular.fitting import LARGE, MAX_ROWS, Table, is_precise, table_from_frame, usable
 from ..console import naming
 from .request import Request
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from ...models import TabularModel, explain
 from ...models.tabular.encoding import THOUSANDS
-from ...models.tabular.explanation import explain
 from ...models.tabular.fitting.options import Note
-from ...models.tabular.model import TabularModel
 from ..console import naming
 from .tables import read_rows
 

@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...learners import on_dask
-from ...models.tabular.fitting.options import Note
-from ...models.tabular.fitting.selection import Selection, select_table
-from ...models.tabular.fitting.table import Table
-from ...models.tabular.fitting.validation import Progress, fitted
+from ...models.tabular.fitting import Note, Progress, Selection, Table, fitted, select_table
 from ..common.file_map import check_scheduler, running_on
 from ..console import number_or_auto
 from .out_of_core import read_out_of_core

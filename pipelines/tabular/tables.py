@@ -13,17 +13,20 @@ import pandas as pd
 
 from ...models.files import replacing
 from ...models.tabular.encoding import BLOCK, TableEncoding, as_words
-from ...models.tabular.fitting.frames import (
+from ...models.tabular.fitting import (
+    Table,
     check_names,
+    encode_matrix,
+    is_precise,
     labels_of,
     offset_of,
+    read_target,
     rows_with_target,
     table_from_frame,
     target_of,
     usable,
     weights,
 )
-from ...models.tabular.fitting.table import Table, encode_matrix, is_precise, read_target
 from ..console import naming
 from .request import Request
 

@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...learners.compilation import jit, thread_limit
-from ...learners.designs import kernels
-from ...learners.designs.base import Design, inverse_scale
-from ...learners.designs.piecewise_linear import PiecewiseDesign, sublevels
+from ...learners.designs import Design, PiecewiseDesign, inverse_scale, kernels, sublevels
 from .feature_pool import FeaturePool
 from .kernels import LANES, clipped_ramps, ramp
 from .patch_values import Bins, block_tables, encode_rows

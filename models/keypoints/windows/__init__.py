@@ -1,1 +1,8 @@
-"""Windows that show one keypoint: models, search in a pyramid, and non-maximum suppression."""
+"""Windows that show one keypoint: models, search in a pyramid, and non-maximum suppression.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

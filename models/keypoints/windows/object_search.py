@@ -12,9 +12,7 @@ import cv2
 import numpy as np
 
 from ....vision.pyramid import Level, nearest_pixel, shrink
-from ....vision.windows.feature_pool import FeaturePool
-from ....vision.windows.level_features import Buffers, level_channels
-from ....vision.windows.scan import scan_level, score_windows
+from ....vision.windows import Buffers, FeaturePool, level_channels, scan_level, score_windows
 from .non_maximum_suppression import suppress_non_maxima
 from .window_models import STRIP_PIXELS, FaceCascade, Localisation, SecondNode, regions
 

@@ -17,10 +17,14 @@ from typing import Any, Self
 import numpy as np
 
 from ....vision.pyramid import Level, nearest_pixel, shrink
-from ....vision.windows.feature_pool import FeaturePool
-from ....vision.windows.level_features import LevelChannels
-from ....vision.windows.responses import CompiledModel, Responses
-from ....vision.windows.scan import predict_windows, windows_around
+from ....vision.windows import (
+    CompiledModel,
+    FeaturePool,
+    LevelChannels,
+    Responses,
+    predict_windows,
+    windows_around,
+)
 from ...files import check_settings
 
 #: Default reference length of detectors: the geometric mean of 20 and 40 pixels.

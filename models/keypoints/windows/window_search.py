@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....vision.pyramid import Level, gaussian_pyramid
-from ....vision.windows.feature_pool import FeaturePool
-from ....vision.windows.level_features import Buffers, LevelChannels, level_channels
-from ....vision.windows.scan import scan_level, score_windows
+from ....vision.windows import (
+    Buffers,
+    FeaturePool,
+    LevelChannels,
+    level_channels,
+    scan_level,
+    score_windows,
+)
 from .non_maximum_suppression import suppress_non_maxima
 from .object_search import WHOLE, ObjectSearch
 from .window_models import (

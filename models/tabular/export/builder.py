@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....learners.common.additive import AdditiveModel
-from ....learners.common.columns import feature_names
+from ....learners.common import AdditiveModel, feature_names
 from ..encoding import NUMBER
 from ..model import TabularModel
 from .features import Feature, features_of_encoding, transformed

@@ -1,1 +1,8 @@
-"""Column selection in tables: encoding decisions, options, validation and the fit."""
+"""Column selection in tables: encoding decisions, options, validation and the fit.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

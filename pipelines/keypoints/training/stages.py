@@ -10,32 +10,36 @@ from pathlib import Path
 from typing import Any
 
 from ....models.files import check_writable, make_folder, replacing
-from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.schema import Schema
-from ....models.keypoints.serialisation import read_cascade, read_guide, write_parts
+from ....models.keypoints import KeypointDetector, Schema, read_cascade, read_guide, write_parts
 from ....models.keypoints.windows.window_models import FaceCascade, Guide, Mode
 from ....vision.windows.feature_pool import FeaturePool
-from ...common.checkpoints import read_part, write_part
-from ...common.file_map import Jobs
-from ...common.provenance import source_of_code
+from ...common import Jobs, read_part, source_of_code, write_part
 from ..data import AnnotatedImage
 from ..faces import ANCHORS, FACES
-from .instances.probabilities import ProbabilitySettings
-from .instances.refinement import RegressionSettings
-from .instances.shapes import AssemblySettings
-from .instances.train import train_assembly, train_probabilities, train_refinement
-from .windows.classifier import ClassifierTraining, TrainingJob
-from .windows.fitting import TrainingSettings
-from .windows.guided_search import (
+from .instances import (
+    AssemblySettings,
+    ProbabilitySettings,
+    RegressionSettings,
+    train_assembly,
+    train_probabilities,
+    train_refinement,
+)
+from .windows import (
+    FACE,
     FACE_CASCADE,
     GUIDED,
+    SCALES_PER_OCTAVE,
+    ClassifierTraining,
     FaceCascadeTraining,
     GuidedTraining,
     GuideSettings,
+    SecondNodeSettings,
+    TrainingJob,
+    TrainingSettings,
+    expected_positions,
     train_guide,
+    train_second_node,
 )
-from .windows.second_node import SecondNodeSettings, train_second_node
-from .windows.views import FACE, SCALES_PER_OCTAVE, expected_positions
 
 
 @dataclass(frozen=True)

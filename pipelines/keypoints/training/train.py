@@ -22,14 +22,9 @@ from ..data import AnnotatedImage
 from ..evaluate import evaluate_detector
 from ..objects import rotate_upright
 from ..report import CHEAP
-from .instances.augmentation import AugmentationSettings
-from .instances.probabilities import ProbabilitySettings
-from .instances.refinement import RegressionSettings
+from .instances import AugmentationSettings, ProbabilitySettings, RegressionSettings
 from .stages import DetectorSettings, train_detector
-from .windows.classifier import ClassifierTraining, TrainingJob
-from .windows.fitting import TrainingSettings
-from .windows.second_node import SecondNodeSettings
-from .windows.views import held_out
+from .windows import ClassifierTraining, SecondNodeSettings, TrainingJob, TrainingSettings, held_out
 
 _SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used (heuristic)
 _MIN_OBJECTS = 10  # minimum number for training

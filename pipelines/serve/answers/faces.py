@@ -6,14 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from ....models import load_model
-from ....models.keypoints.detections import DetectionOptions
-from ....models.keypoints.detector import KeypointDetector
-from ....models.keypoints.features import strongest_features
+from ....models.keypoints import DetectionOptions, KeypointDetector, strongest_features
 from ....vision.images import image_size, read_image
 from ...common.data_urls import jpeg_url, zip_url
-from ...keypoints.detect import FileDetections, detect_file, timed, warm_up
-from ...keypoints.forms import Forms, write_crops
-from ...keypoints.video import FrameProcessor, frame_processor
+from ...keypoints import (
+    FileDetections,
+    Forms,
+    FrameProcessor,
+    detect_file,
+    frame_processor,
+    timed,
+    warm_up,
+    write_crops,
+)
 from .fields import Fields, accepts
 from .limits import LIMITS
 

@@ -7,8 +7,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ....models import load_model
-from ....models.images.evidence import Explanation
+from ....models import Explanation, load_model
 from ...common.data_urls import jpeg_url, png_url
 from ...pets.classify import classify_file
 from .faces import check_pixels

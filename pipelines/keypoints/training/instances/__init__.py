@@ -1,3 +1,9 @@
 """Training of the assembly, refinement and probabilities of whole faces, on top of the keypoint
 detectors.
+
+The names that other packages use are listed in ``__init__.pyi`` and imported on first use.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,13 +7,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
-from .....models.keypoints.instances.assembly import Candidates
-from .....models.keypoints.instances.instance_finder import (
+from .....models.keypoints.instances import (
+    Candidates,
     InstanceFinder,
     InstanceProbabilities,
     RefinedShape,
+    ShapeClassifier,
 )
-from .....models.keypoints.instances.shape_regression import ShapeClassifier
 from ...data import AnnotatedImage
 from .augmentation import AugmentationSettings
 from .refinement import describe_runs, move_runs, start_runs

@@ -8,11 +8,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .....learners.designs.dense import DenseDesign
 from .....learners.objective.losses import get_loss
-from .....learners.solvers.annealing import anneal
-from .....learners.solvers.schedules import as_schedule
-from .....learners.solvers.step_size import annealing_step
-from .....models.keypoints.instances.shape_models import ShapeModel
-from .....models.keypoints.instances.shape_regression import RegressionStage, ShapeRegressor
+from .....learners.solvers import anneal, annealing_step, as_schedule
+from .....models.keypoints.instances import RegressionStage, ShapeModel, ShapeRegressor
 from .....models.keypoints.schema import Schema
 from .....vision.point_histograms import VALUES_PER_POINT
 from ...data import AnnotatedImage, annotated

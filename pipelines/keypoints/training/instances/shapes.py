@@ -8,11 +8,15 @@ import cv2
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from .....models.keypoints.detections import DetectionOptions
-from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.instances.assembly import MAX_ROLL, Assembler
-from .....models.keypoints.instances.shape_models import RigidModel, factorise, learn_shape, pose_of
-from .....models.keypoints.schema import Schema
+from .....models.keypoints import DetectionOptions, KeypointDetector, Schema
+from .....models.keypoints.instances import (
+    MAX_ROLL,
+    Assembler,
+    RigidModel,
+    factorise,
+    learn_shape,
+    pose_of,
+)
 from .....models.keypoints.windows.object_search import SAME_RADIUS, WHOLE
 from .....vision.pyramid import Level
 from ....common.file_map import Jobs

@@ -11,8 +11,7 @@ from .....models.keypoints.instances.instance_finder import InstanceFinder, prob
 from ...data import AnnotatedImage, annotated
 from ...measures import HIT, judge
 from ..synthetic_views import hard_augmentations, hard_views
-from ..windows.classifier import TrainingJob
-from ..windows.views import Split
+from ..windows import Split, TrainingJob
 from .probabilities import (
     ProbabilitySettings,
     choose_own_weights,

@@ -6,8 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
-from .....models.keypoints.windows.non_maximum_suppression import LocalMaxima, local_maxima
-from .....models.keypoints.windows.window_models import KeypointModel, Localisation, Mode
+from .....models.keypoints.windows import (
+    KeypointModel,
+    Localisation,
+    LocalMaxima,
+    Mode,
+    local_maxima,
+)
 from ....common.file_map import Jobs
 from ...measures import NEAR, Curve, MatchedDetections, judge, pooled
 from .views import NamedView, View, each, open_view

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from .....models.keypoints.windows.window_models import KeypointModel
-from .....vision.windows.feature_layout import Column
-from .....vision.windows.feature_pool import FeaturePool
+from .....vision.windows import Column, FeaturePool
 
 _ORDER_ROWS = 2000  # number of windows used to compute the order of the features (heuristic)
 # number of Haar features that take as long as the orientation histograms of one window (measured)

@@ -13,10 +13,8 @@ import numpy as np
 from .....models.files import check_array
 from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.windows.window_models import KeypointModel, Localisation, Mode
-from .....vision.pyramid import Level
-from .....vision.windows.feature_pool import FeaturePool
-from ....common.checkpoints import is_finished, read_part, write_part
-from ....common.file_map import Jobs
+from .....vision import FeaturePool, Level
+from ....common import Jobs, is_finished, read_part, write_part
 from ...data import AnnotatedImage
 from ..synthetic_views import hard_views, yaw_augmentations
 from .calibration import AVERAGINGS, calibrate

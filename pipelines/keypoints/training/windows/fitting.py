@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 
 from .....learners.designs.base import Design
-from .....learners.objective.losses import Loss, get_loss
-from .....learners.objective.priors import Prior
+from .....learners.objective import Loss, Prior, get_loss
+from .....learners.solvers import Annealed, anneal, annealing_step, as_schedule
 from .....learners.solvers.accelerated_gradient import accelerated_gradient
-from .....learners.solvers.annealing import Annealed, anneal
-from .....learners.solvers.schedules import as_schedule
-from .....learners.solvers.step_size import annealing_step
 from .....models.keypoints.windows.window_models import KeypointModel, OffsetModel
-from .....vision.windows.feature_pool import FeaturePool
-from .....vision.windows.patch_design import PatchDesign, value_range
-from .....vision.windows.responses import Responses
+from .....vision.windows import FeaturePool, PatchDesign, Responses, value_range
 
 _RANGE_ROWS = 2000  # number of windows used to estimate the range of each feature (heuristic)
 

@@ -12,9 +12,7 @@ import numpy as np
 
 from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.windows.window_models import FaceCascade, Guide, KeypointModel, Mode
-from .....vision.pyramid import Level, gaussian_pyramid
-from .....vision.windows.feature_pool import FeaturePool
-from .....vision.windows.patches import extract_patches
+from .....vision import FeaturePool, Level, extract_patches, gaussian_pyramid
 from ....common.file_map import Jobs
 from .classifier import ClassifierTraining
 from .fitting import TrainingSettings, WindowFitSettings, fit_offsets

@@ -6,17 +6,18 @@ from functools import partial
 
 import numpy as np
 
-from .....models.keypoints.windows.object_search import (
+from .....models.keypoints.windows import (
+    DEFAULT_ROLL,
     SAME_OCTAVES,
     SAME_RADIUS,
+    FaceCascade,
+    KeypointModel,
     ObjectSearch,
+    SecondNode,
+    evened,
     level_at,
 )
-from .....models.keypoints.windows.turned_photographs import DEFAULT_ROLL, evened
-from .....models.keypoints.windows.window_models import FaceCascade, KeypointModel, SecondNode
-from .....vision.pyramid import Level, gaussian_pyramid, nearest_pixel
-from .....vision.windows.feature_pool import FeaturePool
-from .....vision.windows.patches import extract_patches
+from .....vision import FeaturePool, Level, extract_patches, gaussian_pyramid, nearest_pixel
 from ..synthetic_views import hard_views, rolled
 from .cascade import cheapest_order, rejection_thresholds
 from .classifier import TrainingJob

@@ -19,8 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from .....models.keypoints.schema import Schema
-from .....vision.pyramid import Level, gaussian_pyramid
-from .....vision.windows.patches import extract_patches
+from .....vision import Level, extract_patches, gaussian_pyramid
 from ....common.file_map import Jobs, map_items
 from ...data import AnnotatedImage, in_boxes
 from .fitting import TrainingSettings

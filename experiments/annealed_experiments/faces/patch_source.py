@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from ...learners.sources.matrix import Source
-from ..images import read_image
-from .feature_pool import FeaturePool
-from .patches import extract_patches
+from annealed.learners.sources.matrix import Source
+from annealed.vision.images import read_image
+from annealed.vision.windows.feature_pool import FeaturePool
+from annealed.vision.windows.patches import extract_patches
 
 _ROWS = 1024  # number of windows whose features are computed together, 2 MB of pixels (heuristic)
 
@@ -113,7 +112,7 @@ class PatchSource(Source):
     >>> import numpy as np
     >>> from annealed.learners import FSAClassifier, on_disk
     >>> from annealed.vision import FeaturePool
-    >>> from annealed.vision.windows.patch_source import PatchSource
+    >>> from annealed_experiments.faces.patch_source import PatchSource
     >>> patches = np.random.default_rng(0).integers(0, 256, (300, 26, 26, 3), dtype=np.uint8)
     >>> path = os.path.join(tempfile.mkdtemp(), "patches.npy")
     >>> np.save(path, patches)

@@ -11,7 +11,7 @@ from annealed.learners.designs.responses import PiecewiseLinear
 from annealed.learners.objective.losses import LogisticLoss
 from annealed.vision import FeaturePool, extract_patches
 from annealed.vision.windows.patch_design import PatchDesign
-from annealed.vision.windows.patch_source import ImageWindows, PatchSource
+from annealed_experiments.faces.patch_source import ImageWindows, PatchSource
 from PIL import Image
 from skimage.data import astronaut
 

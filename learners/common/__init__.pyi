@@ -1,0 +1,70 @@
+"""Code shared by all estimators: validation, target encoding, additive models, progress bars."""
+
+from .additive import AdditiveModel, class_probabilities
+from .columns import column_position, feature_names, included_and_excluded
+from .mixins import SparseInputMixin, SupportMixin, available_where
+from .progress import progress_bar
+from .targets import (
+    SparseClassifierMixin,
+    check_two_classes,
+    class_codes,
+    encode_classes,
+    group_codes,
+    scaled_targets,
+    stream_codes,
+    unit_variance,
+    weighted_classes,
+)
+from .validation import (
+    check_choice,
+    check_container,
+    check_finite,
+    check_greedy,
+    check_integer,
+    check_jobs,
+    check_offset,
+    check_parameters,
+    check_real,
+    check_sample_weight,
+    check_squares,
+    is_size,
+    resolve_n_features,
+    rollback_on_error,
+    validated,
+)
+
+__all__ = [
+    "AdditiveModel",
+    "SparseClassifierMixin",
+    "SparseInputMixin",
+    "SupportMixin",
+    "available_where",
+    "check_choice",
+    "check_container",
+    "check_finite",
+    "check_greedy",
+    "check_integer",
+    "check_jobs",
+    "check_offset",
+    "check_parameters",
+    "check_real",
+    "check_sample_weight",
+    "check_squares",
+    "check_two_classes",
+    "class_codes",
+    "class_probabilities",
+    "column_position",
+    "encode_classes",
+    "feature_names",
+    "group_codes",
+    "included_and_excluded",
+    "is_size",
+    "progress_bar",
+    "resolve_n_features",
+    "rollback_on_error",
+    "scaled_targets",
+    "stream_codes",
+    "unit_variance",
+    "validated",
+    "weighted_classes",
+]

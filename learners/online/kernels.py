@@ -109,7 +109,7 @@ def stabilised_stage(
     coefficient shrinks by ``gravity`` times the number of these rows in which its feature is
     non-zero. Without ``count_all``, rows where the slope of the loss is zero do not count.
     ``indices`` and ``seen`` are unsigned, which avoids checks for negative indices. No branch
-    depends on which features occur in a burst, since the processor could not predict it.
+    depends on which features occur in a burst, since the processor could not predict such a branch.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

@@ -674,8 +674,8 @@ def ascending(values: np.ndarray) -> np.ndarray:
 def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
     """Iterate over sets of exchanges (out, in) to try.
 
-    The first set is half of the compatible exchanges with a predicted improvement. The following
-    sets are smaller and smaller.
+    The first set is half of the compatible exchanges with a predicted improvement. Each of the
+    following sets is smaller than the previous one.
 
     Parameters
     ----------

@@ -165,7 +165,7 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """Instances, under their name until version 0.2."""
+        """Former name of ``instances``, used until version 0.2."""
         warnings.warn(
             "faces was renamed to instances; the old name will be removed in 0.4",
             FutureWarning,

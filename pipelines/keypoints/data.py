@@ -146,8 +146,8 @@ def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """Return the schema of annotations from a file, from their ``schema.toml``, or from the
-    annotations.
+    """Return the schema of annotations, taken from a file, from their ``schema.toml``, or from the
+    annotations themselves.
 
     In the last case, names that differ only in ``left`` and ``right`` are mirror pairs, and the
     boxes give the reference length. A one-line ValueError is raised if the schema is invalid or the

@@ -73,7 +73,7 @@ def judge(
         Position of the keypoint in each face (NaN if unknown), whether it is visible, and the
         reference length of the face in pixels.
     ignore : array-like of shape (n_boxes, 4)
-        Boxes x0, y0, x1, y1.
+        Boxes x0, y0, x1, y1 that may contain unannotated faces.
     tolerance : float
         Maximum distance of a hit, in reference lengths.
     """

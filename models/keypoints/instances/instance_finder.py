@@ -139,7 +139,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Reference length, under its name until version 0.2."""
+        """Former name of ``reference_length``, used until version 0.2."""
         warnings.warn(
             "ied was renamed to reference_length; the old name will be removed in 0.4",
             FutureWarning,
@@ -550,7 +550,7 @@ class InstanceFinder:
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
     """Return the distinct faces of a list sorted by decreasing probability. A face is dropped if it
-    coincides with a more probable face or has the same position as one.
+    coincides with a more probable face or has the same position as such a face.
 
     Parameters
     ----------

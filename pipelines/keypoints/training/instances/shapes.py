@@ -122,8 +122,9 @@ class AssemblySettings:
         Standard deviation of the error of a detected anchor in the shape model, in reference
         lengths.
     turned : tuple of float
-        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes
-        between them are templates in addition to the mean shape of all faces.
+        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes of
+        the faces between these quantiles are used as templates, in addition to the mean shape of
+        all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float

@@ -78,7 +78,7 @@ class AnnotatedImage:
     @property
     def source(self) -> str:
         """Collection of the photograph: ``origin``, or the part of the file name before the first
-        underscore; empty if there is neither."""
+        underscore; empty if neither exists."""
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property

@@ -154,7 +154,7 @@ class Curve:
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
         """Return the precision and recall of the detections with a score of at least ``threshold``;
-        the precision is NaN if there are none."""
+        the precision is NaN if there are no such detections."""
         n = int((self.threshold >= threshold).sum())
         return (
             (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)

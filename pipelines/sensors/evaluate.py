@@ -31,7 +31,8 @@ class Prediction:
     method : str
     labels : ndarray of shape (n_minutes,), str
     minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction; a penalised method may lack a size in some folds.
+        Mask of the minutes with a prediction; penalised methods may not yield every size in every
+        fold.
     k : int or None
         Number of sensors; None means all.
     selected : list of list of str

@@ -84,10 +84,9 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the position lies within 10% of the reference length from that keypoint of
-        an object.
+        Probability that the position is within 10% of the reference length of the true position.
     probability_5 : float
-        Probability that the position lies within 5% of the reference length from it.
+        Probability that the position is within 5% of the reference length of the true position.
     """
 
     x: float

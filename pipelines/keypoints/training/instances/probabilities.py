@@ -50,7 +50,7 @@ class ProbabilitySettings:
     lost_fraction : float
         Maximum fraction of held-out faces whose candidates may be below the refinement threshold.
     own_weights : tuple of float
-        Candidate weights of a keypoint's own detections, from which one is chosen.
+        Candidate values of the weight of a keypoint's own detections, one of which is chosen.
     by_anchors : bool
         Whether the anchors alone determine if a shape is a face, since other points, such as the
         tip of a needle, may move too freely to be informative.
@@ -86,11 +86,11 @@ class ScoredHypothesis:
     ----------
     refined : RefinedShape
     truth : ndarray of shape (n_keypoints,), complex
-        Keypoints of the nearest annotated face; NaN if there is none.
+        Keypoints of the nearest annotated face; NaN if no face is annotated.
     error : float
-        Mean distance from these keypoints in reference lengths; infinite if there is none.
+        Mean distance from these keypoints in reference lengths; infinite if no face is annotated.
     reference_length : float
-        Reference length of that face in pixels; NaN if there is none.
+        Reference length of the nearest annotated face in pixels; NaN if no face is annotated.
     found : Candidates
         All candidates of the photograph.
     """

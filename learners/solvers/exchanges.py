@@ -403,7 +403,7 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange units within the pool, then with the units of the largest gradients.
+    """Exchange units within the pool, then with the units that have the largest gradients.
 
     If annealing has failed, the support is regrown. Annealing has failed if more than a quarter of
     the units were exchanged, or if a new unit had been dropped early.

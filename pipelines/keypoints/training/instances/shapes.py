@@ -215,7 +215,7 @@ def score_log_odds(
     searched: Iterable[SearchedImage], schema: Schema, whole: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit, for each anchor, the slope and offset of the candidates' log-odds as a function of the
-    score, shared by left and right. If whole objects are searched, the last entry is theirs.
+    score, shared by left and right. If whole objects are searched, the last entry belongs to them.
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

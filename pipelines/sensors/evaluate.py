@@ -286,8 +286,8 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """Return one row per prediction with errors with and without idle minutes, intervals over days,
-    and errors per activity."""
+    """Return one row per prediction: errors including and excluding idle minutes, intervals over
+    days, and errors per activity."""
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = one.minutes

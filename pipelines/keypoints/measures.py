@@ -292,13 +292,16 @@ def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
     ignore boxes; the result has shape (n_objects + n_boxes, n_detected). For an ignore box,
     distances are measured to a box of three times its size."""
     known = np.isfinite(image.instances).all(axis=2)
-    unit = 1.0 if image.areas is None else (sizes_of(image) / np.sqrt(image.areas))[:, None, None]
+    low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
+    sizes = sizes_of(image)
+    squares = np.append(sizes**2, np.prod(high - low, axis=3))
+    areas = squares if image.areas is None else image.areas
+    unit = (sizes / np.sqrt(areas[: len(sizes)]))[:, None, None]
     apart = unit * distances(image, detected) / TOLERANCE
     near = np.where(known[:, None], np.exp(-(apart**2) / 2), 0.0).sum(axis=2)
     points = np.reshape(detected, (-1, known.shape[1], 2))
-    low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
     outside = np.maximum(2 * low - high - points, 0) + np.maximum(points - 2 * high + low, 0)
-    apart = (outside**2).sum(axis=3) / np.prod(high - low, axis=3) / TOLERANCE**2
+    apart = (outside**2).sum(axis=3) / areas[len(sizes) :, None, None] / TOLERANCE**2
     return np.concatenate(
         [near / np.maximum(known.sum(axis=1), 1)[:, None], np.exp(-apart / 2).mean(axis=2)]
     )
@@ -329,11 +332,15 @@ def oks_rows(
         outcomes = []
         for image, objects, order in zip(images, detected, best, strict=True):
             n_objects, similar = len(image.instances), similarities(image, objects)
+            many = np.ones(len(image.ignore), bool) if image.crowds is None else image.crowds
             for j in order:
-                near = similar[:, j] >= threshold
-                outcomes.append(HIT if near[:n_objects].any() else NEITHER if near.any() else FALSE)
-                if outcomes[-1] == HIT:  # each object is detected once
-                    similar[similar[:n_objects, j].argmax()] = -1.0
+                near = np.where(similar[:, j] >= threshold, similar[:, j], 0.0)
+                hit = near[:n_objects].any()
+                outcomes.append(HIT if hit else NEITHER if near.any() else FALSE)
+                if near.any():
+                    match = near[: n_objects if hit else None].argmax()
+                    if hit or not many[match - n_objects]:  # each object is detected once
+                        similar[match] = -1.0
         made = curve(scores, outcomes, n)
         precision = np.append(np.maximum.accumulate(made.precision[::-1])[::-1], 0.0)
         at_recall = precision[np.searchsorted(made.recall, np.linspace(0, 1, 101))]

@@ -52,9 +52,10 @@ class InstanceProbabilities:
 
     Parameters
     ----------
-    face : ndarray of shape (4,)
+    face : ndarray of shape (5,)
         Coefficients of the log-odds of a face: the weights of the classifier's score, of the sum of
-        the anchors' log-odds and of the logarithm of the reference length, followed by a constant.
+        the anchors' log-odds, of the logarithm of the reference length and of the absolute yaw,
+        followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that a keypoint of a true face lies within 10% and 5% of the
         reference length from its true position. The columns are the weights of the face's log-odds,
@@ -240,6 +241,8 @@ class RefinedShape:
     disagreement : ndarray of shape (n_keypoints,)
         Distances in reference lengths between the keypoints of two refinements that start from
         different shapes; None before the second refinement.
+    yaw : float
+        Estimated yaw in radians.
     """
 
     points: np.ndarray
@@ -248,11 +251,13 @@ class RefinedShape:
     support: float
     reference_length: float
     disagreement: np.ndarray | None = None
+    yaw: float = 0.0
 
     @property
     def inputs(self) -> np.ndarray:
-        """The four inputs of the regression for the probability of an instance."""
-        return np.array([self.score, self.support, np.log(self.reference_length / 30.0), 1.0])
+        """The five inputs of the regression for the probability of an instance."""
+        size = np.log(self.reference_length / 30.0)
+        return np.array([self.score, self.support, size, abs(self.yaw), 1.0])
 
 
 @dataclass(frozen=True)
@@ -315,9 +320,8 @@ class InstanceFinder:
         the hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
-        return RefinedShape(
-            points, histograms, score, support, self.regressor.align(points).reference_length
-        )
+        length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
+        return RefinedShape(points, histograms, score, support, length, yaw=yaw)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position, and return the
@@ -517,7 +521,10 @@ class InstanceFinder:
 
     def pose_of(self, refined: RefinedShape) -> Pose:
         """Estimate yaw, pitch and roll."""
-        return pose_of(self.rigid.fit(refined.points)[0])
+        return self._pose(refined.points)
+
+    def _pose(self, points: np.ndarray) -> Pose:
+        return pose_of(self.rigid.fit(points)[0])
 
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray

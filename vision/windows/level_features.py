@@ -56,8 +56,7 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """Tables shared by all features on a level or on a strip of a level, computed by
-    `level_channels`.
+    """Tables shared by all features on a level or a strip of it; see `level_channels`.
 
     Integral images and standard deviations are computed immediately, and gradients and orientation
     histograms on first use.

@@ -26,7 +26,7 @@ from .shapes import SearchedImage
 # Mean keypoint errors, in reference lengths, below which a refined shape counts as a face and above
 # which it counts as background
 _TRUE, _FALSE = 0.15, 0.3
-# Minimum probability of the reported faces to which probabilities are fitted. A choice
+# Minimum probability of the reported faces to which probabilities are fitted (heuristic)
 _LOW = 0.02
 
 

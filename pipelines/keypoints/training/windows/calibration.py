@@ -31,8 +31,8 @@ AVERAGINGS = tuple(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Held-out views for evaluating localisations, each with its local maxima and a flag that marks
-    mirror images."""
+    """Held-out views for evaluating localisations, each with its local maxima and a flag that is
+    set for mirror images."""
 
     views: list[tuple[View, LocalMaxima, bool]]
 

@@ -227,7 +227,7 @@ def frames(
       annealed keypoints frames factory.mp4 pictures
       annealed keypoints frames factory.mp4 pictures --n 100
     """
-    paths = keypoints.write_frames(video, out, n)
+    paths = common.write_frames(video, out, n)
     if len(paths) < n:
         console.log(f"{video}: only {len(paths)} distinct frames; expected {n}", quiet)
     for path in paths:

@@ -48,7 +48,7 @@ class AnnotatedImage:
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
         Coordinates x, y of the schema's other points, if annotated.
     origin : str, default ""
-        Collection to which the photograph belongs; empty if the file name gives it.
+        Collection to which the photograph belongs; empty if the file name identifies it.
     schema : Schema
         Schema of the points; the default is the schema of faces.
     boxes : ndarray of shape (n_faces, 4) or None
@@ -86,19 +86,19 @@ class AnnotatedImage:
 
     @property
     def reference_length(self) -> np.ndarray:
-        """Reference length (n_faces,) of each object in pixels; for faces, the distance between the
-        eye centres."""
+        """Reference length of each object in pixels; for faces, the distance between the eye
+        centres."""
         return self.schema.lengths(self.instances, self.boxes)
 
     @property
     def points(self) -> np.ndarray:
-        """Jointly refined points (n_faces, n), complex: the landmarks, or the keypoints if there
-        are no landmarks; NaN where not annotated."""
+        """Points that are refined jointly, a complex array of shape (n_faces, n): the landmarks, or
+        the keypoints if there are no landmarks; NaN where not annotated."""
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 
     def pixels(self) -> np.ndarray:
-        """Read the image as RGB (H, W, 3), uint8."""
+        """Read the image as an RGB array of shape (H, W, 3), uint8."""
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
@@ -118,7 +118,7 @@ class AnnotatedImage:
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
     def moved(self, matrix: np.ndarray, view: View | None) -> "AnnotatedImage":
-        """Return the annotations after the image is transformed by an affine matrix (2, 3). Boxes
+        """Return the annotations after the image is transformed by a 2 x 3 affine matrix. Boxes
         become the bounding boxes of their transformed corners."""
 
         def points(xy: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
 
 
 def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Return whether each point (n, 2) lies in one of the boxes (m, 4) x0, y0, x1, y1."""
+    """Return whether each of n points lies in one of the boxes x0, y0, x1, y1."""
     inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
     return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 

@@ -189,8 +189,8 @@ def sample_photograph() -> np.ndarray:
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Detect keypoints in images (H, W, 3), in order, in ``n_jobs`` processes, at most one per
-    core.
+    """Detect keypoints in images of shape (H, W, 3), in order, with ``n_jobs`` processes, at most
+    one per core.
 
     A few images are read ahead. The results do not depend on ``n_jobs``. Options and errors are
     those of :meth:`KeypointDetector.detect`; an error is raised when the iteration reaches its

@@ -209,8 +209,9 @@ def coco_category(
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write crops by decreasing probability: aligned faces (``STEM_face1.png``) or squares around
-    other objects (``STEM_object1.png``). Crops of a frame are named ``STEM_000012_person3.png``."""
+    """Write crops in order of decreasing probability: aligned faces (``STEM_face1.png``) or squares
+    around other objects (``STEM_object1.png``). Crops of a frame are named
+    ``STEM_000012_person3.png``."""
     kind = "face" if result.category is None else "object"
     every = [instance for part in result.parts for instance in part.instances]
     for number, instance in enumerate(every, 1):
@@ -345,8 +346,8 @@ class Finished:
     Raises
     ------
     ValueError
-        If the file has another format, cannot be written, belongs to other settings or inputs, is
-        in use by another process, or exists although ``resume`` is False.
+        If the file has a different format, cannot be written, belongs to different settings or
+        inputs, is in use by another process, or exists although ``resume`` is False.
     """
 
     def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):

@@ -217,7 +217,7 @@ Objects = Sequence[np.ndarray]
 
 
 def sizes_of(image: AnnotatedImage) -> np.ndarray:
-    """Compute the square roots of the box areas (n_objects,) of an image, in pixels."""
+    """Compute the square roots of the areas of the n_objects boxes in an image, in pixels."""
     return (
         image.reference_length / BOX_SHARE
         if image.boxes is None
@@ -226,8 +226,8 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
 
 
 def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute distances (n_objects, n_detected, n_keypoints) relative to the square root of the
-    object's box area; NaN for unknown points."""
+    """Compute distances of shape (n_objects, n_detected, n_keypoints) relative to the square root
+    of the object's box area; NaN for unknown points."""
     shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
         [[np.hypot(*(points - truth).T) for points in detected] for truth in image.instances]
@@ -236,7 +236,8 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
 
 
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
-    """Compute the distances (n_objects, n_keypoints) to the points of matched detected objects.
+    """Compute the distances to the points of matched detected objects; the result has shape
+    (n_objects, n_keypoints).
 
     Distances are relative to the square root of the box area; they are infinite without a match,
     and NaN for hidden or unknown points. Objects are matched one to one by the smallest mean error,
@@ -287,9 +288,9 @@ def score(
 
 
 def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute the object keypoint similarity (n_objects + n_boxes, n_detected) of detected objects
-    to the annotated objects and the ignore boxes. For an ignore box, distances are measured to a
-    box of three times its size."""
+    """Compute the object keypoint similarity of detected objects to the annotated objects and the
+    ignore boxes; the result has shape (n_objects + n_boxes, n_detected). For an ignore box,
+    distances are measured to a box of three times its size."""
     known = np.isfinite(image.instances).all(axis=2)
     low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
     sizes = sizes_of(image)

@@ -34,7 +34,7 @@ from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
 
-_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path, set by hand
+_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path (heuristic)
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # columns, coefficients, intercept
@@ -159,7 +159,7 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context manager of a fit: sets the number of threads and locates non-finite values of X."""
+    """Context manager for a fit: sets the number of threads and locates non-finite values of X."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):

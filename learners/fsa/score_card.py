@@ -22,7 +22,7 @@ from ..sklearn_bases import BaseEstimator
 from ..solvers.newton import Fit, SupportProblem, refit
 from .estimators import FSAClassifier
 
-_MAX_SCALES = 40  # scale factors tried for rounding the coefficients, set by hand
+_MAX_SCALES = 40  # scale factors tried for rounding the coefficients (heuristic)
 _BLOCK = 256  # rules evaluated at a time
 
 

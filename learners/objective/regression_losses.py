@@ -5,7 +5,7 @@ from scipy.special import expit
 
 from .base import Loss
 
-# Minimum curvature that keeps Newton steps finite where the loss is linear; set by hand
+# Minimum curvature that keeps Newton steps finite where the loss is linear (heuristic)
 _MIN_MAJORISER = 0.001
 
 

@@ -233,7 +233,7 @@ def thresholded_pass(
 
     Thresholds are deferred until a feature occurs. ``t`` is the number of earlier rows, ``due`` the
     number of thresholds so far, each of size ``burst * gravity``, and ``done[j]`` the number
-    applied to w[j]. Returns the intercept and the updated ``due``.
+    applied to w[j]. The intercept and the updated ``due`` are returned.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

@@ -29,10 +29,10 @@ class GreedyModel(Protocol):
         """Objective after refitting."""
 
     def charges(self) -> np.ndarray:
-        """Compute the penalty (n_units,) of each unit for its number of coefficients."""
+        """Compute the penalty of each unit for its number of coefficients."""
 
     def strengths(self) -> np.ndarray:
-        """Compute the gradient strength (n_units,) of each unit."""
+        """Compute the gradient strength of each unit."""
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
         """Compute the decrease in the objective if each candidate alone is fitted.

@@ -46,7 +46,7 @@ class DetectionOptions:
         Angle in degrees, at most 50, of a second search of the image with equalised lightness,
         rotated by this angle in both directions. If no instance was detected, the second search
         covers the whole image, shrunk to at most 4 million pixels (10 million when rotated);
-        otherwise, it covers the surroundings of further likely instances. 0 disables the second
+        otherwise, it covers the neighbourhoods of other likely instances. 0 disables the second
         search.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
@@ -195,6 +195,6 @@ def of_instances(
 
 
 def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
-    """Return the first n detections of each keypoint."""
+    """Return the n best detections of each keypoint, given detections sorted by score."""
     places: dict[str, Iterator[int]] = defaultdict(count)
     return [d for d in detections if next(places[d.keypoint]) < n]

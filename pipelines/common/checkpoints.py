@@ -43,9 +43,9 @@ class Checkpoint:
     Raises
     ------
     ValueError
-        If the file is not a checkpoint, cannot be written, belongs to other settings or data, or
-        contains finished cells and ``resume`` is False. The file is then unchanged; files are never
-        deleted.
+        If the file is not a checkpoint, cannot be written, belongs to different settings or data,
+        or contains finished cells and ``resume`` is False. The file is then unchanged; files are
+        never deleted.
 
     Examples
     --------

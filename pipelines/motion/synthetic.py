@@ -138,8 +138,8 @@ def project(
     size: np.ndarray,
     nearest: float,
 ) -> np.ndarray:
-    """Compute the pixels (F, P, 2) of points (F, P, 3) from the rotations and positions of a
-    camera. Points outside the image or closer than the minimum depth are NaN."""
+    """Compute the pixels, of shape (F, P, 2), of points of shape (F, P, 3) from the rotations and
+    positions of a camera. Points outside the image or closer than the minimum depth are NaN."""
     rotations, places = camera
     seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
     depth = np.where(seen[:, :, 2] > nearest, seen[:, :, 2], np.nan)

@@ -69,7 +69,7 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Compute the proportion of wrong minutes, and its mean over the activities. With
+    """Compute the proportion of misclassified minutes, and its mean over the activities. With
     ``idle=False``, minutes whose true label is idle are excluded.
 
     Examples
@@ -118,7 +118,7 @@ def evaluate_baselines(
     minutes : SensorMinutes
         Minutes with activities.
     kinds : tuple of str
-        Features.
+        Kinds of features.
     n_folds : int or None
         Number of folds; None holds out one day at a time.
     cells : Checkpoint or None
@@ -170,7 +170,7 @@ def evaluate_selection(
     minutes : SensorMinutes
         Minutes with activities.
     kinds : tuple of str
-        Features; "last" is not allowed.
+        Kinds of features; "last" is not allowed.
     sizes : range
         Numbers of sensors.
     methods : list of str or None

@@ -13,7 +13,7 @@ from .video import read_frames
 
 @dataclass(frozen=True)
 class Tracker:
-    """Track corners through a video by pyramidal Lucas-Kanade [1]_.
+    """Tracker of corners through a video by the pyramidal Lucas-Kanade method [1]_.
 
     Each step is verified by tracking backwards [2]_.
 

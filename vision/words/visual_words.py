@@ -69,7 +69,7 @@ class ImageRows:
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 
     def row(self, image: Any) -> np.ndarray:
-        """Return the columns of one image.
+        """Return the feature values of one image.
 
         Parameters
         ----------
@@ -79,12 +79,12 @@ class ImageRows:
         Returns
         -------
         ndarray of shape (n_features,), float32
-            Columns of the image.
+            Feature values of the image.
         """
         raise NotImplementedError
 
     def transform(self, X: Iterable[Any]) -> sp.csr_matrix:
-        """Convert images to rows of columns.
+        """Convert images to rows of the feature matrix.
 
         Parameters
         ----------

@@ -120,7 +120,7 @@ def atom_features(
     phase: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the cosine and sine (2, N) of an atom's phase; ``XT`` has shape (p, N)."""
+    """Compute the cosine and sine of an atom's phase in the N columns of ``XT``."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
         phase[i] = w * x[i]

@@ -41,7 +41,7 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
 
 
 def box_around(points: np.ndarray) -> tuple[float, float, float, float]:
-    """Compute the box x0, y0, x1, y1 around points (n,), complex."""
+    """Compute the box x0, y0, x1, y1 around n complex points."""
     x, y = points.real, points.imag
     return float(x.min()), float(y.min()), float(x.max()), float(y.max())
 
@@ -52,9 +52,10 @@ class InstanceProbabilities:
 
     Parameters
     ----------
-    face : ndarray of shape (4,)
+    face : ndarray of shape (5,)
         Coefficients of the log-odds of a face: the weights of the classifier's score, of the sum of
-        the anchors' log-odds and of the logarithm of the reference length, followed by a constant.
+        the anchors' log-odds, of the logarithm of the reference length and of the absolute yaw,
+        followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that a keypoint of a true face lies within 10% and 5% of the
         reference length from its true position. The columns are the weights of the face's log-odds,
@@ -119,7 +120,7 @@ class Instance:
         Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
         exceed the minimum; it is an input to the probability.
     person : int or None, default None
-        Number of the person in a video, from 1; it stays the same from frame to frame.
+        Number of the person in a video, from 1; it does not change from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
@@ -241,6 +242,8 @@ class RefinedShape:
     disagreement : ndarray of shape (n_keypoints,)
         Distances in reference lengths between the keypoints of two refinements that start from
         different shapes; None before the second refinement.
+    yaw : float
+        Estimated yaw in radians.
     """
 
     points: np.ndarray
@@ -249,11 +252,13 @@ class RefinedShape:
     support: float
     reference_length: float
     disagreement: np.ndarray | None = None
+    yaw: float = 0.0
 
     @property
     def inputs(self) -> np.ndarray:
-        """Inputs (4,) of the regression for the probability of an instance."""
-        return np.array([self.score, self.support, np.log(self.reference_length / 30.0), 1.0])
+        """The five inputs of the regression for the probability of an instance."""
+        size = np.log(self.reference_length / 30.0)
+        return np.array([self.score, self.support, size, abs(self.yaw), 1.0])
 
 
 @dataclass(frozen=True)
@@ -299,7 +304,7 @@ class InstanceFinder:
 
     @property
     def trained(self) -> InstanceProbabilities:
-        """Return the probabilities; raise a ValueError before they are trained."""
+        """Return the probabilities; raise a ValueError if they are not trained."""
         if self.probabilities is None:
             raise ValueError(
                 "the model was not trained to predict probabilities; expected a fully trained model"
@@ -312,13 +317,12 @@ class InstanceFinder:
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
     def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
-        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of the
-        hypothesis."""
+        """Refine all n points (complex numbers) of a face in a pyramid; ``support`` is the score of
+        the hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
-        return RefinedShape(
-            points, histograms, score, support, self.regressor.align(points).reference_length
-        )
+        length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
+        return RefinedShape(points, histograms, score, support, length, yaw=yaw)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position, and return the
@@ -413,7 +417,7 @@ class InstanceFinder:
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
         """Return the best n hypotheses. A whole object adds to the support of hypotheses at its
-        position, and also starts a hypothesis of its own from the mean shape."""
+        position, and also yields a separate hypothesis, which starts from the mean shape."""
         if not len(whole.anchor):
             return assembled
         assembler, first = self.assembler, len(self.anchors)
@@ -456,7 +460,7 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions (n_keypoints,), complex, and log-odds of the detections of a face's
+        """Return the positions (complex numbers) and log-odds of the detections of a face's
         keypoints; NaN for keypoints without a detection."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
@@ -476,8 +480,8 @@ class InstanceFinder:
         return position, log_odds
 
     def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
-        """Compute positions (n_keypoints,), complex, as weighted means of the refined points and
-        the detections."""
+        """Compute the keypoint positions, as complex numbers, by weighted means of the refined
+        points and the detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
@@ -518,14 +522,17 @@ class InstanceFinder:
 
     def pose_of(self, refined: RefinedShape) -> Pose:
         """Estimate yaw, pitch and roll."""
-        return pose_of(self.rigid.fit(refined.points)[0])
+        return self._pose(refined.points)
+
+    def _pose(self, points: np.ndarray) -> Pose:
+        return pose_of(self.rigid.fit(points)[0])
 
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
-        """Compute the inputs (n_keypoints, 8) to the probabilities of the points of an instance
-        after two refinements. ``positions`` (n_keypoints,) are its detections, or NaN if there are
-        none."""
+        """Compute the inputs to the probabilities of the points of an instance after two
+        refinements; the result has shape (n_keypoints, 8). ``positions`` holds the detections of
+        its keypoints, or NaN where there are none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
             abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length

@@ -62,7 +62,8 @@ class Formula:
     results: list[tuple[str, str, Expression]]
 
     def contributions(self, frame: pd.DataFrame) -> np.ndarray:
-        """Compute the contribution of each column in each row, (n_rows, n_columns, n_outputs).
+        """Compute the contribution of each column in each row; the result has shape (n_rows,
+        n_columns, n_outputs).
 
         Raises
         ------

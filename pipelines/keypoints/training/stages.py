@@ -240,8 +240,8 @@ _WHOLE: dict[str, Callable] = {
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
-    """Return the training stages for some keypoints. If all anchors are included, these comprise
-    the stages for whole objects (for faces, only in the last mode).
+    """Return the training stages for some keypoints. If all anchors are included, the stages for
+    whole objects are also returned (for faces, only in the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
@@ -304,7 +304,7 @@ def train_detector(
     Raises
     ------
     ValueError
-        If there is no training data, a checkpoint belongs to other settings or data, or a file
+        If there is no training data, a checkpoint belongs to different settings or data, or a file
         cannot be written.
     """
     check_writable(out)

@@ -80,7 +80,7 @@ class Decisions:
     extent: float = 3.0
 
     def lines(self) -> list[str]:
-        """Return a line for each decision, with the option that overrides it."""
+        """Return one line of text for each decision, with the option that overrides it."""
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
@@ -173,7 +173,7 @@ def decide(
     n_features: int | None = None,
     rounds: int | None = None,
 ) -> Decisions:
-    """Choose the settings that are not given.
+    """Choose all settings that are not given.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def learning_curve(
     """Train detectors on a quarter, half and all of the training images, and evaluate each on
     ``test``.
 
-    The settings are cheap; ``test`` holds the held-out images.
+    Inexpensive settings are used; ``test`` contains the held-out images.
 
     Returns
     -------

@@ -7,14 +7,18 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .....learners.fsa.estimators import FSAClassifier
+from .....models.keypoints.detector import KeypointDetector
 from .....models.keypoints.instances import (
     Candidates,
+    Instance,
     InstanceFinder,
     InstanceProbabilities,
     RefinedShape,
     ShapeClassifier,
 )
-from ...data import AnnotatedImage
+from ....common.file_map import Jobs
+from ...data import AnnotatedImage, in_boxes
+from ..windows.views import each
 from .augmentation import AugmentationSettings
 from .refinement import describe_runs, move_runs, start_runs
 from .shapes import SearchedImage
@@ -22,6 +26,8 @@ from .shapes import SearchedImage
 # Mean keypoint errors, in reference lengths, below which a refined shape counts as a face and above
 # which it counts as background
 _TRUE, _FALSE = 0.15, 0.3
+# Minimum probability of the reported faces to which probabilities are fitted. A choice
+_LOW = 0.02
 
 
 @dataclass(frozen=True)
@@ -136,17 +142,55 @@ def judged_hypotheses(
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points
             faces = view.keypoints(finder.regressor.to_keypoints)
-            errors = [
-                float(abs(face - keypoints)[judged].mean() / ied)
-                for face, ied in zip(faces, view.reference_length)
-            ]
-            best = int(np.argmin(errors)) if errors else -1
-            truth = faces[best] if errors else np.full(len(keypoints), np.nan + 0j)
-            error, ied = (
-                (errors[best], float(view.reference_length[best])) if errors else (np.inf, np.nan)
-            )
+            best, error = _nearest(keypoints, faces, view.reference_length, judged)
+            truth = faces[best] if len(faces) else np.full(len(keypoints), np.nan + 0j)
+            ied = float(view.reference_length[best]) if len(faces) else np.nan
             made.append(ScoredHypothesis(refined, truth, error, ied, candidates))
         yield made
+
+
+def _nearest(
+    keypoints: np.ndarray, faces: np.ndarray, reference_length: np.ndarray, judged: slice
+) -> tuple[int, float]:
+    """Return the index of the annotated face nearest to some keypoints (n,), complex, and their
+    mean distance in its reference lengths; -1 and infinity without faces."""
+    if not len(faces):
+        return -1, np.inf
+    errors = abs(faces - keypoints)[:, judged].mean(axis=1) / reference_length
+    return int(errors.argmin()), float(errors.min())
+
+
+def reported_faces(
+    detector: KeypointDetector,
+    images: Sequence[AnnotatedImage],
+    settings: ProbabilitySettings,
+    n_jobs: Jobs,
+) -> Iterator[tuple[np.ndarray, bool]]:
+    """Detect faces by default, with a low minimum probability, and yield for each true or false one
+    the inputs to its probability and whether it is true.
+
+    A detector searches an image up to four times and reports the best of many hypotheses.
+    Probabilities that are fitted to the hypotheses of one search are therefore overconfident.
+    """
+    finder = detector.finder
+    assert finder is not None and finder.classifier is not None  # from the stages before
+    matrix, judged = finder.regressor.to_keypoints, settings.judged(finder)
+
+    def search(image: AnnotatedImage) -> tuple[AnnotatedImage, list[Instance]]:
+        return image, detector.find(image.pixels(), min_probability=_LOW).instances
+
+    for image, instances in each(images, search, n_jobs):
+        faces = image.points @ matrix.T if len(image.points) else np.empty(0)
+        for i in instances:
+            _, error = _nearest(i.places(), faces, image.reference_length, judged)
+            middle = i.landmarks.mean(axis=0, keepdims=True)
+            if (error < _TRUE or error > _FALSE) and not in_boxes(middle, image.ignore)[0]:
+                assert i.appearance is not None  # of a detected face
+                score = finder.classifier.score(i.appearance)
+                refined = RefinedShape(
+                    i.landmarks, i.appearance, score, i.support, i.reference_length, yaw=i.pose.yaw
+                )
+                yield refined.inputs, error < _TRUE
 
 
 def train_classifier(
@@ -197,8 +241,9 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Choose the weight of each anchor's own detections, which minimises the mean error with errors
-    capped at 10% of the reference length. A group of ``alike`` anchors shares one weight.
+    """Choose, for each anchor, the weight of its own detections that minimises the mean error,
+    where errors are capped at 10% of the reference length. A group of ``alike`` anchors shares one
+    weight.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))
@@ -222,16 +267,17 @@ def fit_probabilities(
     judged: Sequence[ScoredHypothesis],
     keypoints_alike: Sequence[Sequence[int]],
     regularisation: float,
+    reported: Sequence[tuple[np.ndarray, bool]] = (),
 ) -> InstanceProbabilities:
     """Fit logistic regressions of faces and of their keypoints; each group of ``keypoints_alike``
-    shares one fit.
+    shares one fit. Faces are fitted to ``reported`` ones, from `reported_faces`, if there are true
+    and false ones among them.
     """
     known = [shape for shape in judged if shape.is_face or shape.is_false]
-    face = _logistic(
-        np.array([s.refined.inputs for s in known]),
-        np.array([s.is_face for s in known]),
-        regularisation,
-    )
+    if len({is_face for _, is_face in reported}) < 2:
+        reported = [(shape.refined.inputs, shape.is_face) for shape in known]
+    inputs, is_face = zip(*reported, strict=True)
+    face = _logistic(np.array(inputs), np.array(is_face), regularisation)
     n = len(finder.keypoints)
     rows, within = [], []
     for shape in known:

@@ -17,6 +17,7 @@ from .probabilities import (
     choose_own_weights,
     fit_probabilities,
     judged_hypotheses,
+    reported_faces,
     train_classifier,
 )
 from .refinement import RegressionSettings, train_regressor, unrefined
@@ -125,13 +126,14 @@ def train_probabilities(
     )
     own_weight = choose_own_weights(finder, true, s.own_weights, schema.alike(schema.anchors))
     finder = replace(finder, own_weight=own_weight, min_support=support)
-    probabilities = fit_probabilities(
-        finder, shapes, schema.alike(schema.keypoints), s.regularisation
-    )
+    alike = schema.alike(schema.keypoints)
+    probabilities = fit_probabilities(finder, shapes, alike, s.regularisation)
+    detector = replace(detector, finder=replace(finder, probabilities=probabilities))
+    reported = list(reported_faces(detector, [*views, *augmented], s, job.n_jobs))
+    probabilities = fit_probabilities(finder, shapes, alike, s.regularisation, reported)
+    finder = replace(finder, probabilities=probabilities)
     alone = alone_log_odds(
-        replace(finder, probabilities=probabilities),
-        search_all(detector, schema.anchors, views, n_jobs=job.n_jobs),
-        unit,
+        finder, search_all(detector, schema.anchors, views, n_jobs=job.n_jobs), unit
     )
     finder = replace(finder, probabilities=replace(probabilities, alone=alone))
     return replace(detector, finder=finder), facts | {

@@ -39,7 +39,7 @@ class Calibration:
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """Return the detections of every view and the unit of their offset (n,) in image pixels."""
+        """Return the detections of every view, and the unit of their n offsets in image pixels."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)

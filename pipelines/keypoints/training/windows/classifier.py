@@ -47,7 +47,7 @@ _MAX_VIEWS = 12_000
 
 
 def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> str:
-    """Return the SHA-256 of all annotations and image files of a training run."""
+    """Return the SHA-256 hash of all annotations and image files of a training run."""
     digest = hashlib.sha256()
     for image in images:
         for array in (image.instances, image.visible, image.ignore, image.reference_length):
@@ -156,7 +156,7 @@ class TrainingJob:
         )
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Store the result of a stage for a keypoint, a detector with only this part and a
+        """Store the result of a stage for a keypoint: a detector with only this part, and a
         description in its ``info``.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
@@ -208,7 +208,7 @@ class ClassifierTraining:
         self, model: KeypointModel, reference: Windows, ordinary: np.ndarray
     ) -> KeypointModel:
         """Order the features and set rejection thresholds on held-out positives and ordinary
-        windows (n, 26, 26, 3).
+        windows, given as patches of shape (n, 26, 26, 3).
 
         If the settings have a cost ``after``, the order minimises the expected cost, with
         thresholds that lose a given share of the held-out keypoints.

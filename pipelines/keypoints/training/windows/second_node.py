@@ -70,8 +70,8 @@ def _pyramid(view: View, job: TrainingJob) -> list[Level]:
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
-    """Return whether each row (n, 4) of x, y, score and scale shows each visible object, (n,
-    n_objects)."""
+    """Return a mask of shape (n, n_objects): whether the window in each row (x, y, score and scale)
+    shows each visible object."""
     distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
     octaves = abs(np.log2(rows[:, 3:] * view.reference_length / reference_length))
     return (

@@ -211,7 +211,7 @@ def _dense(values: Any) -> npt.NDArray[np.floating]:
 def class_probabilities(
     scores: npt.NDArray[np.floating], slope: float = 1.0, flip: float = 0.0
 ) -> npt.NDArray[np.floating]:
-    """Convert scores to the probabilities of observed labels, of shape (n_samples, n_classes).
+    """Convert scores to the probabilities of the observed labels, one column per class.
 
     Parameters
     ----------

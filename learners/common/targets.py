@@ -174,7 +174,7 @@ def weighted_classes(
 
 
 class SparseClassifierMixin(ClassifierMixin):
-    """Label encoding and prediction for a classifier that implements ``_scores(X)``."""
+    """Mixin with label encoding and prediction for classifiers that implement ``_scores(X)``."""
 
     classes_: np.ndarray
     class_weight: Any = None

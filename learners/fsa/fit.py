@@ -98,8 +98,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    Size 0 gives the best constant. With ``early_stop``, the path ends once the size exceeds ten
-    plus twice the size with the lowest information criterion so far.
+    Size 0 gives the best constant model. With ``early_stop``, the path ends once the size exceeds
+    ten plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -355,7 +355,7 @@ def training_problems(
 ) -> Iterator[FitProblem]:
     """Return the problem on the training rows of each split.
 
-    Moments are summed over folds, so that all splits together read the rows once.
+    Moments are summed over folds, so that the rows are read only once for all splits.
     """
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))

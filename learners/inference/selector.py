@@ -49,7 +49,7 @@ _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Selector that controls the false discovery rate.
 
-    A selected column is a false discovery if the target does not depend on it given all other
+    A selected column is a false discovery if the target does not depend on it, given all other
     columns. The false discovery rate is the expected fraction of false discoveries among the
     selected columns (0 if nothing is selected).
 

@@ -119,7 +119,7 @@ class QuantileLoss(Loss):
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:
     """Return the weighted quantile ``q``.
 
-    It is the smallest value such that values up to it have at least the fraction ``q`` of the
+    It is the smallest value v such that the values <= v have at least the fraction ``q`` of the
     weight.
 
     Examples

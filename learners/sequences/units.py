@@ -33,7 +33,7 @@ class UnitModel:
     units : list of int, default []
         Initial units.
     fit : ChainFit or None
-        Fit on the columns of ``units`` in ascending order. None computes the fit.
+        Fit on the columns of ``units`` in ascending order. If None, the fit is computed.
     """
 
     def __init__(

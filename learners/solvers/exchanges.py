@@ -403,7 +403,7 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange units within the pool, then with the units of the largest gradients.
+    """Exchange units within the pool, then with the units that have the largest gradients.
 
     If annealing has failed, the support is regrown. Annealing has failed if more than a quarter of
     the units were exchanged, or if a new unit had been dropped early.
@@ -674,8 +674,8 @@ def ascending(values: np.ndarray) -> np.ndarray:
 def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
     """Iterate over sets of exchanges (out, in) to try.
 
-    The first set is half of the compatible exchanges with a predicted improvement. The following
-    sets are smaller and smaller.
+    The first set is half of the compatible exchanges with a predicted improvement. Each of the
+    following sets is smaller than the previous one.
 
     Parameters
     ----------

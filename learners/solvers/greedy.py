@@ -60,7 +60,7 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """Add the best unit, refit, and remove units worth less than half of it, repeatedly.
+    """Repeatedly add the best unit, refit, and remove units worth less than half as much.
 
     The worth of a unit is the decrease in the objective that it causes, minus its penalty. Whenever
     the search returns to a size, the objective is lower than before, so the search ends.

@@ -223,7 +223,7 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """Split the rows into ranges of at most ``height`` rows, unless this repeats reads."""
+        """Split the rows into ranges of at most ``height`` rows, unless this would repeat reads."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # align with the chunks of sums over rows

@@ -30,7 +30,7 @@ class ImageClassifier(ModelFile):
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        Features that compute the columns; a loaded model has
+        Transformer that computes the columns; that of a loaded model is an
         `annealed.vision.words.pet_features.PetColumns`, which cannot be fitted.
     settings : ClassifierSettings, default ClassifierSettings()
         Settings of the learner.

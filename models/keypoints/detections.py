@@ -137,8 +137,8 @@ class Detection(NamedTuple):
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        Probability that the detection lies within 10% of the reference length from that keypoint of
-        an object; None if instances are not assembled.
+        Probability that the detection is within 10% of the reference length of the true position of
+        the keypoint; None if instances are not assembled.
     """
 
     keypoint: str
@@ -165,7 +165,7 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """Instances, under their name until version 0.2."""
+        """Former name of ``instances``, used until version 0.2."""
         warnings.warn(
             "faces was renamed to instances; the old name will be removed in 0.4",
             FutureWarning,

@@ -216,7 +216,7 @@ class KeypointDetector(ModelFile):
     def find(
         self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any
     ) -> DetectionResult:
-        """Detect keypoints and the objects that they belong to.
+        """Detect keypoints and the objects to which they belong.
 
         Parameters
         ----------

@@ -99,7 +99,7 @@ class ColumnEncoding:
         Raises
         ------
         ValueError
-            If a column of numbers or dates has non-empty cells, but none of them is of the expected
+            If a column of numbers or dates has non-empty cells, none of which is of the expected
             type.
         """
         if self.kind == CATEGORY:

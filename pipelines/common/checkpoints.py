@@ -38,7 +38,7 @@ class Checkpoint:
         to its key.
     resume : bool, default True
         Whether to resume from the finished cells of the file. If False, a file with finished cells
-        raises an error, which prevents their loss.
+        raises an error, so that they are not lost.
 
     Raises
     ------

@@ -169,8 +169,8 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
 def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """Return the result of a function for a file and None, or None and an error message that names
-    the file. ``plain`` uses uncompiled loops.
+    """Return a pair: the result of a function for a file and None, or None and an error message
+    that names the file. ``plain`` uses uncompiled loops.
 
     Examples
     --------

@@ -81,7 +81,7 @@ class AnnotatedImage:
     @property
     def source(self) -> str:
         """Collection of the photograph: ``origin``, or the part of the file name before the first
-        underscore; empty if there is neither."""
+        underscore; empty if neither exists."""
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
@@ -149,8 +149,8 @@ def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """Return the schema of annotations from a file, from their ``schema.toml``, or from the
-    annotations.
+    """Return the schema of annotations, taken from a file, from their ``schema.toml``, or from the
+    annotations themselves.
 
     In the last case, names that differ only in ``left`` and ``right`` are mirror pairs, and the
     boxes give the reference length. A one-line ValueError is raised if the schema is invalid or the

@@ -231,7 +231,7 @@ def write_crops(stem: Path, result: FileDetections, size: int) -> None:
 
 @dataclass(frozen=True)
 class Forms:
-    """Output files of a detection.
+    """Output files of a detection run.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def judge(
         Position of the keypoint in each face (NaN if unknown), whether it is visible, and the
         reference length of the face in pixels.
     ignore : array-like of shape (n_boxes, 4)
-        Boxes x0, y0, x1, y1.
+        Boxes x0, y0, x1, y1 that may contain unannotated faces.
     tolerance : float
         Maximum distance of a hit, in reference lengths.
     """
@@ -154,7 +154,7 @@ class Curve:
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
         """Return the precision and recall of the detections with a score of at least ``threshold``;
-        the precision is NaN if there are none."""
+        the precision is NaN if there are no such detections."""
         n = int((self.threshold >= threshold).sum())
         return (
             (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)

@@ -70,7 +70,7 @@ def evaluate(
         Whether to also choose FSA's features, response and number of features inside the training
         folds, which is many times slower. This requires the family set "pairs".
     progress : function
-        Function that is called with the iterable of steps, one for each partition of each method,
+        Function that is called with an iterable of steps (one for each partition of each method)
         and their number, and returns the wrapped iterable.
     checkpoint : Checkpoint or None, default None
         Checkpoint that stores finished partitions for later calls with the same sequences

@@ -260,7 +260,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 
 def shipped_columns(features: Features) -> np.ndarray:
     """Return the features that the shipped model may select. These exclude distances to subspaces
-    in spaces with more than 2.5K dimensions, which are slow and do not improve the ranking."""
+    in spaces with more than 2.5 dimensions per motion, which are slow and do not improve the
+    ranking."""
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
         for f in features.features()

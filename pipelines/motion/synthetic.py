@@ -29,7 +29,7 @@ class SceneSettings:
         Fraction of the points that are tracked in only a part of the frames. In addition, a third
         of all points have a short gap.
     drifting : float, default 0.03
-        Fraction of the points that drift away from their true path from some frame on.
+        Fraction of the points that start to drift away from their true path in some frame.
     """
 
     motions: tuple[int, ...] = (2, 3)

@@ -46,8 +46,8 @@ class PetFile:
 
 @dataclass
 class Photographs(Sequence[Photograph]):
-    """Sequence of photographs that are read on demand, so that they need not fit in memory
-    together."""
+    """Sequence of photographs that are read on demand, so that they do not all have to fit in
+    memory."""
 
     files: Sequence[PetFile]
     side: int

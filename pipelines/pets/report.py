@@ -122,8 +122,8 @@ def _n_words(model: ImageClassifier) -> int:
 def draw_pairs(
     path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
 ) -> None:
-    """Draw the pairs of words whose products are used by sDist of order 2 on the selected columns
-    (Figure 4.6)."""
+    """Draw the pairs of words whose products are used by sDist of order 2 on the selected columns,
+    as in Figure 4.6 of Ma (thesis)."""
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -143,8 +143,8 @@ def draw_pairs(
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
-    """Draw the difference between the proportions of two classes in bins of a component (Figure
-    4.2).
+    """Draw the difference between the proportions of two classes in bins of a component, as in
+    Figure 4.2 of Ma (thesis).
 
     ``values`` holds the score of each row on the first principal component of the learnt subspace;
     ``labels`` holds its class.

@@ -31,7 +31,8 @@ class Prediction:
     method : str
     labels : ndarray of shape (n_minutes,), str
     minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction; a penalised method may lack a size in some folds.
+        Mask of the minutes with a prediction; penalised methods may not yield every size in every
+        fold.
     k : int or None
         Number of sensors; None means all.
     selected : list of list of str
@@ -285,8 +286,8 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """Return one row per prediction with errors with and without idle minutes, intervals over days,
-    and errors per activity."""
+    """Return one row per prediction: errors including and excluding idle minutes, intervals over
+    days, and errors per activity."""
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = one.minutes

@@ -72,7 +72,7 @@ def select_sensors(
     groups : ndarray of shape (n_columns,), int
         Sensor of each column, in ascending order.
     sizes : range
-        Requested sizes; penalised methods may lack some of them.
+        Requested sizes; penalised methods may not yield all of them.
     ridge : float, default 2.0
         L2 penalty of the fits.
 

@@ -94,7 +94,7 @@ class NeighbourFamily:
 
     If the background is stationary or merely translates, all its points have the same velocity.
     Neither the angle between tracks nor their subspace then separates the background from objects
-    that move in front of it, but differences in velocity between neighbours do.
+    that move in front of it, but differences in velocity between neighbours do so.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """Tables shared by all features on one level or a strip of it, computed by `level_channels`.
+    """Tables shared by all features on a level or a strip of it; see `level_channels`.
 
     Integral images and standard deviations are computed immediately, and gradients and orientation
     histograms on first use.
@@ -279,7 +279,7 @@ def level_channels(
     buffers: Buffers | None = None,
     expected_requests: float = 1.0,
 ) -> LevelChannels:
-    """Prepare one pyramid level, or a strip of it, for scanning.
+    """Prepare a pyramid level, or a strip of a level, for scanning.
 
     Any number of models can then use it.
 

@@ -68,9 +68,9 @@ def scan(
 def scan_level(
     channels: LevelChannels, model: CompiledModel, row_step: int = 1
 ) -> npt.NDArray[np.float32]:
-    """Score every window of a level, or of a strip of it, with a compiled model; the result is as
-    in `scan`. With a ``row_step`` of n, only every n-th row of the level is scored; the others are
-    -inf.
+    """Score every window of a level, or of a strip of a level, with a compiled model; the result is
+    as in `scan`. With a ``row_step`` of n, only every n-th row of the level is scored; the others
+    are -inf.
 
     If the first features reject windows without requiring histograms, the sparse scan computes
     histograms only for the remaining windows.

@@ -126,8 +126,7 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Descriptors, one object per image. A generator avoids having all of them in memory at
-            once.
+            Descriptors, one object per image. With a generator, they are not all in memory at once.
         y : None
             Ignored.
 

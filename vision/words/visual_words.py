@@ -63,8 +63,8 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """Conversion of images to sparse rows with given words, one image at a time. A trained model
-    needs only this part of the transformers, which does not import scikit-learn."""
+    """Base class that converts images to sparse rows for a given vocabulary, one image at a time. A
+    trained model needs only this part of the transformers, which does not import scikit-learn."""
 
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 

@@ -275,9 +275,9 @@ def evaluate(
 def commit(
     gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray
 ) -> None:
-    """Apply the move that :func:`evaluate` examined last.
+    """Apply the move that was last examined by :func:`evaluate`.
 
-    The last atom takes the position of a removed atom.
+    A removed atom is replaced by the last atom.
     """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced

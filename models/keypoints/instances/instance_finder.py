@@ -85,10 +85,9 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the position lies within 10% of the reference length from that keypoint of
-        an object.
+        Probability that the position is within 10% of the reference length of the true position.
     probability_5 : float
-        Probability that the position lies within 5% of the reference length from it.
+        Probability that the position is within 5% of the reference length of the true position.
     """
 
     x: float
@@ -140,7 +139,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Reference length, under its name until version 0.2."""
+        """Former name of ``reference_length``, used until version 0.2."""
         warnings.warn(
             "ied was renamed to reference_length; the old name will be removed in 0.4",
             FutureWarning,
@@ -557,7 +556,7 @@ class InstanceFinder:
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
     """Return the distinct faces of a list sorted by decreasing probability. A face is dropped if it
-    coincides with a more probable face or has the same position as one.
+    coincides with a more probable face or has the same position as such a face.
 
     Parameters
     ----------

@@ -81,8 +81,8 @@ def turned_maxima(
     original.
 
     Photographs with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are
-    shrunk to that number, since the search is for larger faces. The factor is the second argument
-    of ``search``.
+    shrunk to that number of pixels, since only larger faces are searched for. The factor is the
+    second argument of ``search``.
     """
     height, width = image.shape[:2]
     largest = max(

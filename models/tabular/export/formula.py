@@ -129,8 +129,9 @@ class Printer:
     Parameters
     ----------
     symbols : dict
-        Function of the printed operands for each operation. "cell", "is" and "empty" have variants
-        for dates and text: "cell date", "is text", "empty date" and "empty text".
+        For each operation, the function that prints it, given the printed operands. "cell", "is"
+        and "empty" have variants for dates and text: "cell date", "is text", "empty date" and
+        "empty text".
     literal : function
         Function that prints a number or a level of a category.
     cells : dict

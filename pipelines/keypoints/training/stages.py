@@ -137,7 +137,7 @@ def _facts(trained: KeypointDetector) -> dict[str, Any]:
 
 
 def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train classifiers of all windows."""
+    """Train the classifiers that score all windows."""
     return _train_models(job, detector, ClassifierTraining(job, job.settings.scan))
 
 
@@ -287,7 +287,7 @@ def train_detector(
     keypoints : list of str
         Keypoints to train.
     mode : Mode
-        Fastest mode of the detector; it includes the modes before it.
+        Fastest mode of the detector; the slower modes are included.
     resume : bool
         Whether to resume from checkpoints; the result is byte-identical to that of an uninterrupted
         run.

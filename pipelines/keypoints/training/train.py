@@ -51,7 +51,7 @@ TRIAL = TrainingSettings(
 
 @dataclass(frozen=True)
 class Decisions:
-    """Settings that are chosen from the images unless they are given.
+    """Settings that are determined from the images unless they are given.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Decisions:
         ]
 
     def settings(self, n_objects: int) -> DetectorSettings:
-        """Return the settings of the training."""
+        """Return the training settings."""
         n_random = int(np.clip(80 * n_objects, 2_000, TrainingSettings.n_random))
         sizes: dict[str, Any] = {
             "n_random": n_random,
@@ -180,7 +180,8 @@ def decide(
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function that creates the training job of a trial for a window side on some of the images.
+        Function that creates the training job of a trial, given a window side and some of the
+        images.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds

@@ -38,7 +38,7 @@ class RegressionSettings:
     n_features : int
         Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
-        Number of principal displacements that a stage combines.
+        Number of principal displacements that each stage combines linearly.
     ridge : float
         Ridge penalty of the final fit, per thousand rows.
     n_steps : int

@@ -122,8 +122,9 @@ class AssemblySettings:
         Standard deviation of the error of a detected anchor in the shape model, in reference
         lengths.
     turned : tuple of float
-        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes
-        between them are templates in addition to the mean shape of all faces.
+        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes of
+        the faces between these quantiles are used as templates, in addition to the mean shape of
+        all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
@@ -214,7 +215,7 @@ def score_log_odds(
     searched: Iterable[SearchedImage], schema: Schema, whole: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit, for each anchor, the slope and offset of the candidates' log-odds as a function of the
-    score, shared by left and right. If whole objects are searched, the last entry is theirs.
+    score, shared by left and right. If whole objects are searched, the last entry belongs to them.
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

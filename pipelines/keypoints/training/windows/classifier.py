@@ -147,7 +147,7 @@ class TrainingJob:
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """Return the result stored by :meth:`keep` if the run resumes and there is one."""
+        """Return the result stored by :meth:`keep` if the run is resumed and a result exists."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -192,7 +192,8 @@ class ClassifierTraining:
         self.seconds: list[float] = []  # training time of each keypoint so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """Return a detector that scores the windows of this training's mode with the model."""
+        """Return a detector that uses the model to score windows in the mode of this training
+        run."""
         more = {
             "reference_length": self.settings.reference_length,
             "enlarged": self.settings.enlarged,
@@ -227,7 +228,7 @@ class ClassifierTraining:
         return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
 
     def train(self, keypoint: str) -> KeypointDetector:
-        """Train the classifier of one keypoint, or read it if it is finished.
+        """Train the classifier of one keypoint, or read it if it has already been trained.
 
         The detector contains only this keypoint, and its ``info`` describes the training.
         """

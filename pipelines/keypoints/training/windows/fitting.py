@@ -67,7 +67,7 @@ class WindowFitSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings(WindowFitSettings):
-    """Settings of the training of a classifier.
+    """Settings for training a classifier.
 
     Distances are in reference lengths unless stated otherwise.
 
@@ -91,15 +91,15 @@ class TrainingSettings(WindowFitSettings):
     positive_radius : float
         Maximum distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
-        Minimum distance of a negative window from that keypoint of any face.
+        Minimum distance of a negative window from the keypoint of any face.
     negative_pixels : float
-        Minimum distance of a negative window from that keypoint in pixels of the window's level;
-        both minima apply.
+        Minimum distance of a negative window from the keypoint of any face, in pixels of the
+        window's level; both minima apply.
     reject : float
         Maximum share of the held-out positive windows below one rejection threshold, before
-        ``reject_margin``.
+        ``reject_margin`` is subtracted from the threshold.
     reject_margin : float
-        Difference between that quantile and the rejection thresholds, in units of the score.
+        Amount, in units of the score, that is subtracted from the rejection thresholds.
     lost_fraction : float
         Maximum share of the held-out keypoints that are lost by the rejection thresholds; a scan
         uses ``reject`` instead.

@@ -39,12 +39,12 @@ class SecondNodeSettings(WindowFitSettings):
     Parameters
     ----------
     sides : tuple of int
-        Cell sides of the Haar features, in pixels of a window of 48 pixels.
+        Cell sides of the Haar features in pixels, for a window with a side of 48 pixels.
     share : float
         Share of the held-out windows near an object that lies below each of the first node's
         rejection thresholds.
     per_view : int
-        Maximum number of negatives per view, which are the highest local maxima.
+        Maximum number of negatives per view; the highest local maxima are used.
     reject : float
         Share of the held-out windows of objects below one of the second node's rejection
         thresholds.

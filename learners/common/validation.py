@@ -266,7 +266,7 @@ def check_parameters(
     unless: tuple = (),
     **options: bool,
 ) -> None:
-    """Check parameters of an estimator by type, range or choice; values in ``unless`` pass."""
+    """Check parameters of an estimator by type, range or choice; values in ``unless`` are valid."""
     for name in names:
         value = getattr(estimator, name)
         if not _is_one_of(value, unless):
@@ -301,7 +301,7 @@ def _require(good: bool, name: str, value: Any, expected: str) -> None:
 
 
 def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:
-    """Return the offsets (n_samples, n_outputs) of the scores as float64.
+    """Return the offsets of the scores as a float64 array of shape (n_samples, n_outputs).
 
     Raises
     ------
@@ -318,7 +318,7 @@ def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarra
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Return the row weights (n_samples,) as float64; None means ones, and a scalar is repeated.
+    """Return the row weights as a float64 array; None means ones, and a scalar is repeated.
 
     Raises
     ------

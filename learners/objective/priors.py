@@ -47,7 +47,7 @@ class Prior(BaseEstimator):
         self.huber = huber
 
     def check(self) -> None:
-        """Check the parameters; a ValueError names the first one that is out of range."""
+        """Check the parameters; raise a ValueError for the first parameter that is out of range."""
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
             value = getattr(self, name)
             least = 1e-12 if name == "huber" else 0.0
@@ -67,7 +67,8 @@ class Prior(BaseEstimator):
         coef : ndarray of shape (n_features, width)
             Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
 
         Returns
         -------
@@ -94,7 +95,8 @@ class Prior(BaseEstimator):
         coef : ndarray of shape (n_features, width)
             Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
 
         Returns
         -------
@@ -120,7 +122,8 @@ class Prior(BaseEstimator):
         Parameters
         ----------
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
         width : int
             Number of coefficients in a block.
 

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from ... import __version__
 from ...learners.common import AdditiveModel, class_probabilities, feature_names
+from ...learners.parameters import check_choice
 from ..files import ModelFile, check_array
 from .encoding import CATEGORY, TableEncoding, offsets
 
@@ -312,8 +313,7 @@ class TabularModel(ModelFile):
         if not all(isinstance(name, str) for name in columns):
             raise ValueError(f"the columns are {columns}; expected a name for each column")
         for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
-            if header[name] not in allowed:
-                raise ValueError(f"{name}={header[name]!r} is unknown; expected one of {allowed}")
+            check_choice(name, header[name], allowed)
         encoding = (
             None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
         )

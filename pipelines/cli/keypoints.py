@@ -381,8 +381,7 @@ def run_detection(
             roll=roll,
         )
     )
-    if every < 1:
-        raise ValueError(f"--every {every} is not valid; expected a positive integer")
+    common.check_integer("--every", every, 1)
     if table is not None:
         out = console.renamed(table, "--table", out, "--out")
     if resume and (source is not None or not (out or coco)):

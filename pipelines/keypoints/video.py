@@ -12,6 +12,7 @@ from time import monotonic
 import cv2
 import numpy as np
 
+from ...learners.parameters import check_integer
 from ...models.keypoints import DetectionOptions, DetectionResult, KeypointDetector, of_instances
 from ...models.keypoints.instances import (
     DEFAULT_CUTOFF,
@@ -128,8 +129,7 @@ def detect_video(
     cutoff = None if camera else _cutoff(detector, options, smooth)
     process = frame_processor(detector, smooth if camera else "off", options)
     name = f"camera {source}" if camera else str(source)
-    if every < 1:
-        raise ValueError(f"every={every} is not valid; expected a positive integer")
+    check_integer("every", every, 1)
     capture = cv2.VideoCapture(source) if isinstance(source, int) else open_video(source)
     with ExitStack() as stack:
         stack.callback(capture.release)

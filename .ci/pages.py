@@ -126,7 +126,8 @@ def row(parameter) -> str:
     if parameter.required:
         text += " Required."
     elif not parameter.is_flag and parameter.default not in (None, (), []):
-        text += f" Default: {parameter.default}."
+        default = parameter.default
+        text += f" Default: {', '.join(default) if isinstance(default, list) else default}."
     return f"| {', '.join(f'`{o}`' for o in parameter.opts + parameter.secondary_opts)} | {text} |"
 
 

@@ -35,7 +35,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     from abess import LogisticRegression
 
-    print_head("columns", "method", "seconds", "error", "found")
+    print_head("columns", "method", "seconds", "error", "true columns selected")
     for name, common in (("independent", 0.0), ("correlated", 1.0)):
         X, y, true = draw(common, args.seed)
         FSAClassifier(3).fit(X[:60_000, :100].copy(), y[:60_000])  # compiles

@@ -43,13 +43,13 @@ DEVIATING = "dominant motion: likelihood"
 # out
 VARIANTS = {
     "as shipped": ((), (), ()),
-    "without dominant, essential": (("dominant, essential",), (), ()),
-    "without dominant, homography": (("dominant, homography",), (), ()),
+    "without the essential-matrix family": (("dominant, essential",), (), ()),
+    "without the homography family": (("dominant, homography",), (), ()),
     "without both families": (("dominant",), (), ()),
-    "without outliers of the dominant motion": ((), (), (f"{DEVIATING}, outliers",)),
-    "without points behind the camera": ((), (), (f"{DEVIATING}, points behind",)),
-    "without depth": ((), (), ("depth",)),
-    "without cuts of neighbours": ((), (), ("neighbours: prior",)),
+    "without the outlier features": ((), (), (f"{DEVIATING}, outliers",)),
+    "without the features of points behind the camera": ((), (), (f"{DEVIATING}, points behind",)),
+    "without the depth features": ((), (), ("depth",)),
+    "without the features of neighbouring points": ((), (), ("neighbours: prior",)),
     "without the new features": ((), (), ("dominant motion", "neighbours: prior")),
     "without the new scenes": ((), NEW_KINDS, ()),
     "without all of these": (
@@ -172,7 +172,7 @@ def main(argv=None):
         layout: [cache(f"{layout}_{seed}", partial(street, layout, seed)) for seed in (5, 6, 7, 8)]
         for layout in ("driving", "avenue")
     }
-    tests["driving kinds"] = [
+    tests["driving scenes"] = [
         cache(f"driving_{kind}_{seed}", partial(driving_sequence, kind, seed))
         for kind in TEST_KINDS
         for seed in range(args.scenes)

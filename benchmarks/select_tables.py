@@ -76,7 +76,7 @@ def tables():
         yield f"statsmodels {name}", lambda name=name: of_statsmodels(name)
     for number in range(26):
         name, frame = made(number)
-        yield f"made: {name}", lambda frame=frame: (frame, "target")
+        yield f"synthetic: {name}", lambda frame=frame: (frame, "target")
 
 
 def of_sklearn(name):
@@ -136,12 +136,12 @@ def main(arguments=None):
         "table",
         "rows",
         "columns",
-        "selected",
-        "which",
-        "score",
+        "number selected",
         "selected columns",
-        "ridge on all",
-        "boosting on all",
+        "metric",
+        "selection",
+        "ridge, all columns",
+        "boosting, all columns",
     )
     with TemporaryDirectory() as folder:
         for name, get in tables():

@@ -1,5 +1,5 @@
-"""Render synthetic images of mugs, screws, gears, dials or chairs with known points, as a COCO
-keypoint file.
+"""Render synthetic images of objects such as mugs and screws with known points, as a COCO keypoint
+file.
 
     python examples/rendered_objects.py mug pictures/train 120
     python examples/rendered_objects.py mug pictures/test 60 --test  # other seeds and textures
@@ -8,9 +8,10 @@ keypoint file.
 
 A mug is a mesh of a cylinder and a curved tube; a screw is a mesh of a head, a threaded shank and a
 tip; a gear is a toothed disc with a hole and a keyway. They are rendered from varying directions in
-varying light. A dial is a disc with a scale and a needle, a chair a frame of thin rods. Three kinds
-of background are used for training, three others for testing. OUT/background has a third as many
-images without an object.
+varying light. A dial is a disc with a scale and a needle; a chair and a trestle are frames of thin
+rods; a sign is a plane with a print; pliers have two parts that turn about a pivot. Three kinds of
+background are used for training, three others for testing, or halves of the photographs in the
+folder --photographs. OUT/background has a third as many images without an object.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import cv2
 import numpy as np
 
 SIZE = (240, 180)
+PHOTOGRAPHS: dict[bool, list[Path]] = {}  # of backgrounds, by whether they are for testing
 POINTS = {
     "mug": ["rim_handle", "rim_far", "base_far", "base_handle", "handle_middle"],
     "screw": ["head_left", "head_right", "head_top", "neck", "shank_end", "tip"],
@@ -31,6 +33,13 @@ POINTS = {
         *("foot_front_left", "foot_front_right", "foot_rear_right", "foot_rear_left"),
         *("top_right", "top_left"),
     ],
+    "trestle": [
+        *("beam_left", "beam_right"),
+        *("foot_front_left", "foot_front_right", "foot_rear_right", "foot_rear_left"),
+        *("brace_front_left", "brace_front_right", "brace_rear_right", "brace_rear_left"),
+    ],
+    "sign": ["north_west", "north_east", "south_east", "south_west", "ring", "bar", "peak"],
+    "pliers": ["tip_left", "tip_right", "pivot", "grip_left", "grip_right"],
 }
 SKELETONS = {
     "mug": [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1]],
@@ -40,6 +49,12 @@ SKELETONS = {
     "chair": [
         *([1, 2], [2, 3], [3, 4], [4, 1], [1, 5], [2, 6], [3, 7], [4, 8], [3, 9], [4, 10], [9, 10])
     ],
+    "trestle": [
+        *([1, 2], [1, 7], [7, 3], [1, 10], [10, 6], [2, 8], [8, 4], [2, 9], [9, 5]),
+        *([7, 10], [8, 9]),
+    ],
+    "sign": [[1, 2], [2, 3], [3, 4], [4, 1], [5, 6], [6, 7]],
+    "pliers": [[1, 3], [2, 3], [3, 4], [3, 5]],
 }
 
 
@@ -92,13 +107,25 @@ TEXTURES = {False: (clouds, stripes, blobs), True: (polygons, checks, scratches)
 
 
 def background(rng, test):
-    """Return a coloured texture, (H, W, 3), with values from 0 to 255."""
+    """Return a coloured texture or a part of a photograph, (H, W, 3), values from 0 to 255."""
+    if PHOTOGRAPHS:
+        return photograph(rng, PHOTOGRAPHS[test])
     xy = np.stack(np.meshgrid(np.arange(SIZE[0]), np.arange(SIZE[1])), axis=-1).astype(float)
     a, b = rng.uniform(20, 235, (2, 3))
     share = TEXTURES[test][rng.integers(3)](rng, xy)
     return np.ascontiguousarray(
         a + (b - a) * share + rng.normal(0, rng.uniform(1, 8), (*SIZE[::-1], 3))
     )
+
+
+def photograph(rng, paths):
+    """Return a random part of a random photograph, which may be reflected."""
+    whole = cv2.imread(str(paths[rng.integers(len(paths))]))
+    largest = min(whole.shape[1] / SIZE[0], whole.shape[0] / SIZE[1])
+    sides = (np.array(SIZE) * largest * rng.uniform(0.5, 1)).astype(int)
+    x, y = (rng.uniform(0, 1, 2) * (np.array(whole.shape[1::-1]) - sides)).astype(int)
+    part = cv2.resize(whole[y : y + sides[1], x : x + sides[0]], SIZE, interpolation=cv2.INTER_AREA)
+    return np.ascontiguousarray(part[:, :: rng.choice([-1, 1])], dtype=float)
 
 
 def sheet(surface, n_u, n_v):
@@ -296,6 +323,13 @@ def draw_dial(picture, rng, centre, size):
     return np.array([centre, place(angle, 0.62), place(-2.1, 0.76), place(2.1, 0.76)])
 
 
+def draw_rods(picture, xy, bones, colour, thick):
+    """Draw thin rods between points (n, 2), numbered from 1."""
+    for a, b in bones:
+        ends = np.round(16 * xy[[a - 1, b - 1]]).astype(np.int32).tolist()
+        cv2.line(picture, *ends, colour, thick, cv2.LINE_AA, 4)
+
+
 def draw_chair(picture, rng, centre, size):
     """Draw a chair of rods into an image; return its points (10, 2)."""
     wide, deep, high, back = rng.uniform([0.4, 0.4, 0.45, 0.5], [0.55, 0.55, 0.6, 0.75])
@@ -304,27 +338,98 @@ def draw_chair(picture, rng, centre, size):
     turn = turning(rng.uniform(0.15, 0.7), rng.uniform(0.1, 0.5), rng.normal(0, 0.08))
     xy = centre + size / 1.6 * (points @ turn.T)[:, :2]
     colour, thick = rng.uniform(0, 255, 3).tolist(), int(rng.integers(1, 4))
-    for a, b in SKELETONS["chair"]:
-        ends = np.round(16 * xy[[a - 1, b - 1]]).astype(np.int32).tolist()
-        cv2.line(picture, *ends, colour, thick, cv2.LINE_AA, 4)
+    draw_rods(picture, xy, SKELETONS["chair"], colour, thick)
     return xy
 
 
+def draw_trestle(picture, rng, centre, size):
+    """Draw a trestle of rods into an image; return its points (10, 2)."""
+    wide, deep, high, inset = rng.uniform([0.6, 0.3, 0.35, 0.1], [0.8, 0.45, 0.5, 0.2])
+    beam = np.array([[-wide, -high, 0], [wide, -high, 0]])
+    feet = np.array(
+        [[-wide, high, -deep], [wide, high, -deep], [wide, high, deep], [-wide, high, deep]]
+    )
+    tops, share = beam[[0, 1, 1, 0]], rng.uniform(0.5, 0.7)
+    tops = tops * [1 - inset, 1, 1]
+    points = np.concatenate([beam, feet, tops + share * (feet - tops)])
+    turn = turning(rng.uniform(0.15, 0.7), rng.uniform(0.1, 0.5), rng.normal(0, 0.08))
+    xy, ends = (
+        centre + size / 1.8 * (some @ turn.T)[:, :2] for some in (points, beam * [1 - inset, 1, 1])
+    )
+    # the legs meet the beam inside its ends
+    bones = [[a + 10 if a < 3 and b > 2 else a, b] for a, b in SKELETONS["trestle"]]
+    colour, thick = rng.uniform(0, 255, 3).tolist(), round(2 + size * rng.uniform(0, 0.02))
+    draw_rods(picture, np.concatenate([xy, ends]), bones, colour, thick)
+    return xy
+
+
+def draw_sign(picture, rng, centre, size):
+    """Draw a plane with a print in perspective into an image; return its points (7, 2)."""
+    side = 128
+    plate, ink = np.full((side, side, 3), rng.uniform(170, 255, 3)), rng.uniform(0, 90, 3)
+    cv2.rectangle(plate, (4, 4), (side - 5, side - 5), ink.tolist(), 3)
+    cv2.circle(plate, (40, 40), 18, ink.tolist(), 6, cv2.LINE_AA)
+    cv2.rectangle(plate, (70, 30), (112, 44), ink.tolist(), -1)
+    cv2.fillPoly(plate, [np.array([[30, 108], [64, 66], [98, 108]])], ink.tolist(), cv2.LINE_AA)
+    marked = np.array(
+        [[0, 0], [side - 1, 0], [side - 1, side - 1], [0, side - 1], [40, 40], [91, 37], [64, 66]],
+        float,
+    )
+    turn = turning(rng.uniform(-0.6, 0.6), rng.uniform(-0.5, 0.5), rng.normal(0, 0.12))
+    plane = np.column_stack([marked / (side - 1) - 0.5, np.zeros(len(marked))]) @ turn.T
+    xy = centre + size * plane[:, :2] / (1 + 0.35 * plane[:, 2:])
+    matrix = cv2.getPerspectiveTransform(*(some[:4].astype(np.float32) for some in (marked, xy)))
+    flags = cv2.INTER_AREA if size < side else cv2.INTER_LINEAR
+    printed, share = (
+        cv2.warpPerspective(image, matrix, SIZE, flags=flags)
+        for image in (plate * rng.uniform(0.5, 1), np.ones((side, side, 1)))
+    )
+    picture[:] = np.where(share[..., None] > 0.5, printed, picture)
+    return cv2.perspectiveTransform(marked[None], matrix)[0]
+
+
+def draw_pliers(picture, rng, centre, size):
+    """Draw pliers that are open by a random angle into an image; return their points (5, 2)."""
+    jaw, arm, opened, roll = rng.uniform([0.3, 0.55, 0.12, -0.35], [0.4, 0.65, 0.45, 0.35])
+    colours, points = rng.uniform(40, 230, (2, 3)), []
+    for sign in (-1, 1):
+        turn = roll + sign * opened
+        axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        outline = np.array(
+            [[0, -jaw], [0.08 * sign, -0.5 * jaw], [0.09 * sign, 0], [-0.16 * sign, 0.4 * arm]]
+        )
+        grip = np.array([[-0.1 * sign, arm], [-0.02 * sign, arm], [-0.04 * sign, 0.4 * arm]])
+        place = lambda some: centre + size * (some @ axes.T)  # noqa: B023, E731
+        steel = np.concatenate([outline, [[-0.04 * sign, 0.4 * arm], [-0.07 * sign, 0]]])
+        for polygon, colour in ((steel, colours[0]), ([outline[3], *grip], colours[1])):
+            corners = np.round(16 * place(np.array(polygon))).astype(np.int32)
+            cv2.fillPoly(picture, [corners], colour.tolist(), cv2.LINE_AA, 4)
+        points += [*place(np.array([[0, -jaw], [-0.06 * sign, arm]]))]
+    middle = np.round(16 * centre).astype(int).tolist()
+    cv2.circle(
+        picture, middle, int(16 * size * 0.06), (colours[0] / 2).tolist(), -1, cv2.LINE_AA, 4
+    )
+    # the parts cross: the left jaw belongs to the right grip
+    return np.array([*points[::2], centre, *points[:0:-2]])
+
+
 def cover(picture, rng, points, test):
-    """Cover a part of an object with points (n, 2) with a rectangle of another texture."""
+    """Cover a part of an object with points (n, 2) with a rectangle of another texture; return
+    which points are visible."""
     low, side = points.min(axis=0), np.ptp(points, axis=0)
     corner = low + rng.uniform(-0.2, 0.7, 2) * side
     left, top = corner.astype(int).clip(0)
     right, bottom = (corner + rng.uniform(0.3, 0.6, 2) * side).astype(int).clip(1)
     picture[top:bottom, left:right] = background(rng, test)[top:bottom, left:right]
+    return ((points < [left, top]) | (points >= [right, bottom])).any(axis=1)
 
 
-def render(kind, rng, test, covered=0.0):
-    """Return an image (H, W, 3), uint8, of one or two objects, and their points (n, n_points,
-    2)."""
-    picture, annotations = background(rng, test), []
+def render(kind, rng, test, covered=0.0, sizes=(60, 105)):
+    """Return an image (H, W, 3), uint8, of one or two objects, their points (n, n_points, 2), and
+    which points are visible (n, n_points)."""
+    picture, annotations, visible = background(rng, test), [], []
     for k in range(1 + (rng.random() < 0.2)):
-        size = rng.uniform(60, 105)
+        size = rng.uniform(*sizes)
         centre = (
             np.array([rng.uniform(0.25, 0.35) + 0.4 * k if k or rng.random() < 0.5 else 0.6, 0.5])
             * SIZE
@@ -332,11 +437,12 @@ def render(kind, rng, test, covered=0.0):
         centre = (centre + rng.uniform(-20, 20, 2)).clip(
             size / 2 + 8, np.array(SIZE) - size / 2 - 8
         )
-        if not annotations or np.hypot(*(annotations[0].mean(axis=0) - centre)) > 115:
+        if not annotations or np.hypot(*(annotations[0].mean(axis=0) - centre)) > max(115, size):
             annotations.append(globals()[f"draw_{kind}"](picture, rng, centre, size))
+            visible.append(np.ones(len(annotations[-1]), bool))
             if covered and rng.random() < covered:
-                cover(picture, rng, annotations[-1], test)
-    return finish(picture, rng), np.array(annotations)
+                visible[-1] = cover(picture, rng, annotations[-1], test)
+    return finish(picture, rng), np.array(annotations), np.array(visible)
 
 
 def finish(picture, rng):
@@ -362,20 +468,33 @@ def main() -> None:
     parser.add_argument(
         "--covered", type=float, default=0.0, help="share of partly covered objects"
     )
+    parser.add_argument("--image-size", type=int, nargs=2, default=SIZE)
+    parser.add_argument(
+        "--sizes", type=float, nargs=2, default=(60, 105), help="smallest and largest object"
+    )
+    parser.add_argument("--photographs", type=Path, help="folder of photographs for backgrounds")
     args = parser.parse_args()
+    globals()["SIZE"] = tuple(args.image_size)
+    if args.photographs is not None:
+        paths = sorted(args.photographs.iterdir())
+        PHOTOGRAPHS.update({False: paths[::2], True: paths[1::2]})
     (args.out / "background").mkdir(parents=True, exist_ok=True)
     images, annotations = [], []
     for i in range(args.number):
-        picture, drawn = render(
-            args.kind, np.random.default_rng([args.seed, args.test, i]), args.test, args.covered
+        picture, drawn, visible = render(
+            args.kind,
+            np.random.default_rng([args.seed, args.test, i]),
+            args.test,
+            args.covered,
+            args.sizes,
         )
         images.append(
             {"id": i, "file_name": f"{args.kind}{i:04}.png", "width": SIZE[0], "height": SIZE[1]}
         )
         cv2.imwrite(str(args.out / images[-1]["file_name"]), picture)
-        for points in drawn:
+        for points, seen in zip(drawn, visible, strict=True):
             low, high = points.min(axis=0) - 3, points.max(axis=0) + 3
-            keypoints = np.column_stack([points, np.full(len(points), 2)]).round(2).ravel().tolist()
+            keypoints = np.column_stack([points, 1.0 + seen]).round(2).ravel().tolist()
             box = np.append(low, high - low).round(2).tolist()
             annotations.append(
                 {

@@ -27,7 +27,7 @@ import numpy as np
 
 from .types import Matrix
 
-# Maximum number of values for plain NumPy, set by hand. Compilation takes seconds; without it, a
+# Maximum number of values for plain NumPy (heuristic). Compilation takes seconds; without it, a
 # first fit of this size takes about 0.1 seconds (benchmarks/first_minute.py).
 SMALL = 2_000_000
 REPORT_AFTER = 1.0  # seconds of compilation before it is reported
@@ -64,7 +64,7 @@ def problem_size(n_values: float, n_threads: int | None = None) -> Iterator[None
 
 
 def numpy_backend(enabled: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager that runs loops in plain NumPy, whatever the problem size.
+    """Return a context manager that runs loops in plain NumPy, regardless of the problem size.
 
     Loops without a plain form are still compiled.
 
@@ -139,7 +139,7 @@ class Kernel:
         return self.compiled(*args)
 
     def compiled(self, *args: Any) -> Any:
-        """Call the compiled form, whatever the problem size."""
+        """Call the compiled form, regardless of the problem size."""
         return (self._dispatcher or self.dispatcher)(
             *[writable(a) if type(a) is np.ndarray else a for a in args]
         )

@@ -116,7 +116,7 @@ def check_parameters(
     unless: tuple = (),
     **options: bool,
 ) -> None:
-    """Check parameters of an estimator by type, range or choice; values in ``unless`` pass."""
+    """Check parameters of an estimator by type, range or choice; values in ``unless`` are valid."""
     for name in names:
         value = getattr(estimator, name)
         if not _is_one_of(value, unless):

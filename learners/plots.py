@@ -27,7 +27,7 @@ def plot_schedule(
     n_features, k : int
         Number of features before the first step (M) and after the last step.
     mu : float or sequence of float, default (30, 100, 300)
-        Schedule speeds; each one gets a curve.
+        Schedule speeds, with one curve per speed.
     n_steps : int, default 500
         Number of steps of the schedule.
     schedule : str or function, default "inverse"

@@ -133,7 +133,7 @@ def selection_stability(
     resample : {"half", "bootstrap", "permute"}, default "half"
         Resampling scheme. "half" draws random halves of the rows in complementary pairs [2]_,
         stratified by class. "bootstrap" draws bootstrap samples. "permute" only shuffles the rows,
-        which affects online learners alone (other selectors have a kappa of 1). Each fit gets a new
+        which affects online learners alone (other selectors have a kappa of 1). Each fit uses a new
         ``random_state`` if the estimator has this parameter.
     n_features : int or None, default None
         If given, the supports are the features with the ``n_features`` largest absolute

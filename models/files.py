@@ -135,7 +135,7 @@ def read_model(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict
     """Read the arrays and the header of a model file of a given kind.
 
     A ValueError that names the file is raised if the file is missing or damaged, is not a model, or
-    has another kind or a newer version.
+    is of a different kind or a newer version.
     """
     arrays, header = _read(Path(path), arrays=True)
     if header["kind"] != kind:
@@ -286,7 +286,7 @@ class ModelFile:
         Raises
         ------
         ValueError
-            If the file is missing, damaged, of another kind, or from a later version.
+            If the file is missing, damaged, of a different kind, or from a later version.
         """
         arrays, header = read_model(path, cls.KIND)
         with reading(path):

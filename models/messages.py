@@ -8,14 +8,14 @@ MAX_MESSAGE = 300  # maximum length of an error message in characters
 
 
 def short(message: object) -> str:
-    """Return a message as one line of at most ``MAX_MESSAGE`` characters, without the middle of
-    longer messages."""
+    """Return a message as one line of at most ``MAX_MESSAGE`` characters; the middle of longer
+    messages is omitted."""
     line = " ".join(str(message).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 105]} ... {line[-100:]}"
 
 
 def first_of(words: Sequence[str], n_shown: int) -> str:
-    """Return the first words joined by commas, with dots if there are more.
+    """Return the first words joined by commas, followed by dots if there are more words.
 
     Examples
     --------

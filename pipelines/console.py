@@ -116,7 +116,7 @@ def root_options(
 
 
 def print_error(message: object) -> None:
-    """Print a message on stderr as one line, without the middle of a long message."""
+    """Print a message on stderr as one line; the middle of a long message is omitted."""
     typer.echo("annealed: " + short(message), err=True)
 
 

@@ -96,7 +96,7 @@ def cut_frame(
 def point_histograms(frame: Frame, points: np.ndarray, cell: int) -> np.ndarray:
     """Describe the surroundings of points by gradient histograms.
 
-    Around each point lie 4 x 4 square cells; the gradient at a pixel is split between the two
+    Each point is surrounded by 4 x 4 square cells; the gradient at a pixel is split between the two
     nearest of 8 signed directions. The values of a point are divided by their Euclidean norm and
     clipped.
 

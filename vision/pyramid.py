@@ -16,7 +16,7 @@ LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the pixel that contains each point: its coordinates (..., 2), rounded half up.
+    """Return the pixel that contains each point by rounding its coordinates half up.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Level:
     scale: float
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Convert image coordinates (..., 2) to this level: ``(xy + 0.5) * scale - 0.5``.
+        """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class Level:
         return (np.asarray(xy, dtype=np.float64) + 0.5) * self.scale - 0.5
 
     def to_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Convert coordinates on this level (..., 2) to the image: ``(xy + 0.5) / scale - 0.5``.
+        """Convert coordinates on this level to the image: ``(xy + 0.5) / scale - 0.5``.
 
         Parameters
         ----------

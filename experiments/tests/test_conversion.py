@@ -296,8 +296,8 @@ def test_sparse_damage(tmp_path):
     write_nips2003(tmp_path, "dexter", sparse(3, 20_000), sparse(3, 20_000))
     (path,) = tmp_path.rglob("dexter_valid.data")
     for text, message in (
-        ("20001:3\n", "line 1: column 20001, expected 1 to 20000"),
-        ("1:2\na:3\n", "line 2: 'a:3', expected"),
+        ("20001:3\n", "line 1: column 20001 is out of range; expected 1 to 20000"),
+        ("1:2\na:3\n", "line 2: 'a:3' is not valid; expected"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):

@@ -112,7 +112,7 @@ def test_aflw(tmp_path):
         two.instances[0, 0], (121, 80)
     )  # the centre stands for corners that are not both there
     assert np.isnan(two.instances[0, KEYPOINTS.index("right_ear")]).all()
-    assert "1 annotated faces skipped" in notes[-1] and "1 faces without both eyes" in notes[1]
+    assert "1 annotated faces were skipped" in notes[-1] and "1 faces without both eyes" in notes[1]
 
 
 def write_lfpw(folder, rows):
@@ -173,7 +173,7 @@ def test_lfpw(tmp_path):
     (image,) = read_annotations(out)
     np.testing.assert_allclose(image.instances[0], EXPECTED)
     assert dict(zip(KEYPOINTS, image.visible[0])) == {name: "ear" not in name for name in KEYPOINTS}
-    assert "1 annotated faces skipped" in notes[-1]
+    assert "1 annotated faces were skipped" in notes[-1]
     (folder / "kbvt_lfpw_v1_train.csv").write_text("imgurl,worker\n")
     with pytest.raises(ValueError, match="expected the tab-separated table of LFPW"):
         convert("lfpw", folder, tmp_path / "other")
@@ -236,7 +236,7 @@ def test_helen(tmp_path, angle):
     out, notes = convert("helen", tmp_path / "helen", tmp_path / "out")
     (image,) = read_annotations(out)
     np.testing.assert_allclose(image.instances[0], turned(EXPECTED), atol=1.0)
-    assert image.visible.all() and "1 annotated faces skipped" in notes[-1]
+    assert image.visible.all() and "1 annotated faces were skipped" in notes[-1]
     (tmp_path / "helen" / "annotation" / "1.txt").write_text("100_1\n1 , 2\n")
     result = run("data", "convert", "helen", tmp_path / "helen", tmp_path / "other")
     assert result.exit_code == 2 and "expected 194 lines" in result.stderr

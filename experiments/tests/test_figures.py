@@ -54,8 +54,8 @@ def test_figures_of_real_data_are_drawn(name, data_dir, tmp_path):
 
 @pytest.mark.data
 def test_mean_distances_against_votes_on_ionosphere(data_dir, tmp_path):
-    """With one neighbour of each kind both ask which is nearer; the page has f_W ahead for 3 to
-    9."""
+    """With one neighbour of each class, both return the class of the nearer one; f_W has the lower
+    error with five."""
     sizes, (means, votes) = metric_figures.base_errors(data_dir, 3, (1, 5))
     assert sizes == (1, 5) and means[0] == votes[0] and means[1] < votes[1] < 0.2
     draw("sdist-base", tmp_path, data_dir, runs=1)

@@ -211,7 +211,7 @@ def _dense(values: Any) -> npt.NDArray[np.floating]:
 def class_probabilities(
     scores: npt.NDArray[np.floating], slope: float = 1.0, flip: float = 0.0
 ) -> npt.NDArray[np.floating]:
-    """Convert scores to the probabilities (n_samples, n_classes) of observed labels.
+    """Convert scores to the probabilities of the observed labels, one column per class.
 
     Parameters
     ----------

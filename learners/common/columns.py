@@ -87,7 +87,7 @@ def column_position(parameter: str, column: Any, n_features: int, names: np.ndar
 
 
 def feature_names(estimator: "BaseEstimator") -> np.ndarray:
-    """Return the names (n_features_in_,) of the training columns; the default is x0, x1, ..."""
+    """Return the names of the training columns; the default names are x0, x1, ..."""
     names = getattr(estimator, "feature_names_in_", None)
     return (
         np.array([f"x{i}" for i in range(estimator.n_features_in_)], dtype=object)

@@ -13,7 +13,7 @@ from ..sklearn_bases import SelectorMixin
 
 
 class SupportMixin(SelectorMixin):
-    """Selector whose ``fit`` method sets ``support_``."""
+    """Mixin for selectors whose ``fit`` method sets ``support_``."""
 
     support_: np.ndarray
 
@@ -23,7 +23,7 @@ class SupportMixin(SelectorMixin):
 
 
 class SparseInputMixin:
-    """Estimator that accepts sparse matrices."""
+    """Mixin for estimators that accept sparse matrices."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -123,8 +123,8 @@ def progress_bar(
 
     The bar follows an iterable, or is advanced by ``update`` in a ``with`` block.
 
-    ``leave`` keeps the bar after the work is done. ``wait`` is the delay of the first line in
-    seconds if no bar can be shown.
+    ``leave`` keeps the bar after the work is done. ``wait`` is the delay, in seconds, before the
+    first line is printed if no bar can be shown.
     """
     shown = shown and sys.stderr is not None
     if shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":

@@ -21,7 +21,7 @@ from ..types import ArrayLike, ClassWeight, Matrix
 from .additive import class_probabilities
 from .validation import check_sample_weight
 
-# minimum rows of a class, if rarer than 1 in 10, for reliable probabilities; set by hand
+# minimum rows of a class, if rarer than 1 in 10, for reliable probabilities (heuristic)
 _MIN_ROWS_OF_CLASS = 10
 
 
@@ -174,7 +174,7 @@ def weighted_classes(
 
 
 class SparseClassifierMixin(ClassifierMixin):
-    """Label encoding and prediction for a classifier that implements ``_scores(X)``."""
+    """Mixin with label encoding and prediction for classifiers that implement ``_scores(X)``."""
 
     classes_: np.ndarray
     class_weight: Any = None
@@ -246,7 +246,7 @@ class SparseClassifierMixin(ClassifierMixin):
         return self.classes_[(scores > 0).ravel().astype(int) if one else scores.argmax(axis=1)]
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Predict class probabilities; losses that are not logistic map the scores to (0, 1).
+        """Predict class probabilities; unless the loss is logistic, scores are mapped to (0, 1).
 
         The loss for flipped labels yields the probabilities of the observed labels, flip + (1 - 2
         flip) / (1 + exp(-score)), which range from 0.02 to 0.98 by default. Cross-validated
@@ -313,7 +313,7 @@ def unit_variance(y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.nda
 def scaled_targets(
     y: np.ndarray, weight: np.ndarray, how: str | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scale targets (n, q) by a loss's ``target_scaling``; also return the shift and scale.
+    """Scale targets by the ``target_scaling`` of a loss; also return the shift and scale.
 
     Raises
     ------

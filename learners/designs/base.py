@@ -24,7 +24,7 @@ from ..objective.base import Loss
 # Columns are compacted when fewer than one in this many stored columns remains. A copy costs as
 # much as a few reads.
 COMPACT_RATIO = 3
-# Ratio of mean to standard deviation above which scores have fewer than six digits; set by hand
+# Ratio of mean to standard deviation above which scores have fewer than six digits (heuristic)
 _LOST_DIGITS = 1e10
 
 
@@ -155,9 +155,10 @@ def moments(
 
 
 def moments_of(X: np.ndarray, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the :func:`moments` of a dense matrix (n, m).
+    """Compute the :func:`moments` of a dense matrix of shape (n, m).
 
-    The values are taken relative to the first row, so that a large offset costs no precision.
+    The values are taken relative to the first row, so that a large offset does not reduce
+    precision.
     """
     shift = X[0].copy()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -262,16 +263,16 @@ class Design:
         self.inv = inv
 
     def has_missing(self, rows: np.ndarray) -> np.ndarray:
-        """Return whether each feature has NaN in the rows of a mask (n_samples,).
+        """Return whether each feature has NaN in the rows selected by a mask.
 
         The result is always False for linear responses.
         """
         return np.zeros(self.n_features, bool)
 
     def matrix(self) -> np.ndarray:
-        """Return the standardised columns (n_samples, n_features * width) of a small design.
+        """Return the standardised columns of a small design.
 
-        The matrix has the precision of the data.
+        The matrix has shape (n_samples, n_features * width) and the precision of the data.
         """
         raise NotImplementedError
 
@@ -348,12 +349,12 @@ class FirstReadDesign(Design):
 
     @property
     def mean(self) -> np.ndarray:  # type: ignore[override]
-        """Means (n_features, width)."""
+        """Means of the columns, of shape (n_features, width)."""
         return self._found_moments()[0]
 
     @property
     def inv(self) -> np.ndarray:  # type: ignore[override]
-        """Inverse scales (n_features,), 0 for constant columns."""
+        """Inverse scale of each feature; 0 for constant features."""
         return self._found_moments()[1]
 
     def _found_moments(self) -> tuple[np.ndarray, np.ndarray]:

@@ -129,7 +129,7 @@ def first_read(
     """Compute the sums that the moments and the first gradient require.
 
     For linear responses, values are taken relative to the first row of the tile. For
-    piecewise-linear responses, the sums are histograms of codes (1 + n_outputs, m, 256).
+    piecewise-linear responses, the sums are histograms of codes, of shape (1 + n_outputs, m, 256).
     """
     if columns.knots is None:
         values = np.asarray(values)

@@ -30,7 +30,8 @@ class DenseDesign(FirstReadDesign):
     sample_weight : ndarray of shape (n_samples,) or None
         Row weights that sum to one; not needed if the moments are given.
     moments : (ndarray, ndarray) or None, default None
-        Means (m, 1) and inverse scales (m,) of the columns of a larger matrix that contains X.
+        Means, of shape (m, 1), and inverse scales, of shape (m,), of the columns of a larger matrix
+        that contains X.
     columns : ndarray of int or None, default None
         Indices of the columns to use, in the order of ``moments``; all by default.
     """
@@ -191,7 +192,7 @@ class DenseDesign(FirstReadDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Return the raw values (n_samples, len(positions)) of some features."""
+        """Return the raw values of some features, of shape (n_samples, len(positions))."""
         return self._gathered()[:, positions if self._columns is None else self._columns[positions]]
 
     def matrix(self) -> np.ndarray:
@@ -215,7 +216,7 @@ def first_sums(
     X : ndarray of shape (n_samples, n_features)
         Matrix, row- or column-major.
     shift : ndarray of shape (n_features,)
-        Values subtracted from each row, so that a large offset costs no precision.
+        Values subtracted from each row, so that a large offset does not reduce precision.
     sample_weight : ndarray of shape (n_samples,)
         Row weights w.
     residual : ndarray of shape (n_samples,)

@@ -12,9 +12,8 @@ from .piecewise_linear import encoded, evenly_spaced, hat_basis
 class ExplicitDesign(Design):
     """Matrix of all standardised columns in memory; scores and gradients are BLAS products.
 
-    Other
-    designs give the same results without forming the matrix. This design is their reference in
-    tests.
+    Other designs give the same results without forming the matrix. This design is their reference
+    in tests.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ class ExplicitDesign(Design):
 
     @classmethod
     def linear(cls, X: np.ndarray, mean: np.ndarray, inv: np.ndarray) -> Self:
-        """Create a design of linear responses to a dense matrix (n, m) with given moments."""
+        """Create a design of linear responses to a dense matrix with the given moments."""
         with np.errstate(over="ignore", invalid="ignore"):
             columns = X.T - mean.astype(X.dtype)
             columns -= (mean - mean.astype(X.dtype)).astype(X.dtype)  # 0 in float64

@@ -23,7 +23,7 @@ _FEW, _TILE = 64, 512
 
 
 def encode_knots(X: np.ndarray, knots: np.ndarray, sublevels: int, codes: np.ndarray) -> None:
-    """Write the codes (m, ROWS) of a block of rows (n, m) for arbitrary knots (m, B + 1)."""
+    """Write the codes of a block of rows of m columns for arbitrary knots, of shape (m, B + 1)."""
     for first in range(0, len(knots), _FEW):
         x, edges = X[:, first : first + _FEW], knots[first : first + _FEW]
         bins = np.zeros(x.shape, np.uint8)
@@ -72,7 +72,7 @@ def _turn(words: np.ndarray) -> None:
 def encode_even(
     X: np.ndarray, low: np.ndarray, scale: np.ndarray, top: np.ndarray, codes: np.ndarray
 ) -> None:
-    """Write the codes (m, ROWS) of a block of rows (n, m), and return whether it contains NaN.
+    """Write the codes of a block of rows, and return whether it contains NaN.
 
     The knots are equidistant: a code is ``(x - low) * scale``, rounded and clipped to 0..top. Eight
     rows at a time are encoded in the order of a row-major X and then transposed as words of eight
@@ -134,7 +134,7 @@ def table_scores(
     table: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add ``sum_j table[j, c_ij]`` to ``out`` (n_blocks, ROWS).
+    """Add ``sum_j table[j, c_ij]`` to ``out``, of shape (n_blocks, ROWS).
 
     c_ij is the code of row i and feature ``features[j]``.
     """
@@ -168,9 +168,9 @@ def table_histograms(
     residual: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Add residual_i to ``out[j, c]`` (m, 256) for each row i where ``features[j]`` has code c.
+    """Add residual_i to ``out[j, c]`` for each row i in which ``features[j]`` has code c.
 
-    ``residual`` (n_blocks, ROWS) is in double precision.
+    ``residual``, of shape (n_blocks, ROWS), is in double precision.
     """
     m = len(features)
     # Allocated once, since concurrent allocations block each other
@@ -336,9 +336,9 @@ def fused_rows(
 ) -> None:
     """Compute the loss and gradient of a row-major matrix in one pass.
 
-    ``partial`` (n_chunks, m) is initially zero; ``sums`` has shape (n_chunks, 2). With ``columns``,
-    X is filled with these columns of ``source`` in the same pass, through its writable view
-    ``target``.
+    ``partial``, of shape (n_chunks, m), is initially zero; ``sums`` has shape (n_chunks, 2). With
+    ``columns``, X is filled with these columns of ``source`` in the same pass, through its writable
+    view ``target``.
     """
     for c in range(begin, end):
         stop = min(X.shape[0], (c + 1) * CHUNK)
@@ -374,7 +374,7 @@ def first_rows(
 ) -> None:
     """Compute the sums of w d, w d^2 and r d, with d = x - shift, of a row-major matrix.
 
-    ``partial`` (n_chunks, 3, m) is initially zero.
+    ``partial``, of shape (n_chunks, 3, m), is initially zero.
     """
     m = X.shape[1]
     for chunk in range(begin, end):

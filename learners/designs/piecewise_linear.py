@@ -86,8 +86,8 @@ class PiecewiseDesign(CodedDesign):
     dtype : dtype, default float32
         Precision of the tables and of the sums over features.
     moments : (ndarray, ndarray) or None, default None
-        Means (m, width) and inverse scales (m,) of the features of a larger matrix that contains
-        the codes.
+        Means, of shape (m, width), and inverse scales, of shape (m,), of the features of a larger
+        matrix that contains the codes.
     features : ndarray of int or None, default None
         Indices of the features of ``codes`` to use, in the order of ``moments`` and ``knots``; all
         by default.
@@ -134,7 +134,7 @@ class PiecewiseDesign(CodedDesign):
         sample_weight: np.ndarray,
         missing: bool | None = None,
     ) -> Self:
-        """Encode a dense matrix (n, m) with ascending knots (m, B + 1).
+        """Encode a dense matrix of m columns with ascending knots, of shape (m, B + 1).
 
         If ``missing`` is None, it is determined from X.
         """
@@ -170,19 +170,19 @@ class PiecewiseDesign(CodedDesign):
         return new
 
     def stored_columns(self, positions: np.ndarray) -> np.ndarray:
-        """Return the codes (n_blocks, len(positions), kernels.ROWS) of some features."""
+        """Return the codes of some features, of shape (n_blocks, len(positions), kernels.ROWS)."""
         return self.codes[:, self.features[positions]]
 
 
 def in_blocks(column: np.ndarray) -> np.ndarray:
-    """Arrange a column (n,) in blocks of rows (n_blocks, ROWS), padded with zeros."""
+    """Arrange a column in blocks of rows, of shape (n_blocks, ROWS), padded with zeros."""
     padded = np.zeros((-(-len(column) // kernels.ROWS), kernels.ROWS), column.dtype)
     padded.ravel()[: len(column)] = column
     return padded
 
 
 def histograms(codes: np.ndarray, features: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Sum the entries of a column (n_samples,) by feature and code, as an array (f, 256).
+    """Sum the entries of a column by feature and code, as an array of shape (f, 256).
 
     ``codes`` has shape (n_blocks, m, ROWS); ``features`` are f indices along its second axis.
     """
@@ -216,7 +216,7 @@ def sublevels(n_bins: int) -> int:
 
 
 def evenly_spaced(knots: np.ndarray) -> bool:
-    """Return whether the knots (m, B + 1) of every column are equidistant up to rounding."""
+    """Return whether the knots of every column are equidistant up to rounding."""
     span = knots[:, -1:] - knots[:, :1]
     gap = np.abs(np.diff(knots, axis=1) - span / (knots.shape[1] - 1))
     return bool(gap.max(initial=0.0) <= 1e-9 * np.abs(knots).max(initial=0.0))
@@ -272,7 +272,7 @@ def encode(X: np.ndarray, knots: np.ndarray, even: bool, codes: np.ndarray, star
 
 
 def encoded(X: np.ndarray, knots: np.ndarray, even: bool) -> tuple[np.ndarray, bool]:
-    """Return the codes (n_blocks, m, kernels.ROWS) of all rows, and whether X contains NaN."""
+    """Return the codes of all rows, and whether X contains NaN."""
     codes = np.zeros((-(-len(X) // kernels.ROWS), X.shape[1], kernels.ROWS), np.uint8)
     return codes, encode(X, knots, even, codes)
 

@@ -191,8 +191,8 @@ class FSAEstimator(CallbackSupportMixin, SupportMixin, BaseEstimator, FSAParamet
         sample_weight : array of shape (n_samples,) or None, default None
             Row weights; None means equal weights.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
-            Known part of the scores, such as the log exposure for a loss with a log link.
-            Prediction then requires an offset, too.
+            Known part of the scores, such as the log exposure for a loss with a log link. An offset
+            is then also required for prediction.
 
         Returns
         -------
@@ -386,10 +386,10 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     ----------
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
-        define groups, k is the number of groups. A number above the number of features selects all
-        of them with a warning. "auto" minimises the extended Bayesian information criterion along
-        one path. If the rows support fewer than ten coefficients, "auto" minimises the loss in
-        five-fold cross-validation instead. It may select no features.
+        define groups, k is the number of groups. If k exceeds the number of features, all features
+        are selected, with a warning. "auto" minimises the extended Bayesian information criterion
+        along one path. If the rows suffice to estimate fewer than ten coefficients, "auto"
+        minimises the loss in five-fold cross-validation instead. It may select no features.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
         between class scores, and all classes share one support.
@@ -598,7 +598,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         return rowwise(self.labels, self.decision_function(X, offset), dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Predict class probabilities; losses that are not logistic map the scores to (0, 1).
+        """Predict class probabilities; unless the loss is logistic, scores are mapped to (0, 1).
 
         Parameters
         ----------
@@ -626,7 +626,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
     ----------
     n_features_to_select : int, float or "auto", default 10
         Number of features to select, as in :class:`FSAClassifier`. "auto" uses five-fold
-        cross-validation if the rows support fewer than 30 coefficients.
+        cross-validation if the rows suffice to estimate fewer than 30 coefficients.
     loss : str or Loss, default "auto"
         Loss to minimise.
 

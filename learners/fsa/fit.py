@@ -34,7 +34,7 @@ from .problem import FINITE, FitProblem, Solution
 from .refinement import refine
 from .settings import FitSettings, with_ridge
 
-_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path, set by hand
+_STEPS_PER_SIZE = 5  # gradient steps between the sizes of a path (heuristic)
 
 StepCallback = Callable[[int, Annealed], object]
 Start = tuple[np.ndarray, np.ndarray, np.ndarray]  # columns, coefficients, intercept
@@ -98,8 +98,8 @@ def solve_path(
 ) -> list[Solution]:
     """Solve the problem for ascending ``sizes`` in one annealing run.
 
-    Size 0 gives the best constant. With ``early_stop``, the path ends once the size exceeds ten
-    plus twice the size with the lowest information criterion so far.
+    Size 0 gives the best constant model. With ``early_stop``, the path ends once the size exceeds
+    ten plus twice the size with the lowest information criterion so far.
     """
     with solving(problem, settings):
         design = make_design(
@@ -159,7 +159,7 @@ def anneals_with_ridge(problem: FitProblem, settings: FitSettings, sizes: np.nda
 
 @contextmanager
 def solving(problem: FitProblem, settings: FitSettings) -> Iterator[None]:
-    """Context manager of a fit: sets the number of threads and locates non-finite values of X."""
+    """Context manager for a fit: sets the number of threads and locates non-finite values of X."""
     try:
         width = 1 if settings.response is None else width_of(settings.response)
         with problem_size(n_values(problem.X) * width, settings.n_threads):
@@ -355,7 +355,7 @@ def training_problems(
 ) -> Iterator[FitProblem]:
     """Return the problem on the training rows of each split.
 
-    Moments are summed over folds, so that all splits together read the rows once.
+    Moments are summed over folds, so that the rows are read only once for all splits.
     """
     tests = [test for _, test in splits]
     everything = np.sort(np.concatenate(tests))

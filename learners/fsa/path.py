@@ -31,9 +31,9 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     estimator : FSAClassifier, FSARegressor or FSARanker
         Estimator that defines the settings; its ``n_features_to_select`` is ignored.
     sizes : array of int or "auto", default "auto"
-        Numbers of features, or of groups if the constraints define any. Size 0 is the best
-        constant. "auto" means all sizes up to 8, followed by steps of about a fifth, up to a third
-        of the number of rows and at most 300.
+        Numbers of features, or of groups if the constraints define any. Size 0 is the best constant
+        model. "auto" means all sizes up to 8, followed by steps of about a fifth, up to a third of
+        the number of rows and at most 300.
     exchange : bool, default False
         Whether to exchange features at each size, as in a single fit, if this takes at most about
         ten milliseconds.
@@ -56,8 +56,8 @@ class FSAPath(MetaEstimatorMixin, BaseEstimator):
     loss_curve_ : ndarray of shape (n_steps,)
         Mean training loss before each annealing step.
     trajectory_ : list of (ndarray, ndarray)
-        Remaining features (m,) and their standardised coefficients (m, width, n_outputs) after each
-        step; empty unless ``trajectory=True``.
+        The m remaining features, and their standardised coefficients, of shape (m, width,
+        n_outputs), after each step; empty unless ``trajectory=True``.
     n_features_in_ : int
         Number of training columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -1,21 +1,21 @@
 """Decisions of a fit: a plan based on facts about the problem and on the user's settings.
 
 Solvers follow the plan. The table lists every rule that has a numeric threshold, and the source of
-the number: a benchmark script, a reference, or "by hand" where the exact value hardly matters.
+the number: a benchmark script, a reference, or "heuristic" where the exact value hardly matters.
 
 ============================== =============================================== ==============
 decision                       condition                                       source
 ============================== =============================================== ==============
 coefficients that rows support rows of the rarest class / ``ROWS_PER_...``     Peduzzi (1996)
 rows are few                   they support fewer coefficients than requested  as above
-very sparse columns            share of stored values <= ``MAX_STORED``        by hand
+very sparse columns            share of stored values <= ``MAX_STORED``        heuristic
 annealing with a ridge         rows are few, the user gave no ridge            few_rows.py
 slow schedule                  several classes and ``MIN_ROWS_SLOW`` rows      many_classes.py
 shorter steps                  very sparse columns, one output                 sparse_words.py
-exchanges                      rows are not few, cost <= ``MAX_SWAP_COST``     by hand
+exchanges                      rows are not few, cost <= ``MAX_SWAP_COST``     heuristic
 exchanges are checked          numbers, ``MAX_CHECKED`` coefficients supported few_rows.py
-longer search                  misclassified training rows > ``MIN_WRONG``     by hand
-Newton's method                cost of a step <= ``MAX_NEWTON_COST``           by hand
+longer search                  misclassified training rows > ``MIN_WRONG``     heuristic
+Newton's method                cost of a step <= ``MAX_NEWTON_COST``           heuristic
 held-out rows choose the size  ``FEW_COEFFICIENTS`` supported                  few_rows.py
 ============================== =============================================== ==============
 
@@ -36,14 +36,14 @@ from .settings import FitSettings
 
 # Rows required per coefficient: rows of the rarest class, or rows with numeric targets (Peduzzi)
 ROWS_PER_COEFFICIENT, ROWS_PER_COEFFICIENT_OF_NUMBERS = 10.0, 5.0
-MAX_STORED = 0.1  # share of stored values up to which columns resemble word counts, set by hand
+MAX_STORED = 0.1  # share of stored values up to which columns resemble word counts (heuristic)
 # Ridge of annealing with few rows, for non-quadratic and for quadratic losses. Source: repeated
 # cross-validation on eleven gene and face tables and four regression tables
 # (benchmarks/few_rows.py). Values from 0.003 to 0.03 differ little; 0.1 and 0.3 are worse.
 SMALL_SAMPLE_RIDGE, SMALL_SAMPLE_RIDGE_SQUARED = 0.01, 0.1
 # Slow annealing for several classes. Source: the data sets "choose" of benchmarks/many_classes.py
 # and samples of usps. It has no benefit with fewer rows, and 500 steps give the same error as 200.
-# Bounds exclude exchanges and therefore get more steps (set by hand).
+# Bounds exclude exchanges and therefore get more steps (heuristic).
 SLOW_MU, SLOW_STEPS, SLOW_STEPS_BOUNDED, MIN_ROWS_SLOW = 20.0, 200, 500, 400
 # Factor for the loss's default step with very sparse columns, since tens of thousands of nearly
 # uncorrelated columns overshoot together. Source: the data sets "choose" of
@@ -56,19 +56,19 @@ MAX_DAMPING_ROWS = 1000.0
 # sets, where a search over all ridges makes the same choices.
 SPARSE_RIDGE = 3e-3
 # Maximum multiplications per round of exchanges (about a second), per size of a path (about ten
-# milliseconds) and per step of Newton's method, set by hand
+# milliseconds) and per step of Newton's method (heuristic)
 MAX_SWAP_COST, MAX_PATH_SWAP_COST, MAX_NEWTON_COST = 2e9, 2e7, 2e8
 # Number of supported coefficients from which exchanges for numeric targets are not checked (1,000
-# rows), set by hand
+# rows) (heuristic)
 MAX_CHECKED = 200.0
 # A checked exchange must gain this factor times sqrt(columns / rows) times the extended criterion's
 # penalty for a support. On pure noise the gain is usually smaller (benchmarks/few_rows.py).
 SWAP_GAIN_FACTOR = 2.6
 # A signal is weak if a shrunken fit leaves more than this share of the targets' variance
-# unexplained (set by hand). With a strong signal, exchanges are checked only if there are fewer
-# than ten rows per coefficient, and fewer than 150 rows or 7.5 rows per coefficient.
+# unexplained (heuristic). With a strong signal, exchanges are checked only if there are fewer than
+# ten rows per coefficient, and fewer than 150 rows or 7.5 rows per coefficient.
 WEAK_SIGNAL_RESIDUAL, SMALL_SAMPLE = 0.25, 30.0
-MIN_WRONG = 0.01  # share of misclassified training rows above which labels look noisy, set by hand
+MIN_WRONG = 0.01  # share of misclassified training rows above which labels look noisy (heuristic)
 # Number of supported coefficients below which held-out rows choose the size, for classes and for
 # numeric targets. On gene tables the criterion selects one to six features, with twice the error of
 # twenty features. It is right on the simulated tables of Barbu et al. (2017), which support 14 and
@@ -126,9 +126,9 @@ class Facts:
 
     @property
     def supported_coefficients(self) -> float:
-        """Number of coefficients that the rows support.
+        """Number of coefficients that can be estimated reliably from the rows.
 
-        With more coefficients, a lower training loss is weak evidence.
+        With more coefficients, a lower training loss is only weak evidence of a better model.
         """
         rows = ROWS_PER_COEFFICIENT if self.classification else ROWS_PER_COEFFICIENT_OF_NUMBERS
         return self.n_rarest / rows
@@ -150,7 +150,7 @@ class Plan:
     step_share : float
         Factor for the default step size of the loss.
     few_rows : bool
-        Whether the rows support fewer coefficients than the size requires.
+        Whether the rows suffice to estimate fewer coefficients than the size requires.
     annealing_ridge : float
         Ridge during annealing; 0 for none.
     refinement : {"none", "gradient", "newton", "exchange"}
@@ -403,9 +403,9 @@ def keeps_swaps(facts: Facts, size: int, n_columns: int, gain: float, residual: 
 
 
 def treatments(settings: FitSettings) -> tuple[FitSettings, ...]:
-    """Return the settings that cross-validation compares: exchanges, and shrinkage.
+    """Return the settings that cross-validation compares: exchanges and shrinkage.
 
-    Both apply to the folds and to all rows, however many coefficients the rows support.
+    Both are applied to the folds and to all rows, even if the rows are too few for exchanges.
     """
     given = settings.refinement
     if not settings.chooses_ridge or given is None or isinstance(given.exchange, bool):

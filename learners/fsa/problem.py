@@ -62,7 +62,7 @@ class FitProblem:
     included : ndarray of shape (n_features,), bool, or None
         Mask of the included features.
     bounds : (ndarray, ndarray) or None
-        Lower and upper bounds (n_features,) on the coefficients of the raw columns.
+        Lower and upper bounds on the coefficients of the raw columns, each of shape (n_features,).
     monotone : ndarray of shape (n_features,), int, or None
         Direction of each piecewise-linear response: +1 if non-decreasing, -1 if non-increasing,
         else 0.
@@ -164,7 +164,7 @@ class FitProblem:
         return replace(self, X=self.X[which], y=self.y[which], weight=self.weight[which])
 
     def bounds_of(self, kept: np.ndarray, design: Design) -> tuple[np.ndarray, ...]:
-        """Return the bounds (k, 1, 1) on standardised coefficients.
+        """Return the bounds on standardised coefficients, of shape (k, 1, 1).
 
         The design contains only the features ``kept``.
         """
@@ -185,7 +185,8 @@ class FitProblem:
     ) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
         """Return the basis and bounds for :func:`bounded_fit`.
 
-        A monotone response is its first value plus increments of one sign.
+        A monotone response is the sum of its first value and increments that all have the same
+        sign.
         """
         if self.monotone is None:
             return None, self.bounds_of(kept, design)
@@ -197,9 +198,9 @@ class FitProblem:
         return basis, (np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf))
 
     def constrained(self, constraints: Constraints, piecewise: bool) -> Self:
-        """Return the problem with constraints.
+        """Return a copy of the problem with the given constraints.
 
-        Constant columns remain if they are included or belong to a group.
+        Constant columns are retained if they are included or belong to a group.
 
         Raises
         ------
@@ -359,7 +360,7 @@ def _pair(pair: Any) -> tuple[float, float]:
 
 @dataclass
 class Solution:
-    """Model of one size: ascending features, their standardised coefficients, the objective."""
+    """Model of one size: ascending features, their standardised coefficients, and the objective."""
 
     kept: np.ndarray
     coef: np.ndarray

@@ -22,7 +22,7 @@ from ..sklearn_bases import BaseEstimator
 from ..solvers.newton import Fit, SupportProblem, refit
 from .estimators import FSAClassifier
 
-_MAX_SCALES = 40  # scale factors tried for rounding the coefficients, set by hand
+_MAX_SCALES = 40  # scale factors tried for rounding the coefficients (heuristic)
 _BLOCK = 256  # rules evaluated at a time
 
 
@@ -244,8 +244,8 @@ def candidate_rules(
     columns : ndarray of shape (n_rules,), int
         Column of each rule, in ascending order.
     thresholds : ndarray of shape (n_rules,)
-        Threshold of each rule: values above the column's minimum in ascending order. NaN denotes
-        the rule ``is missing`` of a column with NaN.
+        Threshold of each rule. The thresholds of a column exceed its minimum and are in ascending
+        order. NaN denotes the rule ``is missing`` of a column with NaN.
     """
     ordered, features = np.sort(X[weight > 0], axis=0), np.arange(X.shape[1])  # NaN comes last
     with problem_size(X.size * n_thresholds):

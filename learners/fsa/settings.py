@@ -132,7 +132,7 @@ class FitSettings:
     Attributes
     ----------
     size : int, float or "auto"
-        Number of features to select; 0 is the best constant.
+        Number of features to select; 0 is the best constant model.
     response : PiecewiseLinear or None
         Piecewise-linear response; None for linear responses.
     prior : Prior or None

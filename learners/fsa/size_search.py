@@ -18,8 +18,8 @@ from .policy import decide, treatments
 from .problem import FitProblem, Solution
 from .settings import FitSettings, Refinement
 
-_N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # three suffice for a given size; set by hand
-# Largest size chosen by cross-validation, which takes seconds for several classes; set by hand
+_N_FOLDS, _N_FOLDS_OF_SIZE = 5, 3  # three suffice for a given size (heuristic)
+# Largest size chosen by cross-validation, which takes seconds for several classes (heuristic)
 _MAX_HELD_OUT = 50
 
 Split = tuple[np.ndarray, np.ndarray]
@@ -211,7 +211,7 @@ def held_out(
     sizes: np.ndarray,
     score: Score,
 ) -> np.ndarray:
-    """Compute held-out scores (n_folds, n_sizes) at the ascending ``sizes``.
+    """Compute held-out scores, of shape (n_folds, n_sizes), at the ascending ``sizes``.
 
     Parameters
     ----------

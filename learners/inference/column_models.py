@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_MAX_STEPS = 25  # maximum columns, besides common factors, that predict a column; set by hand
-# Minimum ratio of consecutive singular values at the end of the common factors, set by hand
+_MAX_STEPS = 25  # maximum columns, besides common factors, that predict a column (heuristic)
+# Minimum ratio of consecutive singular values at the end of the common factors (heuristic)
 _MIN_RATIO = 1.3
 # Minimum columns per factor: with fewer, a factor consists of the column that it should predict
 _COLUMNS_PER_FACTOR = 20

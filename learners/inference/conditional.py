@@ -29,12 +29,13 @@ from .column_models import column_residuals, standardised
 
 
 def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]:
-    """Return the number of units to test, and the number of units that predict the target.
+    """Return the number of units to test and the number of units in the model of the target.
 
     Let n* be the size with the lowest extended Bayesian information criterion along a path, and c
-    the number of coefficients that the rows support. The number of units to test is the larger of 2
-    n* and c / 2 (c for classes). The target is predicted by 1.5 n* + 1 units. With more units the
-    fits overfit, and the p-values of omitted null columns become too small.
+    the number of units whose coefficients can be estimated reliably from the available rows. The
+    number of units to test is the larger of 2 n* and c / 2 (for classification, the larger of 2 n*
+    and c). The model of the target has 1.5 n* + 1 units. Larger models overfit, and the p-values of
+    omitted null columns become too small.
     """
     size = size_by_criterion(problem, replace(settings, exchange_along_path=True))
     share = 1.0 if problem.classification else 0.5
@@ -45,7 +46,7 @@ def sizes_to_test(problem: FitProblem, settings: FitSettings) -> tuple[int, int]
 def size_by_criterion(problem: FitProblem, settings: FitSettings) -> int:
     """Return the size with the lowest extended Bayesian information criterion along a path.
 
-    Size 0 is the best constant.
+    Size 0 is the best constant model.
     """
     constant, *path = solve_path(
         problem, settings, np.append(0, default_sizes(problem.n_units, round(problem.n_rows)))

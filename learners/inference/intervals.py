@@ -15,7 +15,7 @@ from ..solvers.newton import SHRINKAGE, SupportProblem, hessian, refit
 from ..types import ArrayLike, Matrix, Seed
 from .selector import checked_problem, fit_settings_of, units_of
 
-_ROWS_PER_COLUMN = 3  # minimum rows in a half per fitted column, set by hand
+_ROWS_PER_COLUMN = 3  # minimum rows in a half per fitted column (heuristic)
 
 
 class FSAInference(MetaEstimatorMixin, BaseEstimator):

@@ -14,9 +14,9 @@ from .column_models import n_factors, standardised
 from .conditional import size_by_criterion
 
 _N_FLIPS = 199  # random swaps in the test of exchangeability
-# Sizes of the fits whose strengths are summed, set by hand on seeds that are not in any report
+# Sizes of the fits whose strengths are summed (heuristic, from seeds that are not in any report)
 _SIZES = np.array([0.25, 0.5, 0.75, 1.0])
-_MAX_PAIRS = 2000  # column pairs compared in that test, set by hand
+_MAX_PAIRS = 2000  # column pairs compared in that test (heuristic)
 
 Sampler = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
 
@@ -114,10 +114,10 @@ def antisymmetric_statistics(
 
     See [1]_ of :func:`gaussian_knockoffs`. Strengths are summed over joint fits of several sizes.
     The largest size is twice the size with the lowest extended Bayesian information criterion along
-    a path, and at least half the number of coefficients that the rows support. The other sizes are
-    a quarter, a half and three quarters of the largest size. Relevant columns are strong in all
-    fits, and false columns only in the largest. Originals and knockoffs are swapped at random, so
-    that the result does not depend on their order.
+    a path, and at least half the number of coefficients that can be estimated reliably from the
+    rows. The other sizes are a quarter, a half and three quarters of the largest size. Relevant
+    columns are strong in all fits, and false columns only in the largest. Originals and knockoffs
+    are swapped at random, so that the result does not depend on their order.
 
     Parameters
     ----------

@@ -40,8 +40,8 @@ from .knockoffs import (
     knockoff_threshold,
 )
 
-MIN_ROWS = 50  # minimum for useful power with many columns, set by hand
-# Limits for knockoffs in "auto", set by hand: rows times fdr, and correlation of two columns
+MIN_ROWS = 50  # minimum for useful power with many columns (heuristic)
+# Heuristic limits for knockoffs in "auto": rows times fdr, and correlation of two columns
 _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 
 
@@ -49,7 +49,7 @@ _ROWS_OF_KNOCKOFFS, _MAX_CORRELATION = 100, 0.7
 class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
     """Selector that controls the false discovery rate.
 
-    A selected column is a false discovery if the target does not depend on it given all other
+    A selected column is a false discovery if the target does not depend on it, given all other
     columns. The false discovery rate is the expected fraction of false discoveries among the
     selected columns (0 if nothing is selected).
 

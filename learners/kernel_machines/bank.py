@@ -30,7 +30,7 @@ from .chains import (
     run_chain,
 )
 
-N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # annealing settings, set by hand
+N_STEPS, SPEED, MOMENTUM = 40, 30.0, 0.9  # annealing settings (heuristic)
 WIDER = 4  # atoms that remain in all rounds but the last, as a multiple of ``n_components``
 # Moves that generate candidates, with equal probabilities
 CHILDREN = np.array([GROW, SHRINK, COLUMN, NEIGHBOUR, WALK, WALK, BIRTH])

@@ -66,7 +66,7 @@ def atoms_in_use(kept: ChainSamples) -> tuple[np.ndarray, np.ndarray]:
 
 
 def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Return the indicator matrix (n_samples, n_columns) of the columns in each sample."""
+    """Return the indicator matrix, of shape (n_samples, n_columns), of the columns in use."""
     sample, place = atoms_in_use(kept)
     inside = np.arange(kept.columns.shape[2]) < kept.length[sample, place][:, None]
     columns = kept.columns[sample, place][inside]
@@ -80,7 +80,7 @@ def columns_in_use(kept: ChainSamples, n_columns: int) -> csr_matrix:
 
 
 def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
-    """Compute the mean transition counts per sample (1 + n_columns, 1 + n_columns).
+    """Compute the mean transition counts per sample, a square matrix of order 1 + n_columns.
 
     State 0 is the null state, and state j + 1 is column j.
     """

@@ -233,7 +233,7 @@ class SparseFourierRegressor(RegressorMixin, SparseFourierBase):
     intercept_ : float
         Intercept of the model.
     inclusion_probabilities_, chain_inclusion_probabilities_ : ndarray
-        As in :class:`SparseFourierClassifier`, like the attributes below.
+        As in :class:`SparseFourierClassifier`; the same holds for the attributes below.
     group_inclusion_probabilities_, groups_, atoms_, frequencies_, phases_, transition_counts_
         Groups of columns, and the atoms of the most probable sample.
     n_components_, acceptance_, r_hat_, effective_sample_size_, traces_

@@ -43,7 +43,7 @@ class Standardiser:
         return cls(usable, unit[usable], mean[usable], deviation[usable])
 
     def columns(self, X: np.ndarray) -> np.ndarray:
-        """Return the standardised columns (len(usable), n_samples) of X."""
+        """Return the standardised columns of X, of shape (len(usable), n_samples)."""
         values = (X[:, self.usable] / self.unit - self.mean) / self.deviation
         return np.ascontiguousarray(np.clip(values, -FARTHEST, FARTHEST).T)
 

@@ -46,7 +46,7 @@ class SparseMetric:
         self.matrix[np.ix_(at, at)] += weight * np.outer(values, values)
 
     def factor(self) -> np.ndarray:
-        """Return the factor L (rank, len(columns)) of W = L'L, with the strongest direction first.
+        """Return the factor L of W = L'L, of shape (rank, len(columns)), strongest direction first.
 
         The entry of largest absolute value in each row is positive.
         """
@@ -70,9 +70,9 @@ class SparseMetric:
     def trimmed(self, n_columns: int, variance: np.ndarray) -> "SparseMetric":
         """Restrict the metric to the ``n_columns`` columns with the largest share of the distance.
 
-        The share of a column is proportional to W_jj var_j, where ``variance`` (len(columns),) is
-        computed on the training rows, so that the choice does not depend on the column units. The
-        resulting submatrix is positive semi-definite.
+        The share of a column is proportional to W_jj var_j, where ``variance`` is computed on the
+        training rows, so that the choice does not depend on the column units. The resulting
+        submatrix is positive semi-definite.
         """
         kept = np.sort(np.argsort(-np.diag(self.matrix) * variance, kind="stable")[:n_columns])
         return SparseMetric([self.columns[i] for i in kept], self.matrix[np.ix_(kept, kept)])
@@ -145,9 +145,9 @@ class MetricBooster:
     n_expanders, n_partners = (
         3,
         60,
-    )  # products per step: strongest new columns times strongest of all; set by hand
-    # consecutive random draws of rows, columns or starts without a better direction that end a run;
-    # set by hand
+    )  # products per step: strongest new columns times strongest of all (heuristic)
+    # consecutive random draws of rows, columns or starts without a better direction that end a run
+    # (heuristic)
     n_retries = 10
 
     def __init__(
@@ -184,7 +184,7 @@ class MetricBooster:
         self._find_neighbours(columns.base)
 
     def embedding(self) -> np.ndarray:
-        """Coordinates of the training rows (n, rank) in the learnt subspace."""
+        """Coordinates of the n training rows in the learnt subspace, of shape (n, rank)."""
         Z = self.columns.take(self.metric.columns) @ self.metric.factor().T.astype(
             self.columns.base.dtype
         )

@@ -125,7 +125,7 @@ def class_scores(
     n_classes : int
         Number of classes.
     n_neighbors : int
-        Number of nearest rows of each class whose distances "base" averages.
+        Number of nearest rows of each class over which the classifier "base" averages distances.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def laplacian(
 
 
 def margins(Z: np.ndarray, same: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Compute the margins y f of Ma (thesis), eq. (2.3), for points Z (n, d).
+    """Compute the margins y f of Ma (thesis), eq. (2.3), for points Z of shape (n, d).
 
     A margin is the mean squared distance to the neighbours of other classes minus that to the
     neighbours of the same class.
@@ -122,7 +122,8 @@ def truncated_power(
     Parameters
     ----------
     columns_product : callable
-        Function of (support, values) that returns the dense vector A v (p,) for a sparse vector v.
+        Function of (support, values) that returns the dense vector A v, of shape (p,), for a sparse
+        vector v.
     vector : ndarray of shape (p,)
         Initial vector, which is truncated before the first step.
     kappa : int

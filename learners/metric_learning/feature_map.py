@@ -21,8 +21,8 @@ class FeatureMap:
     Parameters
     ----------
     center, scale : ndarray of shape (n_features,)
-        Constants that are subtracted from the columns, and constants that the columns are divided
-        by. The center of sparse data is 0.
+        Constants that are subtracted from the columns, and constants by which the columns are
+        divided. The center of sparse data is 0.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class FeatureMap:
         return np.ascontiguousarray((X - self.center) / self.scale)
 
     def columns(self, X: Matrix, which: Sequence[int]) -> np.ndarray:
-        """Compute the columns ``which`` of the map, dense (n, len(which)), for raw rows X."""
+        """Compute the columns ``which`` of the map for raw rows X, as a dense array."""
         tuples = [self.monomial(c) for c in which]
         used = sorted({j for t in tuples for j in t})
         place = {j: i for i, j in enumerate(used)}
@@ -148,7 +148,7 @@ class ExpandedColumns:
         return np.concatenate([head, self._extra[:, :q].T @ u]) if q else head
 
     def take(self, which: ArrayLike) -> np.ndarray:
-        """Return the columns ``which`` as a dense array (n, len(which))."""
+        """Return the columns ``which`` as a dense array of shape (n, len(which))."""
         which = np.asarray(which, dtype=np.intp)
         out = np.empty((self.n_samples, len(which)), dtype=self.base.dtype)
         plain = which < self.n_base
@@ -160,7 +160,7 @@ class ExpandedColumns:
         return out
 
     def restricted(self, which: np.ndarray) -> "RestrictedColumns":
-        """Return the ascending columns ``which``, for differences of rows."""
+        """Return the columns ``which``, in ascending order, for computing differences of rows."""
         plain = which[which < self.n_base]
         base = self.base if len(plain) == self.n_base else self.base[:, plain]
         return RestrictedColumns(base, self._extra[:, which[len(plain) :] - self.n_base])
@@ -210,7 +210,7 @@ class RestrictedColumns:
         self.extra = extra
 
     def differences(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Compute the differences of rows i and j as a dense array (len(i), n_columns)."""
+        """Compute the differences of rows i and j as a dense array of shape (len(i), n_columns)."""
         part = self.base[i] - self.base[j]
         part = part.toarray() if sp.issparse(part) else part
         return np.hstack([part, self.extra[i] - self.extra[j]]) if self.extra.shape[1] else part

@@ -384,7 +384,7 @@ class SDist(
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learnt distance as a function of two vectors, as scikit-learn's ``metric``.
+        """Return the learnt distance as a function of two vectors, for scikit-learn's ``metric``.
 
         Returns
         -------

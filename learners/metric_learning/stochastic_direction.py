@@ -34,9 +34,9 @@ def sgd_step(
 
     After each stage, the columns with the lowest probabilities are dropped permanently, with ties
     broken by the mean over the paths. The threshold g is then set to the quantile of the updates
-    per occurrence that rejects the fraction (3.14) of them. The number of columns decreases to
-    kappa as in feature selection with annealing, since a threshold on the probability would not
-    control it.
+    per occurrence that rejects the fraction of updates given by eq. (3.14). The number of columns
+    decreases to kappa as in feature selection with annealing, since a threshold on the probability
+    would not control it.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 
 from ..objective.base import effective_rows
 
-# Candidate fractions of flipped labels, and limits of the slope, set by hand. Priors of half or
+# Candidate fractions of flipped labels, and limits of the slope (heuristic). Priors of half or
 # twice the weight are not better. Without a minimum fraction, a single new row far on the wrong
 # side would cost more than all other rows (benchmarks/probabilities.py).
 FLIPS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.07, 0.1)

@@ -13,18 +13,18 @@ import scipy.sparse as sp
 from ..objective import DiagonalProduct, PairwiseLogisticLoss
 from ..solvers.newton import SHRINKAGE, Fit, SupportProblem, fit_at, hessian, inverse_hessian, refit
 
-# Ridges to try, with ratios of about three; set by hand
+# Ridges to try, with ratios of about three (heuristic)
 RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(3e-4, 1.0, 8)])
 # For the closed form, which is fast
 _GCV_RIDGES = np.concatenate([[SHRINKAGE], np.geomspace(1e-4, 10.0, 41)])
 _PATIENCE = 2  # consecutive ridges without a gain that end the search
 _MIN_GAIN = 1e-4  # relative gain required of a larger ridge
-# Relative excess of the held-out loss over the training loss below which the search is omitted; set
-# by hand
+# Relative excess of the held-out loss over the training loss below which the search is omitted
+# (heuristic)
 _MAX_OPTIMISM = 0.02
 # Tolerance of the compared fits: relative gain of a Newton step that leaves an error below 1e-6
 _TOLERANCE = 1e-3
-# Maximum multiplications for the joint Hessian of several outputs, set by hand
+# Maximum multiplications for the joint Hessian of several outputs (heuristic)
 _COST = 2e8
 _BLOCK = 1_000_000  # values per block of a product: 8 MB
 # Optimism for columns selected from rare words, many of which fit by chance. The value was chosen

@@ -15,7 +15,7 @@ MIN_PROBABILITY = 1e-3
 # Relative difference up to which losses count as equal, to exclude effects of rounding and row
 # order
 EQUAL = 1e-9
-_MIN_FOLDS = 3  # set by hand
+_MIN_FOLDS = 3  # heuristic
 
 
 def default_sizes(n_units: int, n_samples: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..sklearn_bases import BaseEstimator
 
-_N_STEPS = 20  # number of Newton steps for an intercept, set by hand
+_N_STEPS = 20  # number of Newton steps for an intercept (heuristic)
 
 HessianProduct = Callable[[np.ndarray], np.ndarray]
 SecondOrder = tuple[float, np.ndarray, list[HessianProduct]]  # value, gradient, Hessian per output
@@ -188,22 +188,22 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Compute the loss of each row (n,), if ``pointwise``. See :class:`Loss`."""
+        """Compute the loss of each row, if ``pointwise``. See :class:`Loss`."""
         one = np.ones(1)
         return np.array([self.value(y[i : i + 1], scores[i : i + 1], one) for i in range(len(y))])
 
     def gradient(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Compute the gradient of :meth:`value` in the scores, (n, q). See :class:`Loss`."""
+        """Compute the gradient of :meth:`value` with respect to the scores. See :class:`Loss`."""
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Compute the non-negative second derivatives (n, q) by score. See :class:`Loss`."""
+        """Compute the non-negative second derivatives by the scores. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> np.ndarray:
-        """Compute the Hessian of the loss of each row, (n, q, q). See :class:`Loss`.
+        """Compute the Hessian of the loss of each row, of shape (n, q, q). See :class:`Loss`.
 
         By default it is the diagonal matrix of :meth:`curvature`.
         """
@@ -212,15 +212,15 @@ class Loss(BaseEstimator):
     def value_and_gradient(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Compute value and gradient together; may be overridden. See :class:`Loss`."""
+        """Compute the value and gradient together; may be overridden. See :class:`Loss`."""
         return self.value(y, scores, sample_weight), self.gradient(y, scores, sample_weight)
 
     def second_order(
         self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray
     ) -> SecondOrder:
-        """Compute value, gradient, and the product A -> W A per output. See :class:`Loss`.
+        """Compute the value, gradient, and product A -> W A of each output. See :class:`Loss`.
 
-        W is the Hessian of :meth:`value` in the scores of an output, or a bound on it.
+        W is the Hessian of :meth:`value` with respect to the scores of an output, or a bound on it.
         """
         curvature = self.curvature(y, scores, sample_weight)
         return *self.value_and_gradient(y, scores, sample_weight), diagonal_products(curvature)
@@ -242,7 +242,7 @@ class Loss(BaseEstimator):
         return None
 
     def best_constant(self, y: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Return the constant scores (q,) that minimise the loss. See :class:`Loss`."""
+        """Return the q constant scores that minimise the loss. See :class:`Loss`."""
         return np.zeros(y.shape[1])
 
     # -- targets -----------------------------------------------------------------------------------
@@ -321,12 +321,12 @@ class Loss(BaseEstimator):
         return BandedLoss(self, self.best_constant(y, sample_weight))
 
     def curvature_bound(self, y: np.ndarray) -> np.ndarray | None:
-        """Bound the second derivatives (n, q); None if one bound suffices. See :class:`Loss`."""
+        """Bound the second derivatives; None if one bound suffices. See :class:`Loss`."""
         return None
 
 
 class JointLoss(Loss):
-    """Loss that computes value and gradient together, in ``value_and_gradient`` of a subclass."""
+    """Loss whose subclasses compute the value and gradient together, in ``value_and_gradient``."""
 
     def value(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> float:
         return self.value_and_gradient(y, scores, sample_weight)[0]
@@ -449,11 +449,11 @@ class MarginLoss(RowLoss):
         raise NotImplementedError
 
     def margin_slope(self, u: np.ndarray) -> np.ndarray:
-        """Compute the derivative in the margin. See :class:`MarginLoss`."""
+        """Compute the derivative with respect to the margin. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Compute the second derivative in the margin, or a majorant. See :class:`MarginLoss`."""
+        """Compute the second derivative by the margin, or a majorant. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:

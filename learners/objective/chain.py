@@ -151,7 +151,7 @@ def chain_terms(
     offsets: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Compute the weighted negative log likelihood, and its gradients in scores and transitions.
+    """Compute the weighted negative log likelihood and its gradients by scores and transitions.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def reference_terms(
 
 @jit
 def viterbi(scores: np.ndarray, transitions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the most probable classes (n,) of each sequence; ties favour the first class."""
+    """Return the most probable classes of each sequence; ties favour the first class."""
     n_classes = scores.shape[1]
     path = np.empty(len(scores), np.int64)
     came_from = np.empty(scores.shape, np.int32)

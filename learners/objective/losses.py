@@ -31,7 +31,7 @@ from .pairwise import PairwiseLogisticLoss
 from .regression_losses import HuberLoss, QuantileLoss
 from .survival import CoxLoss
 
-# Fraction of the majorising curvature that replaces a smaller or negative curvature; set by hand
+# Fraction of the majorising curvature that replaces a smaller or negative curvature (heuristic)
 MIN_SHARE = 0.2
 
 
@@ -66,7 +66,7 @@ def flipped_logistic_terms(
     gradient: np.ndarray,
     curvature: np.ndarray,
 ) -> float:
-    """Compute value, gradient and curvature of the flipped logistic loss in one pass.
+    """Compute the value, gradient and curvature of the flipped logistic loss in one pass.
 
     If ``flip`` is 0, this is the logistic loss.
     """

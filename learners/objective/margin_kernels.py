@@ -15,7 +15,7 @@ SQUARED, LOGISTIC, HUBERISED_HINGE, LORENZ, HINGE, EXPONENTIAL = range(6)
 
 @jit(plain=True, error_model="numpy")
 def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[float, float]:
-    """Compute value and slope of the loss with code ``kind`` at one score.
+    """Compute the value and slope of the loss with code ``kind`` at one score.
 
     Margin losses ignore the score if y = 0.
     """
@@ -48,5 +48,5 @@ def loss_terms(kind: int, parameter: float, y: float, score: float) -> tuple[flo
 
 @jit(plain=True)
 def margin_slope(kind: int, parameter: float, u: float) -> float:
-    """Compute the derivative in the margin u = y f, y in {-1, +1}, of the loss ``kind``."""
+    """Compute the derivative of the loss ``kind`` with respect to the margin u = y f."""
     return loss_terms(kind, parameter, 1.0, u)[1]

@@ -10,7 +10,7 @@ from scipy.special import expit
 from ..types import ArrayLike
 from .base import Loss, SecondOrder
 
-_MIN_QUERIES = 5  # fewer queries do not generalise to new queries; set by hand
+_MIN_QUERIES = 5  # fewer queries do not generalise to new queries (heuristic)
 
 
 class PairwiseLogisticLoss(Loss):
@@ -56,7 +56,7 @@ class PairwiseLogisticLoss(Loss):
 
     @property
     def pair_weights(self) -> np.ndarray:
-        """Pair weights (n_pairs,), which sum to one."""
+        """Weights of the pairs, which sum to one."""
         n = len(self.pairs)
         return (
             np.full(n, 1.0 / n)

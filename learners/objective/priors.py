@@ -46,7 +46,7 @@ class Prior(BaseEstimator):
         self.huber = huber
 
     def check(self) -> None:
-        """Check the parameters; a ValueError names the first one that is out of range."""
+        """Check the parameters; raise a ValueError for the first parameter that is out of range."""
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
             low = 1e-12 if name == "huber" else 0.0
             check_real(f"Prior: {name}", getattr(self, name), low)
@@ -61,7 +61,8 @@ class Prior(BaseEstimator):
         coef : ndarray of shape (n_features, width)
             Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
 
         Returns
         -------
@@ -88,7 +89,8 @@ class Prior(BaseEstimator):
         coef : ndarray of shape (n_features, width)
             Block of coefficients of each feature.
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
 
         Returns
         -------
@@ -114,7 +116,8 @@ class Prior(BaseEstimator):
         Parameters
         ----------
         n_knots : int
-            B + 1 for piecewise-linear responses, 1 for linear responses.
+            Number of knots: B + 1 for piecewise-linear responses with B bins, 1 for linear
+            responses.
         width : int
             Number of coefficients in a block.
 

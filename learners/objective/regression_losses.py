@@ -5,7 +5,7 @@ from scipy.special import expit
 
 from .base import Loss
 
-# Minimum curvature that keeps Newton steps finite where the loss is linear; set by hand
+# Minimum curvature that keeps Newton steps finite where the loss is linear (heuristic)
 _MIN_MAJORISER = 0.001
 
 
@@ -119,7 +119,7 @@ class QuantileLoss(Loss):
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, q: float) -> float:
     """Return the weighted quantile ``q``.
 
-    It is the smallest value such that values up to it have at least the fraction ``q`` of the
+    It is the smallest value v such that the values <= v have at least the fraction ``q`` of the
     weight.
 
     Examples

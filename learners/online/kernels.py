@@ -81,7 +81,7 @@ class Counts(NamedTuple):
 
 @jit(plain=True)
 def shrink(w: float, gravity: float) -> float:
-    """Apply the soft threshold T(w, g) of eq. (3.6)."""
+    """Apply the soft threshold function T(w, g) of eq. (3.6)."""
     if w > gravity:
         return w - gravity
     if w < -gravity:
@@ -102,14 +102,14 @@ def stabilised_stage(
     last: int,
     count_all: bool,
 ) -> None:
-    """Run a stage, or part of it, of informative truncated bursts on parallel paths.
+    """Run all or part of a stage of informative truncated bursts on parallel paths.
 
     The paths are ``first`` to ``last - 1``, and the method is that of Algorithms 3.2 and 3.3 of Ma
     (thesis). Path m processes the rows in the order ``orders[m]``. After every ``burst`` rows, each
     coefficient shrinks by ``gravity`` times the number of these rows in which its feature is
     non-zero. Without ``count_all``, rows where the slope of the loss is zero do not count.
     ``indices`` and ``seen`` are unsigned, which avoids checks for negative indices. No branch
-    depends on which features occur in a burst, since the processor could not predict it.
+    depends on which features occur in a burst, since the processor could not predict such a branch.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent
@@ -233,7 +233,7 @@ def thresholded_pass(
 
     Thresholds are deferred until a feature occurs. ``t`` is the number of earlier rows, ``due`` the
     number of thresholds so far, each of size ``burst * gravity``, and ``done[j]`` the number
-    applied to w[j]. Returns the intercept and the updated ``due``.
+    applied to w[j]. The intercept and the updated ``due`` are returned.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

@@ -25,7 +25,7 @@ from ..types import ClassWeight, Matrix, Seed
 from .base import OnlineClassifier
 from .kernels import Counts, Paths, Rows, stabilised_stage
 
-POOL = 64  # number of updates per path that determine the gravity of a stage, set by hand
+POOL = 64  # number of updates per path that determine the gravity of a stage (heuristic)
 
 
 @dataclass
@@ -82,7 +82,7 @@ class PathState:
         self.summed += len(self.paths.coef)
 
     def mean(self) -> np.ndarray:
-        """Compute the mean coefficients and intercept (n_active + 1,) of the paths."""
+        """Compute the mean coefficients of the paths, followed by their mean intercept."""
         return np.append(self.paths.coef.mean(axis=0), self.paths.intercept.mean())
 
 

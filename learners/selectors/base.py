@@ -27,10 +27,10 @@ from ..types import ArrayLike, Matrix
 class Selector(SparseInputMixin, SupportMixin, BaseEstimator):
     """Base class of selectors with linear scores.
 
-    An algorithm implements ``_select(X, y, loss, weight)``, where ``X`` is validated, ``y`` (n, q)
-    is encoded for the loss, and ``weight`` is as given by the user. The method sets ``support_``,
-    ``intercept_`` and ``coef_``. The shape of ``coef_`` is (q, n_features), and changes to
-    (n_features,) in regression with one output.
+    An algorithm implements ``_select(X, y, loss, weight)``, where ``X`` is validated, ``y``, of
+    shape (n, q), is encoded for the loss, and ``weight`` is as given by the user. The method sets
+    ``support_``, ``intercept_`` and ``coef_``. The shape of ``coef_`` is (q, n_features), and
+    changes to (n_features,) in regression with one output.
     """
 
     _auto_loss: str  # meaning of loss="auto"

@@ -54,7 +54,7 @@ def forward_backward_minimise(
     Parameters
     ----------
     objective : function
-        Function of a vector (n_features,) that returns the value and the gradient (n_features,).
+        Function of a vector that returns the value and the gradient, a vector of the same length.
         Outside its domain, it must return infinity and an arbitrary gradient.
     start : array-like of shape (n_features,)
         Starting point, which is 0 except for the free coordinates. The objective must be finite

@@ -21,7 +21,7 @@ from ..objective.losses import Loss, check_bounded, check_curvature
 from ..types import ClassWeight, Matrix, Seed
 from .base import SelectingClassifier
 
-# Bounds on the steps, set by hand
+# Bounds on the steps (heuristic)
 # ridge of a weak learner relative to its curvature, for features that vary in few rows
 _DAMPING = 1e-3
 _MIN_CURVATURE = 1e-4  # minimum curvature of a row relative to the largest, if all rows fit well
@@ -88,7 +88,7 @@ class WeakLearners:
         return sum(gains, np.zeros(len(features)))
 
     def step(self, g: np.ndarray, h: np.ndarray, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores (n, q) and parameters (q, width) of a feature."""
+        """Return the scores, of shape (n, q), and parameters, of shape (q, width), of a feature."""
         parameters = np.stack(
             [self._solve(g[:, q], h[:, q], np.array([feature]))[0][0] for q in range(g.shape[1])]
         )
@@ -194,7 +194,7 @@ class Boosted(NamedTuple):
     """Result of :func:`boost`: rounds, losses, parameters and constant.
 
     It contains the feature of each weak learner, the loss before the first round and after each
-    round, the sum of the parameters of each feature, and the initial constant (q,).
+    round, the sum of the parameters of each feature, and the initial constant of each output.
     """
 
     rounds: list[int]

@@ -27,8 +27,8 @@ _START, _GROWTH = (
 _MAX_SWEEPS = 2000  # maximum number of sweeps of Algorithm 2
 _NEWTON_STEPS = 100  # maximum steps of Algorithm 3; bisection alone needs fewer
 _TOLERANCE = 1e-10  # tolerance of Algorithm 3 for the derivative
-# The curvature is recomputed if the ratio of consecutive predicted decreases exceeds this value;
-# set by hand
+# The curvature is recomputed if the ratio of consecutive predicted decreases exceeds this
+# value (heuristic).
 _LAG = 0.3
 
 
@@ -128,9 +128,9 @@ def coordinate_sweep(
 ) -> None:
     """Update ``alpha`` and ``w`` by a pass of coordinate descent, step 1 of Algorithm 2.
 
-    The objective is the smoothed maximum (11). ``A`` (n, p) contains y_i x_i, where the columns of
-    cut t range from ``starts[t]`` to ``starts[t + 1]``. ``square`` (n, T) contains their squared
-    norms, and ``w`` (p,) is alpha' A.
+    The objective is the smoothed maximum (11). ``A``, of shape (n, p), contains y_i x_i, where the
+    columns of cut t range from ``starts[t]`` to ``starts[t + 1]``. ``square``, of shape (n, T),
+    contains their squared norms, and ``w`` is alpha' A.
     """
     n_cuts = len(starts) - 1
     half_norms = np.zeros(n_cuts)
@@ -264,7 +264,7 @@ class WeightedGram:
         self._product = np.empty((0, 0), np.float32)
 
     def product(self, Z: np.ndarray) -> np.ndarray:
-        """Return the matrix Z' W Z (p, p); ``Z`` may have gained columns since the last call."""
+        """Return the matrix Z' W Z; ``Z`` may have gained columns since the last call."""
         old, p = len(self._product), Z.shape[1]
         if old < p:
             weighted = Z * self._root

@@ -106,8 +106,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
     Parameters
     ----------
     n_features_to_select : int or float, default 10
-        Number k of features to select, or a fraction of them. A number above the number of features
-        selects all of them with a warning.
+        Number k of features to select, or a fraction of them. If k exceeds the number of features,
+        all features are selected, with a warning.
     loss : str or Loss, default "auto"
         Pointwise loss with bounded curvature.
 
@@ -122,8 +122,8 @@ class TISPClassifier(_TISP, SelectingClassifier):
     n_steps : int, default 500
         Non-negative number of further gradient steps on the selected features.
     interleave : bool, default True
-        Whether to divide the further steps evenly among the thresholding steps. False takes all of
-        them after the last one, as in [2]_.
+        Whether to divide the further steps evenly among the thresholding steps. False takes all
+        further steps after the last thresholding step, as in [2]_.
     learning_rate : float or "auto", default "auto"
         Positive step size. "auto" means the inverse curvature on the current features.
     ridge : float, default 0.0

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from ..objective.chain import chain_terms
 from ..types import Matrix
 
-_BLOCK_ROWS = 1 << 14  # set by hand, so that the scores and gradient of a block stay in the cache
+_BLOCK_ROWS = 1 << 14  # heuristic: the scores and gradient of a block stay in the cache
 # Pairs stored by L-BFGS. On the homes in experiments/pages/sensors_results.md, this number halves
 # the iterations compared with SciPy's default of 10.
 _MEMORY = 40
@@ -50,7 +50,7 @@ class ChainFit:
     converged: bool = False
 
     def with_coef(self, coef: np.ndarray) -> "ChainFit":
-        """Return a copy with other coefficients and an unknown objective."""
+        """Return a copy with the given coefficients and an unknown objective."""
         return replace(self, coef=coef, value=np.inf)
 
 
@@ -99,7 +99,7 @@ class ChainProblem:
         return columns, replace(self, X=self.X[:, columns], free=chosen[columns])
 
     def scores(self, fit: ChainFit) -> np.ndarray:
-        """Compute the scores (n_rows, n_classes), excluding the offset."""
+        """Compute the scores of all rows and classes, excluding the offset."""
         return self.X @ fit.coef + fit.intercept
 
     def start(self) -> ChainFit:

@@ -21,7 +21,7 @@ from .linear_chain import BaseCRF
 from .problem import ChainProblem
 from .units import UnitModel, exchange
 
-_MAX_CUTS = 60  # number of cuts above which several units are dropped at a time, set by hand
+_MAX_CUTS = 60  # number of cuts above which several units are dropped at a time (heuristic)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

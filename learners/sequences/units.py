@@ -33,7 +33,7 @@ class UnitModel:
     units : list of int, default []
         Initial units.
     fit : ChainFit or None
-        Fit on the columns of ``units`` in ascending order. None computes the fit.
+        Fit on the columns of ``units`` in ascending order. If None, the fit is computed.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class UnitModel:
         return self._norms(self.coef() * self.deviations[:, None])[self.units]
 
     def coef(self) -> np.ndarray:
-        """Coefficients of all columns, (n_features, n_classes)."""
+        """Coefficients of all columns, of shape (n_features, n_classes)."""
         coef = np.zeros(self.codes.shape)
         coef[self.columns] = self.fit.coef
         return coef
@@ -130,7 +130,7 @@ class UnitModel:
         )
 
     def keep(self, units: list[int], tol: float = SEARCH_TOLERANCE, max_iter: int = 1000) -> None:
-        """Refit on other units, starting from the coefficients of the remaining units."""
+        """Refit on the given units, starting from the coefficients of those that are retained."""
         coef = self.coef()
         self._use(units)
         self.fit = minimise(

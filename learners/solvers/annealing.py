@@ -236,8 +236,8 @@ def anneal(
     loss : Loss
         Loss function.
     counts : ndarray of int, or function
-        Non-increasing number of features (or groups, if given) that remain after each step. A
-        function is called with the design after the first gradient.
+        Non-increasing numbers of features (or groups, if given) that remain after each step. If
+        this is a function, it is called with the design after the first gradient.
     sample_weight : ndarray of shape (n_samples,)
         Weights that sum to one, so that gradients are weighted means.
     learning_rate : float or function

@@ -28,7 +28,7 @@ REGROWTH = 0.01
 # Number of units with the steepest gradients that each round adds to the pool, as a multiple of k
 N_GRADIENT_CANDIDATES = 5
 # Maximum number of values (over all rows) in memory at a time, where a subset of the rows or one
-# part after another suffices; set by hand
+# part after another suffices (heuristic)
 _MAX_VALUES = 1 << 25
 _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rounding errors
 # Minimum fraction of a unit's curvature that remains given the support, so that the predicted gain
@@ -36,10 +36,10 @@ _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rou
 _MIN_SCHUR = 1e-3
 _MAX_SWAPS = 100  # maximum number of consecutive swaps
 # Exchanges are proposed on a subset of the rows: its minimum size, its size per column of the
-# support, and the ratio of all rows to its size from which it is used. Set by hand.
+# support, and the ratio of all rows to its size from which it is used (heuristic values).
 _ROWS, _ROWS_PER_COLUMN, _MANY = 20_000, 100, 2
-_MAX_ALTERNATIVES = 100  # maximum number of alternative features, set by hand
-# Alternatives per feature, and their maximum relative cost, set by hand
+_MAX_ALTERNATIVES = 100  # maximum number of alternative features (heuristic)
+# Alternatives per feature, and their maximum relative cost (heuristic)
 _MAX_NAMED, _MAX_COST = 5, 0.05
 
 
@@ -70,7 +70,7 @@ class Units:
     ) -> "Units":
         """Create units for groups of features, or for single features if ``groups`` is None.
 
-        ``fixed`` (n_features,) is the mask of the features that must remain.
+        ``fixed`` is the mask of the features that must remain.
         """
         if groups is None:
             return cls(np.arange(n_features), None, fixed)
@@ -128,11 +128,11 @@ class Pool:
 
     @cached_property
     def columns(self) -> np.ndarray:
-        """Columns (n_columns, n_samples), each of which is contiguous, for fast access."""
+        """Transposed columns, each of which is contiguous for fast access."""
         return np.ascontiguousarray(self.Z.T)
 
     def square_sums(self, weights: np.ndarray) -> np.ndarray:
-        """Compute the weighted sum of squares (n_columns,) of each column."""
+        """Compute the weighted sum of squares of each column."""
         if self.Z.size <= _MAX_VALUES:
             return weights @ self._squares
         return np.concatenate(
@@ -147,7 +147,7 @@ class Pool:
         return self.Z * self.Z
 
     def charges(self, problem: SupportProblem, fit: Fit) -> np.ndarray:
-        """Compute the penalty (n_units,) of each unit for its number of coefficients.
+        """Compute the penalty of each unit for its number of coefficients.
 
         See :func:`~annealed.learners.objective.base.charges_of`. Constant columns do not count, and
         neither does one column of each piecewise-linear feature, since its other columns determine
@@ -403,7 +403,7 @@ def swap_until_stable(
     fit: Fit,
     rounds: int,
 ) -> tuple[Pool, np.ndarray, Fit]:
-    """Exchange units within the pool, then with the units of the largest gradients.
+    """Exchange units within the pool, then with the units that have the largest gradients.
 
     If annealing has failed, the support is regrown. Annealing has failed if more than a quarter of
     the units were exchanged, or if a new unit had been dropped early.
@@ -644,7 +644,7 @@ def exchange_changes(
 
 
 def curvatures(pool: Pool, hessian_product: HessianProduct) -> np.ndarray:
-    """Compute the product Z' W Z within each unit of the pool, as an array (n_columns, widest).
+    """Compute the products Z' W Z within each unit, as an array of shape (n_columns, widest).
 
     Units of several columns are processed one at a time, so that each product stays in the cache.
     """
@@ -674,8 +674,8 @@ def ascending(values: np.ndarray) -> np.ndarray:
 def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
     """Iterate over sets of exchanges (out, in) to try.
 
-    The first set is half of the compatible exchanges with a predicted improvement. The following
-    sets are smaller and smaller.
+    The first set is half of the compatible exchanges with a predicted improvement. Each of the
+    following sets is smaller than the previous one.
 
     Parameters
     ----------
@@ -743,8 +743,8 @@ def block_changes(
     """Add the predicted changes for units of several columns.
 
     ``offsets`` and ``pool_offsets`` contain the first column of each unit, followed by the number
-    of columns. ``schur`` (n_columns, widest) contains the rows of the Schur complements of the pool
-    units.
+    of columns. ``schur``, of shape (n_columns, widest), contains the rows of the Schur complements
+    of the pool units.
     """
     starts = np.asarray(offsets)
     for width in np.unique(np.diff(starts)):  # solve units of the same width together

@@ -29,10 +29,10 @@ class GreedyModel(Protocol):
         """Objective after refitting."""
 
     def charges(self) -> np.ndarray:
-        """Compute the penalty (n_units,) of each unit for its number of coefficients."""
+        """Compute the penalty of each unit for its number of coefficients."""
 
     def strengths(self) -> np.ndarray:
-        """Compute the gradient strength (n_units,) of each unit."""
+        """Compute the gradient strength of each unit."""
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
         """Compute the decrease in the objective if each candidate alone is fitted.
@@ -60,7 +60,7 @@ def greedy_search(
     backward: bool = True,
     fixed: Sequence[int] = (),
 ) -> tuple[list[int], list[Step]]:
-    """Add the best unit, refit, and remove units worth less than half of it, repeatedly.
+    """Repeatedly add the best unit, refit, and remove units worth less than half as much.
 
     The worth of a unit is the decrease in the objective that it causes, minus its penalty. Whenever
     the search returns to a size, the objective is lower than before, so the search ends.

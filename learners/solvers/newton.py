@@ -15,13 +15,13 @@ from ..objective import HessianProduct, Loss, Prior, effective_rows
 
 _MIN_CURVATURE = 1e-12  # minimum curvature for fitting an intercept
 # A fit is abandoned if even this multiple of a Newton step's predicted gain would not reach the
-# limit; set by hand
+# limit (heuristic)
 _MAX_PREDICTED_GAIN_RATIO = 2.0
 # The Hessian of sparse columns, which takes ten times as long as the rest of a step, is reused up
-# to this ratio of consecutive predicted gains; set by hand
+# to this ratio of consecutive predicted gains (heuristic)
 _REUSE_GAIN = 0.1
 _ROUNDING = 1e-15  # rounding error of the gradient, relative to the sum of its terms
-SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data; set by hand
+SHRINKAGE = 5e-5  # ridge for comparing supports, also of separable data (heuristic)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class SupportProblem:
         return gradient
 
     def penalty_hessian(self, n_columns: int) -> np.ndarray:
-        """Bound the Hessian of :meth:`penalty` in the columns and, if fitted, the intercept."""
+        """Bound the Hessian of :meth:`penalty` for the columns and, if fitted, the intercept."""
         size = n_columns + self.fit_intercept
         H = np.zeros((size, size))
         if self.prior is None:
@@ -124,7 +124,7 @@ class SupportProblem:
     def second_order(
         self, scores: np.ndarray, theta: np.ndarray
     ) -> tuple[float, np.ndarray, list[HessianProduct]]:
-        """Compute the objective, and the loss's gradient and Hessian products in the scores."""
+        """Compute the objective, and the loss gradient and Hessian products by the scores."""
         scores, penalty = (
             scores if self.offset is None else scores + self.offset,
             self.penalty(theta),
@@ -148,9 +148,10 @@ class Fit:
     value : float
         Objective at the coefficients.
     residual : ndarray of shape (n_samples, n_outputs)
-        Gradient of the loss in the scores.
+        Gradient of the loss with respect to the scores.
     hessian_products : list of functions
-        Function A -> W A of each output, where W is the Hessian of the loss in the scores.
+        Function A -> W A of each output, where W is the Hessian of the loss with respect to the
+        scores.
     A1 : ndarray of shape (n_samples, p or p + 1)
         Columns of the support; see :meth:`SupportProblem.with_intercept`.
     scores : ndarray of shape (n_samples, n_outputs)
@@ -271,7 +272,7 @@ def refit(
 def hessian(
     problem: SupportProblem, A1: np.ndarray, WA: np.ndarray, penalty: np.ndarray
 ) -> np.ndarray:
-    """Compute the Hessian of one output in the columns and intercept, from ``A1`` and W A1.
+    """Compute the Hessian of one output for columns and intercept, from ``A1`` and W A1.
 
     ``A1`` is the result of :meth:`SupportProblem.with_intercept`.
     """
@@ -307,7 +308,7 @@ def _joint_direction(
 
 
 def inverse_hessian(problem: SupportProblem, A1: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Invert the joint Hessian of columns, intercept and outputs, given row Hessians (n, q, q).
+    """Invert the joint Hessian of columns, intercept and outputs, given the Hessian of each row.
 
     The result is ordered by column, then by output. ``A1`` is the result of
     :meth:`SupportProblem.with_intercept`.

@@ -167,7 +167,7 @@ def as_schedule(schedule: str | Schedule | Counts, mu: float = 100.0) -> Counts:
     Raises
     ------
     ValueError
-        If the schedule has another type, or a parameter is out of range.
+        If the schedule is not of a supported type, or a parameter is out of range.
     """
     if not isinstance(schedule, Schedule) and callable(schedule):
         return schedule

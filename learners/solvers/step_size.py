@@ -12,7 +12,7 @@ import numpy as np
 from ..designs.base import Design
 from ..objective.losses import Loss, check_bounded
 
-# Ten power iterations from the gradient come within a few percent of the eigenvalue; set by hand
+# Ten power iterations from the gradient come within a few percent of the eigenvalue (heuristic)
 SLACK = 1.1
 
 
@@ -82,7 +82,7 @@ def safe_step(
 def start_direction(
     design: Design, y: np.ndarray, loss: Loss, sample_weight: np.ndarray, intercept: np.ndarray
 ) -> np.ndarray:
-    """Compute the gradient of the first output at zero, as direction for :func:`safe_step`."""
+    """Compute the gradient of the first output at zero, the direction for :func:`safe_step`."""
     return design.gradient(loss.gradient(y, np.zeros(y.shape) + intercept, sample_weight)[:, :1])
 
 

@@ -17,8 +17,8 @@ class BatchSource(Source):
     ----------
     batches : function
         Function that returns the same iterable of (X, y) or (X, y, weight) on each call. X is a
-        dense array or a numeric data frame (rows, n_features), and y and weight contain one value
-        per row.
+        dense array or a numeric data frame of shape (rows, n_features), and y and weight contain
+        one value per row.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from ..types import Matrix
 from .matrix import OutOfCoreMatrix, RowSubset, Source, float_dtype
 from .sparse_files import SparseSource
 
-# bytes of a file per task, several of which a worker holds at a time; set by hand
+# bytes of a file per task, several of which a worker holds at a time (heuristic)
 BLOCK_BYTES = 64 << 20
 
 
@@ -24,7 +24,7 @@ class DaskMatrix(OutOfCoreMatrix):
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
-        Numeric matrix (n_samples, n_features).
+        Numeric matrix of shape (n_samples, n_features).
     memory_limit : int, str or None, default None
         See :func:`on_dask`.
     subsample : float, default 1.0
@@ -91,9 +91,9 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or Source
-        Numeric matrix (n_samples, n_features) with any chunks. A file from :func:`on_disk` is read
-        by the workers, which need access to it at the same path. Its limits apply unless others are
-        given.
+        Numeric matrix of shape (n_samples, n_features) with any chunks. A file from :func:`on_disk`
+        is read by the workers, which need access to it at the same path. Its limits apply unless
+        others are given.
     memory_limit : int, str or None, default None
         Memory on the client that a fit may use, in bytes or as text such as "2GB"; None means half
         a GiB. The remaining columns are sent to the client once they fit into half of the limit.
@@ -106,12 +106,12 @@ def on_dask(X: Matrix, memory_limit: int | str | None = None, subsample: float =
     Returns
     -------
     DaskMatrix
-        Matrix (n_samples, n_features) with its limits.
+        Matrix of shape (n_samples, n_features) with its limits.
 
     Raises
     ------
     TypeError
-        If X has another type, or is a sparse file.
+        If X is of an unsupported type, or is a sparse file.
     ValueError
         If a limit is out of range, a column is not numeric, a chunk is not a NumPy array or the
         array is not 2-D.

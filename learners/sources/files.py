@@ -86,7 +86,7 @@ def on_disk(
     data : path, numpy.memmap, h5py.Dataset, zarr.Array, pyarrow.parquet.ParquetFile or Source
         File or open array. The extension of a file is ``.npy``, ``.h5``, ``.hdf5``, ``.zarr`` or
         ``.parquet``. A folder of ``.parquet`` files, which may be nested, forms one table in the
-        order of the file names. A folder may also have been written by :func:`write_csr`. Parquet
+        order of the file names. A folder written by :func:`write_csr` is also accepted. Parquet
         files may be given by URL, such as ``s3://bucket/big``.
     batches : function or None, default None
         Function that replaces ``data``. It returns an iterable of batches (X, y) or (X, y, weight),

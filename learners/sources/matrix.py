@@ -150,7 +150,7 @@ class OutOfCoreMatrix:
         )
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
-        """Apply ``function``, which maps (n, k) to (n, n_outputs), to all rows of given columns."""
+        """Apply ``function``, which returns n_outputs values per row, to the given columns."""
         raise NotImplementedError
 
     def chosen(self, columns: np.ndarray) -> Any:
@@ -222,7 +222,7 @@ class Source(OutOfCoreMatrix):
         return self[:, columns]
 
     def cuts(self, height: int) -> list[slice]:
-        """Split the rows into ranges of at most ``height`` rows, unless this repeats reads."""
+        """Split the rows into ranges of at most ``height`` rows, unless this would repeat reads."""
         step = max(1, height // self.row_step) * self.row_step
         if self.row_step == 1 and step > CHUNK:
             step -= step % CHUNK  # align with the chunks of sums over rows
@@ -232,7 +232,7 @@ class Source(OutOfCoreMatrix):
         ]
 
     def read(self, rows: slice, columns: np.ndarray, out: np.ndarray) -> None:
-        """Read values into ``out`` (rows, columns); ``columns`` must be ascending."""
+        """Read values into ``out``, of shape (rows, columns); ``columns`` must be ascending."""
         raise NotImplementedError
 
     def scores(self, function: Callable[..., Any], columns: np.ndarray, n_outputs: int) -> Any:
@@ -250,7 +250,7 @@ class Source(OutOfCoreMatrix):
 class RowSubset(Source):
     """Subset of the rows of another matrix in a file, in any order.
 
-    Rows between them are also read.
+    The rows between the requested rows are also read.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def _as_slice(index: np.ndarray) -> slice | np.ndarray:
 
 
 class TorchMatrix(OutOfCoreMatrix):
-    """Float32 tensor, which stays on its device, as an out-of-core matrix.
+    """Out-of-core matrix that wraps a float32 tensor, which stays on its device.
 
     Parameters
     ----------

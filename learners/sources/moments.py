@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpstrf
 from ..compilation import n_values, problem_size
 from .matrix import OutOfCoreMatrix
 
-MAX_COLUMNS = 10_000  # maximum columns and targets: 800 MB of sums; set by hand
+MAX_COLUMNS = 10_000  # maximum columns and targets: 800 MB of sums (heuristic)
 # Ratio of standard deviation to mean below which a column is constant up to rounding
 _ROUNDING = 8.0 * np.finfo(np.float64).eps
 _BLOCK_BYTES = 32 << 20  # bytes in double precision at a time
@@ -50,7 +50,7 @@ class Moments:
 
     @classmethod
     def of(cls, rows: np.ndarray, weight: np.ndarray) -> Self:
-        """Compute the moments of rows (n, p) in double precision."""
+        """Compute the moments of rows of shape (n, p) in double precision."""
         n_rows = float(weight.sum())
         if not n_rows > 0:
             return replace(cls.empty(rows.shape[1]), n_samples=len(rows))
@@ -77,7 +77,7 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """Compute the root of the summed squared deviations (p,), or 0 if due to rounding."""
+        """Compute the root of each column's summed squared deviations; 0 if due to rounding."""
         scale = np.sqrt(np.diagonal(self.scatter))
         rounding = _ROUNDING * np.abs(self.mean) * np.sqrt(self.n_rows)
         return np.where(scale > rounding, scale, 0.0)
@@ -121,7 +121,7 @@ class Moments:
 
 
 def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
-    """Compute the moments of X and the targets (n, q) in one pass over blocks of rows.
+    """Compute the moments of X and the targets in one pass over blocks of rows.
 
     Raises
     ------

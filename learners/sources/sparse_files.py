@@ -156,7 +156,8 @@ def write_csr(
     Returns
     -------
     SparseSource
-        Matrix (n_samples, n_features) whose ``target`` contains the labels of a LIBSVM file.
+        Matrix of shape (n_samples, n_features) whose ``target`` contains the labels of a LIBSVM
+        file.
 
     Raises
     ------

@@ -22,7 +22,7 @@ WHOLE, HEADS = "whole", "heads"
 
 @dataclass
 class ImageClassifier(ModelFile):
-    """Classify photographs by visual words and colours.
+    """Classifier of photographs by visual words and colours.
 
     The features are those of Ma (thesis), section 4.1.2 [1]_; columns are selected by FSA. Words of
     the head are also used if there is a head box.
@@ -30,7 +30,7 @@ class ImageClassifier(ModelFile):
     Parameters
     ----------
     features : PetFeatures, default PetFeatures(random_state=0)
-        Features that compute the columns; a loaded model has
+        Transformer that computes the columns; that of a loaded model is an
         `annealed.vision.words.pet_features.PetColumns`, which cannot be fitted.
     settings : ClassifierSettings, default ClassifierSettings()
         Settings of the learner.
@@ -111,8 +111,8 @@ class ImageClassifier(ModelFile):
         """Return the columns from which the classifier of a part may select.
 
         Without a head box, these are all columns except those of the head. With a head box, they
-        are all columns except the words in quarters of the image, which only add noise if the head
-        is known, according to cross-validation on the training photographs.
+        are all columns except the words in quarters of the image, which add only noise if the head
+        is known, as shown by cross-validation on the training photographs.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class ImageClassifier(ModelFile):
         Raises
         ------
         ValueError
-            If the model consists only of a metric, since its votes are not a sum over columns.
+            If the model consists of a metric alone, since its votes are not a sum over columns.
         """
         part = self._part(photograph)
         probabilities = self.predict_proba([photograph])[0]
@@ -317,7 +317,8 @@ class ImageClassifier(ModelFile):
         Returns
         -------
         tuple of two ndarrays
-            Columns (m,), and windows (m, 4): x and y of the centre, width and height in pixels.
+            Columns of shape (m,), and windows of shape (m, 4): x and y of the centre, width and
+            height in pixels.
         """
         return occurrences(self.features, photograph.resized(self.features.side))
 

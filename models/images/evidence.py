@@ -23,11 +23,12 @@ class Explanation:
     image : ndarray of shape (H, W, 3), uint8
         Photograph, resized to the size at which its words are counted.
     heat : ndarray of shape (H, W), float64
-        Evidence per pixel for ``label`` (above 0) or against it (below 0); it adds up to the sum of
-        the contributions.
+        Evidence per pixel for ``label`` (positive) or against it (negative); its sum equals the sum
+        of the contributions.
     contributions : list of (str, float)
         Names of the selected columns present in the photograph, with their contributions to the
-        score of ``label`` minus the mean score of the other classes, by decreasing absolute value.
+        score of ``label`` minus the mean score of the other classes, in order of decreasing
+        absolute value.
     """
 
     label: str
@@ -38,7 +39,8 @@ class Explanation:
 
 
 def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns (m,) of the words in a resized photograph, and their windows (m, 4).
+    """Return the columns of the m words in a resized photograph, and their windows (an array of
+    shape (m, 4)).
 
     There is one entry for each count of a word: in the whole image, in a quarter, and in the head.
     A window is given by the x and y of its centre, its width and its height, in pixels.
@@ -55,8 +57,7 @@ def occurrences(features: PetColumns, photograph: Photograph) -> tuple[np.ndarra
 
 
 def paint(features: PetColumns, photograph: Photograph, evidence: np.ndarray) -> np.ndarray:
-    """Compute the evidence per pixel (H, W) of a resized photograph from the evidence per column
-    (n_features,).
+    """Compute the evidence per pixel of a resized photograph from the evidence per column.
 
     The evidence of a word is shared equally among its occurrences and spread over their windows;
     the evidence of a colour is spread over its pixels.

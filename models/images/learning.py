@@ -69,8 +69,8 @@ class ClassifierSettings:
         Parameters
         ----------
         X : CSR or CSC matrix of shape (n_photographs, n_columns)
-            Columns of the photographs. CSC is not copied. The matrix remains sparse, except with
-            the method "piecewise", which makes a dense copy (float32).
+            Columns of the photographs. CSC matrices are not copied. The matrix remains sparse,
+            except with the method "piecewise", which makes a dense copy in float32.
         y : ndarray of shape (n_photographs,), int
             Class indices.
 
@@ -115,8 +115,8 @@ def metric_on(
 
 
 def temperature(scores: np.ndarray, y: np.ndarray) -> float:
-    """Return the temperature, from 1/100 to 100, for which the softmax of held-out scores (n,
-    n_classes) has the maximum likelihood."""
+    """Return the temperature, from 1/100 to 100, that maximises the likelihood of the softmax of
+    held-out scores of shape (n, n_classes)."""
 
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax

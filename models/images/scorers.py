@@ -35,7 +35,7 @@ class AdditiveScorer:
 
     @property
     def selected(self) -> np.ndarray:
-        """Selected columns (k,), strongest first."""
+        """The k selected columns, strongest first."""
         return self.model.selected
 
     @classmethod
@@ -57,17 +57,17 @@ class AdditiveScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for wider rows, given the positions ``columns`` in them of the columns
-        to which it was fitted."""
+        """Return the scorer for wider rows, where ``columns`` holds the positions in these rows of
+        the columns to which it was fitted."""
         return replace(self, model=replace(self.model, selected=columns[self.selected]))
 
     def scores(self, X: Matrix) -> np.ndarray:
-        """Compute class scores (n, n_classes) as sums of the contributions, so that the evidence
-        adds up exactly to the scores."""
+        """Compute class scores of shape (n, n_classes) as sums of the contributions, so that the
+        evidence adds up exactly to the scores."""
         return self.model.intercept + self.model.contributions(X).sum(axis=1)
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Compute class probabilities (n, n_classes)."""
+        """Compute class probabilities of shape (n, n_classes)."""
         return softmax(self.scores(X) / self.temperature, axis=1)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -84,8 +84,8 @@ class AdditiveScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the arrays ``name.selected``, ... of a model file; raise a ValueError if an array is
-        missing or shapes are inconsistent."""
+        """Read the scorer from the arrays of a model file whose names start with ``name``; raise a
+        ValueError if an array is missing or shapes are inconsistent."""
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -164,8 +164,8 @@ class MetricScorer:
         )
 
     def renumbered(self, columns: np.ndarray) -> Self:
-        """Return the scorer for wider rows, given the positions ``columns`` in them of the columns
-        to which it was fitted."""
+        """Return the scorer for wider rows, where ``columns`` holds the positions in these rows of
+        the columns to which it was fitted."""
         return replace(self, selected=np.asarray(columns, np.int64)[self.selected])
 
     def pairs(self, n: int | None = None) -> list[tuple[int, int]]:
@@ -180,7 +180,7 @@ class MetricScorer:
         return features[:n]
 
     def transform(self, X: Matrix) -> np.ndarray:
-        """Map rows of X to the learnt subspace, (n, rank)."""
+        """Map the n rows of X to the learnt subspace; the result has shape (n, rank)."""
         part = X[:, self.selected]
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         values = (part - self.center) / self.scale
@@ -188,7 +188,7 @@ class MetricScorer:
         return (padded[:, self.products].prod(axis=2) / self.product_scale) @ self.components.T
 
     def probabilities(self, X: Matrix) -> np.ndarray:
-        """Compute vote shares (n, n_classes)."""
+        """Compute vote shares of shape (n, n_classes)."""
         Z = self.transform(X)
         distance = (
             (Z**2).sum(axis=1)[:, None] - 2 * Z @ self.points.T + (self.points**2).sum(axis=1)
@@ -216,8 +216,8 @@ class MetricScorer:
     def read(
         cls, path: Path, arrays: dict[str, np.ndarray], name: str, n_classes: int, n_features: int
     ) -> Self:
-        """Read the arrays ``name.selected``, ... of a model file; errors are as in
-        :meth:`AdditiveScorer.read`."""
+        """Read the scorer from the arrays of a model file whose names start with ``name``; the
+        errors are those of :meth:`AdditiveScorer.read`."""
 
         def array(
             part: str, dtype: Any, shape: tuple[int | None, ...], *limits: float
@@ -251,5 +251,5 @@ SCORERS: dict[str, type[AdditiveScorer] | type[MetricScorer]] = {
 
 
 def mean_probabilities(scorers: Sequence[Scorer], X: Matrix) -> np.ndarray:
-    """Average the probabilities (n, n_classes) from several scorers."""
+    """Average the probabilities of shape (n, n_classes) from several scorers."""
     return np.mean([s.probabilities(X) for s in scorers], axis=0)

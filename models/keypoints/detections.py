@@ -46,7 +46,7 @@ class DetectionOptions:
         Angle in degrees, at most 50, of a second search of the image with equalised lightness,
         rotated by this angle in both directions. If no instance was detected, the second search
         covers the whole image, shrunk to at most 4 million pixels (10 million when rotated);
-        otherwise, it covers the surroundings of further likely instances. 0 disables the second
+        otherwise, it covers the neighbourhoods of other likely instances. 0 disables the second
         search.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
@@ -137,8 +137,8 @@ class Detection(NamedTuple):
     size : float
         Side of the detection window in image pixels.
     probability : float or None
-        Probability that the detection lies within 10% of the reference length from that keypoint of
-        an object; None if instances are not assembled.
+        Probability that the detection is within 10% of the reference length of the true position of
+        the keypoint; None if instances are not assembled.
     """
 
     keypoint: str
@@ -165,7 +165,7 @@ class DetectionResult(NamedTuple):
 
     @property
     def faces(self) -> list[Instance]:
-        """Instances, under their name until version 0.2."""
+        """Former name of ``instances``, used until version 0.2."""
         warnings.warn(
             "faces was renamed to instances; the old name will be removed in 0.4",
             FutureWarning,
@@ -195,6 +195,6 @@ def of_instances(
 
 
 def best_of_each(detections: Sequence[Detection], n: int) -> list[Detection]:
-    """Return the first n detections of each keypoint."""
+    """Return the n best detections of each keypoint, given detections sorted by score."""
     places: dict[str, Iterator[int]] = defaultdict(count)
     return [d for d in detections if next(places[d.keypoint]) < n]

@@ -193,11 +193,11 @@ class KeypointDetector(ModelFile):
         Parameters
         ----------
         image : ndarray
-            RGB image (H, W, 3), uint8, or any input of ``annealed.vision.images.as_rgb``.
+            RGB image of shape (H, W, 3), uint8, or any input of ``annealed.vision.images.as_rgb``.
         options : DetectionOptions, optional
             Search options.
         **keywords
-            Single options by name, which override ``options``: ``detect(image, threshold=0.5,
+            Individual options by name, which override ``options``: ``detect(image, threshold=0.5,
             mode="scan")``.
 
         Returns
@@ -216,7 +216,7 @@ class KeypointDetector(ModelFile):
     def find(
         self, image: np.ndarray, options: DetectionOptions | None = None, **keywords: Any
     ) -> DetectionResult:
-        """Detect keypoints and the objects that they belong to.
+        """Detect keypoints and the objects to which they belong.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class KeypointDetector(ModelFile):
         options : DetectionOptions, optional
             Search options, as in :meth:`detect`.
         **keywords
-            Single options by name, as in :meth:`detect`.
+            Individual options by name, as in :meth:`detect`.
 
         Returns
         -------

@@ -10,7 +10,7 @@ from .detector import KeypointDetector
 
 def strongest_features(detector: KeypointDetector, n: int) -> dict[str, list[dict[str, Any]]]:
     """Return the ``name``, ``strength`` and ``cells`` of the n strongest features of each
-    keypoint's model, by decreasing range of the response.
+    keypoint's model, in order of decreasing response range.
 
     Cells are [x, y, width, height, weight] in window pixels; a gradient histogram has one cell and
     an ``angle`` in radians.

@@ -106,7 +106,7 @@ class Schema:
 
     @cached_property
     def mirror_order(self) -> list[int]:
-        """Indices of the mirror images of the keypoints, in order."""
+        """Index of the mirror image of each keypoint, in the order of the keypoints."""
         return [self.keypoints.index(self.opposite[name]) for name in self.keypoints]
 
     @property
@@ -133,8 +133,9 @@ class Schema:
         )
 
     def lengths(self, points: np.ndarray, boxes: np.ndarray | None = None) -> np.ndarray:
-        """Compute the reference lengths (n,) in pixels of objects with points (n, n_keypoints, 2),
-        NaN where unknown, and boxes (n, 4). By default, the boxes are those around the points."""
+        """Compute the reference lengths in pixels of n objects from their points, an array of shape
+        (n, n_keypoints, 2) with NaN where unknown, and their boxes, an array of shape (n, 4). By
+        default, the boxes are those around the points."""
         if self.length:
             a, b = (points[:, self.keypoints.index(name)] for name in self.length)
             return np.hypot(*(a - b).T)
@@ -145,9 +146,9 @@ class Schema:
         return BOX_SHARE * np.sqrt(np.prod(boxes[:, 2:] - boxes[:, :2], axis=1))
 
     def to_keypoints(self, n_points: int) -> np.ndarray:
-        """Return the averaging matrix (n_keypoints, n_points) that maps the jointly refined
-        points to the keypoints. The points are the landmarks, or the keypoints if there are no
-        landmarks."""
+        """Return the averaging matrix of shape (n_keypoints, n_points) that maps the jointly
+        refined points to the keypoints. The points are the landmarks, or the keypoints if there are
+        no landmarks."""
         if n_points == len(self.keypoints):
             return np.eye(n_points)
         matrix = np.zeros((len(self.keypoints), n_points))
@@ -156,13 +157,13 @@ class Schema:
         return matrix
 
     def point_order(self, n_points: int) -> np.ndarray:
-        """Return the index of each point in the mirror image (n_points,); empty if mirror images
-        are not used."""
+        """Return the index of each point in the mirror image; empty if mirror images are not
+        used."""
         order = self.mirror_order if n_points == len(self.keypoints) else self.landmark_mirror
         return np.array(order if self.mirrored else [], np.int32)
 
     def mirrored_points(self, points: np.ndarray, width: int) -> np.ndarray:
-        """Mirror points (n,), complex, in a photograph of the given width."""
+        """Mirror complex points in a photograph of the given width."""
         order = self.point_order(len(points))
         return width - 1 - points[order].real + 1j * points[order].imag
 

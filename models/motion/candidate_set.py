@@ -209,8 +209,8 @@ def relative_rows(
     columns: np.ndarray | slice = slice(None),
     standardize: bool = False,
 ) -> np.ndarray:
-    """Compute the relative features (n_candidates, n_columns) of all candidates, sequence by
-    sequence."""
+    """Compute the relative features of all candidates, sequence by sequence; the result has shape
+    (n_candidates, n_columns)."""
     return np.concatenate(
         [relative(one.features[:, columns], response, standardize) for one in sets]
     )

@@ -16,8 +16,7 @@ _MIN_TRACKS = 4  # minimum number of tracks for an affine motion between two fra
 
 
 def background_of(tracks: np.ndarray, labels: np.ndarray) -> int:
-    """Return the label of the background: the motion whose tracks (F, P, 2) span the largest
-    area."""
+    """Return the label of the background: the motion whose tracks span the largest area."""
     areas = np.zeros(max(int(labels.max()) + 1, 1))
     for k in range(len(areas)):
         seen = (

@@ -79,8 +79,8 @@ class Segmentation:
     Attributes
     ----------
     labels : ndarray of shape (P,), int
-        Motion of each track, 0 .. n_motions-1 by decreasing size of the motion; -1 for outliers, if
-        requested.
+        Motion of each track, 0 .. n_motions-1 in order of decreasing motion size; -1 for outliers,
+        if requested.
     n_motions : int
         Given or estimated number of motions.
     candidates : list of Candidate
@@ -88,7 +88,7 @@ class Segmentation:
     scores : ndarray of shape (n_candidates,)
         Scores of the candidates, in descending order.
     probabilities : dict of int to float
-        Probability of each number of motions that was compared, most probable first; 1 if the
+        Probability of each number of motions that was considered, most probable first; 1 if the
         number was given.
     unseen : ndarray of shape (n,), int
         Indices of the points that are never visible in both frames of a comparison; they are
@@ -110,7 +110,7 @@ class Segmentation:
 
 @dataclass
 class SegmentationRanker(ModelFile):
-    """Segment tracks into rigid motions.
+    """Ranker that segments tracks into rigid motions.
 
     A learnt ranking selects the best of several candidate clusterings [1]_.
 
@@ -168,8 +168,8 @@ class SegmentationRanker(ModelFile):
             Candidates of each training sequence, with errors, computed with this ranker's families
             and features.
         mixed : sequence of CandidateSet or None, default None
-            Candidates of all numbers of motions (:meth:`sets_by_number`, joined) of each training
-            sequence; required to choose that number.
+            Candidates of each training sequence for all numbers of motions, concatenated from
+            :meth:`sets_by_number`; required to learn to choose this number.
         columns : ndarray of int or None, default None
             Features that may be selected; None means all.
 
@@ -226,7 +226,7 @@ class SegmentationRanker(ModelFile):
         sequence: TrackSequence | None = None,
         columns: np.ndarray | None = None,
     ) -> dict[int, CandidateSet]:
-        """Compute candidates for each number in ``MOTIONS`` for which there are enough points.
+        """Compute the candidates for each number in ``MOTIONS`` for which there are enough points.
 
         The parameters are those of :meth:`candidate_set`.
 
@@ -403,8 +403,7 @@ def _warn_of_ambiguous_tracks(tracks: Tracks, n_motions: int) -> None:
 
 
 def outlying(tracks: Tracks, labels: np.ndarray) -> np.ndarray:
-    """Return a mask (P,) of the points that are far from the fundamental matrices of their
-    motion."""
+    """Return a mask of the points that are far from the fundamental matrices of their motion."""
     residuals = np.empty(tracks.n_points)
     residuals[tracks.canonical_order] = own_residuals(tracks.pairs, labels[tracks.canonical_order])
     typical = np.array([np.median(residuals[labels == k]) for k in range(labels.max() + 1)])

@@ -112,7 +112,7 @@ class RankingFunction:
 
     @property
     def selected(self) -> np.ndarray:
-        """Columns of the selected features, (k,), strongest first."""
+        """Columns of the k selected features, strongest first."""
         return self.model.selected
 
     @classmethod
@@ -181,8 +181,7 @@ class RankingFunction:
         return cls(settings.response, model, settings.standardize)
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        """Return the scores (n_candidates,) of all candidates of one sequence; higher scores are
-        better."""
+        """Return the scores of all candidates of one sequence; higher scores are better."""
         return self.model.scores_of_selected(
             relative(features[:, self.selected], self.response, self.standardize)
         )[:, 0]
@@ -193,8 +192,8 @@ class RankingFunction:
         return split_by_sequence(self.model.scores_of_selected(rows)[:, 0], sets)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for a model file: ``selected`` (k,), and ``responses`` and ``knots``
-        (k, n_knots). A linear response has a single knot at zero."""
+        """Return the arrays for a model file: ``selected``, of shape (k,), and ``responses`` and
+        ``knots``, of shape (k, n_knots). A linear response has a single knot at zero."""
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
         return {"selected": self.selected, "responses": responses, "knots": knots}
@@ -208,8 +207,8 @@ class RankingFunction:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Read the function from the arrays ``name.selected``, ... of a model file; raise a
-        ValueError if they do not match."""
+        """Read the function from the arrays of a model file whose names start with ``name``; raise
+        a ValueError if their types, shapes or values are invalid."""
         selected = check_array(
             path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
         )
@@ -293,8 +292,9 @@ class MotionChooser:
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Read the chooser from the arrays ``chooser...`` of a model file. Older files have no
-        record; their chooser compares all candidates, with the settings of the ranking."""
+        """Read the chooser from the arrays of a model file whose names start with ``chooser``.
+        Older files have no record; their chooser compares all candidates and uses the settings of
+        the ranking."""
         if record is None:
             record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
         rest = {name: value for name, value in record.items() if name != "settings"}

@@ -94,12 +94,13 @@ class ColumnEncoding:
         return [f"log({self.name})" if self.form == LOGARITHM else self.name]
 
     def encode(self, values: pd.Series) -> np.ndarray:
-        """Encode a column as numbers (n_rows, width).
+        """Encode a column as an array of numbers of shape (n_rows, width).
 
         Raises
         ------
         ValueError
-            If a column of numbers or dates has non-empty cells but none of the expected type.
+            If a column of numbers or dates has non-empty cells, none of which is of the expected
+            type.
         """
         if self.kind == CATEGORY:
             return self._dummies(values)
@@ -129,8 +130,8 @@ class ColumnEncoding:
             )
 
     def note(self, values: pd.Series) -> str | None:
-        """Return a line about the empty, unreadable or unknown cells in new rows and their
-        replacement, or None if there are none."""
+        """Return a one-line message about the empty, unreadable or unknown cells in new rows and
+        their replacement, or None if there are no such cells."""
         doubtful = values if self.kind == CATEGORY else values[np.isnan(self._numbers(values))]
         words = self.words(values) if self.kind == CATEGORY else as_words(doubtful)
         empty = np.array([word is None for word in words], bool)
@@ -270,7 +271,8 @@ class TableEncoding:
         return X
 
     def notes(self, frame: pd.DataFrame) -> list[str]:
-        """Return a line for each column with empty, unreadable or unknown cells in new rows."""
+        """Return a one-line message for each column with empty, unreadable or unknown cells in new
+        rows."""
         return [line for column in self.columns if (line := column.note(frame[column.source]))]
 
     def header(self) -> list[dict[str, Any]]:

@@ -71,7 +71,8 @@ class Contributions:
         Returns
         -------
         shap.Explanation
-            Values (n_rows, n_names), or (n_rows, n_names, n_outputs) for several scores.
+            Explanation with values of shape (n_rows, n_names), or (n_rows, n_names, n_outputs) for
+            several scores.
 
         Raises
         ------

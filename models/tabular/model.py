@@ -23,7 +23,7 @@ _LABELS = {"b": bool, "i": int, "u": int, "f": float, "U": str, "O": str}
 
 @dataclass(frozen=True)
 class TabularModel(ModelFile):
-    """Fitted selector of columns that can be stored in a file.
+    """Fitted column selector that can be stored in a file.
 
     The score is linear, or a sum of piecewise-linear or constant responses. Create a model with
     :meth:`from_estimator`, store it with :meth:`save`, and read it with :meth:`load` or

@@ -42,9 +42,9 @@ def _predicts_classes(selector: "TabularSelector") -> bool:
 
 
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
-    """Select the columns of a data frame that predict a target, like ``annealed select``.
+    """Selector of the columns of a data frame that predict a target, as in ``annealed select``.
 
-    Numbers, text, categories, dates, booleans and missing values are encoded in the same way as by
+    Numbers, text, categories, dates, booleans and missing values are encoded in the same way as in
     the command, and the selection, its cross-validated scores and the model are identical. A text
     column is selected or dropped as a whole.
 
@@ -57,8 +57,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         of the best number, the best number, or the smallest number within one standard error of the
         best.
     task : {"auto", "classification", "regression"}, default "auto"
-        Task; "auto" treats text, booleans and few distinct integers as classes. The
-        cross-validation of scikit-learn stratifies its folds only with "classification".
+        Task; "auto" treats text, booleans and few distinct integers as classes. scikit-learn's
+        cross-validation stratifies its folds only with "classification".
     response : {"linear", "piecewise"}, default "linear"
         Response to each column, a line or a piecewise-linear curve.
     loss : str, default "auto"
@@ -83,9 +83,9 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         Column types that override the detected ones: "number", "category", "date", or ordered
         levels such as "low<medium<high".
     card : bool, default False
-        Whether to fit a score card of ``n_features_to_select`` rules, for two classes.
+        Whether to fit a score card with ``n_features_to_select`` rules; requires two classes.
     keep_rare : bool, default False
-        Whether to keep classes with a single row, which makes cross-validation impossible.
+        Whether to keep classes with a single row, which prevents cross-validation.
     offset, exposure : str or None, default None
         Column that is added to the score, or whose logarithm is added. Predictions also require it.
     weight, row_groups, time : str or None, default None

@@ -25,7 +25,7 @@ app = new_app(help="Detect keypoints of faces: eyes, nose, mouth, ears and chin.
 
 
 @command_of(app)
-@with_options(run_detection, model="faces")
+@with_options(run_detection, model=["faces"])
 def detect(run: Callable[[str], None]) -> None:
     """Detect facial keypoints in photographs and videos. Without INPUT, a sample photograph is
     used.

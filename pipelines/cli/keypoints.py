@@ -227,7 +227,7 @@ def frames(
       annealed keypoints frames factory.mp4 pictures
       annealed keypoints frames factory.mp4 pictures --n 100
     """
-    paths = keypoints.write_frames(video, out, n)
+    paths = common.write_frames(video, out, n)
     if len(paths) < n:
         console.log(f"{video}: only {len(paths)} distinct frames; expected {n}", quiet)
     for path in paths:
@@ -260,7 +260,10 @@ def _video_source(images: Sequence[str]) -> str | int | None:
 
 def run_detection(
     group: str,
-    model: Model,
+    model: Annotated[
+        list[str],
+        Option(metavar="MODEL", help="Shipped model, or model file; one for each category."),
+    ],
     images: Annotated[
         Words,
         Argument(
@@ -363,24 +366,33 @@ def run_detection(
     if images and images[0] != "camera":
         images = common.list_inputs(images, (crops, overlay))
     source = _video_source(images)
-    detector = _detector(model, group, "detect")
+    detectors = [_detector(name, group, "detect") for name in model]
+    categories = [one.category or "face" for one in detectors]
+    if len(set(categories)) < len(categories):
+        raise ValueError(
+            f"--model {' '.join(model)}: the models are of the categories "
+            f"{', '.join(categories)}; expected one model for each category"
+        )
+    if len(detectors) > 1 and (source is not None or keypoint or boxes):
+        raise ValueError(
+            f"--model {' '.join(model)}: expected a single model for a video, --keypoint or --boxes"
+        )
     # many frames contain no object, so they are searched only once
     roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
     if source is not None and dask is not None:
         raise ValueError(f"--dask {dask} is not available for videos and cameras; pass photographs")
-    options = detector.resolve(
-        models.DetectionOptions(
-            keypoint or None,
-            threshold,
-            min_size,
-            max_size,
-            mode=mode,
-            assembly=assembly,
-            min_probability=min_probability,
-            roll=roll,
-        )
+    options = models.DetectionOptions(
+        keypoint or None,
+        threshold,
+        min_size,
+        max_size,
+        mode=mode,
+        assembly=assembly,
+        min_probability=min_probability,
+        roll=roll,
     )
+    resolved, *_ = [one.resolve(options) for one in detectors]
     common.check_integer("--every", every, 1)
     if table is not None:
         out = console.renamed(table, "--table", out, "--out")
@@ -389,26 +401,28 @@ def run_detection(
     pictures = [] if overlay is None else _overlays(overlay, images, source is not None, model)
     forms, finished = keypoints.Forms(out, coco, crops, size, landmarks), None
     if out or coco or crops:
-        forms.check([*images, model], options)
+        forms.check([*images, *model], resolved)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if forms.files and source is not None:
             finished = keypoints.Finished(Path(folder) / "results", {})
         elif forms.files:
             inputs = images if known is None else [*images, repr(known)]
-            finished = forms.unfinished(models.resolve_model(model), inputs, options, resume)
+            finished = forms.unfinished(
+                [models.resolve_model(name) for name in model], inputs, options, resume
+            )
         if finished is not None:
             stack.callback(finished.close)
         todo = images[finished.n :] if finished is not None else images
         results: Iterator[keypoints.FileDetections] = iter(())
         if source is not None:
-            results = keypoints.detect_video(detector, source, options, every, overlay, smooth)
+            results = keypoints.detect_video(detectors[0], source, options, every, overlay, smooth)
         elif todo or not images:
             file_map = None
             if jobs != 1 or dask is not None:
                 file_map = common.make_file_map(jobs, dask, max(1, len(todo)), quiet)
             # the choice depends on all images, so that a resumed run gives the same numbers
             results = keypoints.detect_files(
-                detector,
+                detectors,
                 todo,
                 options,
                 file_map,
@@ -416,12 +430,12 @@ def run_detection(
                 bool(pictures or crops),
                 known,
             )
-        assembled = options.assembly != "none"
+        assembled = resolved.assembly != "none"
         n_failed = _output(
             results, finished, images, source, pictures, forms, assembled, as_json, quiet
         )
         if finished is not None:
-            forms.write(finished, detector)
+            forms.write(finished, detectors)
             finished.remove()
     console.end(max(1, len(images)), n_failed)
 
@@ -447,7 +461,7 @@ def _known_boxes(path: Path, images: list[str]) -> dict[str, list[list[float]]]:
     return keypoints.read_boxes(path, names.__contains__, "one of the photographs")
 
 
-def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> list[Path]:
+def _overlays(overlay: Path, images: list[str], is_video: bool, model: Sequence[str]) -> list[Path]:
     """Return the overlay images to write. The names of images or of a video are checked before any
     detection."""
 
@@ -458,7 +472,7 @@ def _overlays(overlay: Path, images: list[str], is_video: bool, model: str) -> l
         common.check_video_name(overlay)
     elif len(images) > 1:
         common.make_folder(overlay)
-    common.check_outputs([*images, model], pictures or [overlay])
+    common.check_outputs([*images, *model], pictures or [overlay])
     for picture in {path.suffix: path for path in pictures}.values():
         keypoints.check_image_name(picture)
     return pictures
@@ -513,7 +527,8 @@ def _output(
                 finished.add(record)
             report(record)
             if not as_json and result.error is None:
-                _print_result(result, assembled, forms.landmarks)
+                for part in result.parts:
+                    _print_result(part, assembled, forms.landmarks)
     except KeyboardInterrupt:
         if isinstance(results, Generator):
             results.close()
@@ -542,7 +557,10 @@ def _picture_error(
     try:
         if picture is not None and result.pixels is not None:
             drawn = keypoints.draw_detections(
-                result.pixels, result.detections, result.instances, forms.landmarks
+                result.pixels,
+                [one for part in result.parts for one in part.detections],
+                [one for part in result.parts for one in part.instances],
+                forms.landmarks,
             )
             keypoints.write_image(picture, drawn)
         if forms.crops is not None:

@@ -13,6 +13,7 @@ from .checkpoints import (
 )
 from .config import check_integer, check_names, distinct, read_config, read_tables
 from .file_map import FileMap, Jobs, by_processes, make_file_map, map_items, resolve_jobs, try_file
+from .frames import write_frames
 from .image_folders import IMAGE_SUFFIXES, are_few, list_images, list_inputs, read_rows
 from .outputs import check_outputs, distinct_stems, make_folder, overlay_paths
 from .provenance import source_of_code
@@ -56,6 +57,7 @@ __all__ = [
     "source_of_code",
     "try_file",
     "whole_lines",
+    "write_frames",
     "write_part",
     "write_sample",
 ]

@@ -38,14 +38,14 @@ class Checkpoint:
         to its key.
     resume : bool, default True
         Whether to resume from the finished cells of the file. If False, a file with finished cells
-        raises an error, which prevents their loss.
+        raises an error, so that they are not lost.
 
     Raises
     ------
     ValueError
-        If the file is not a checkpoint, cannot be written, belongs to other settings or data, or
-        contains finished cells and ``resume`` is False. The file is then unchanged; files are never
-        deleted.
+        If the file is not a checkpoint, cannot be written, belongs to different settings or data,
+        or contains finished cells and ``resume`` is False. The file is then unchanged; files are
+        never deleted.
 
     Examples
     --------

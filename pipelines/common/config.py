@@ -20,7 +20,7 @@ _RENAMED = {
 
 
 def check_names(what: str, names: Iterable[str] | None, known: Iterable[str]) -> None:
-    """Raise a ValueError that names the first unknown name, if any."""
+    """Raise a ValueError for the first unknown name, if any."""
     known = list(known)
     for name in names or ():
         if name not in known:

@@ -33,8 +33,8 @@ TIMEOUT = 10.0  # seconds to wait for a scheduler (heuristic)
 def by_processes(n_jobs: int = 1) -> FileMap:
     """Map over items in parallel processes, each with a copy of the model, at most one per core.
 
-    Threads would block one another, since a third of the time of a detection is spent in Python. A
-    few items are read ahead. The results do not depend on ``n_jobs``.
+    Threads would block one another, since a third of the detection time is spent in Python. A few
+    items are read ahead. The results do not depend on ``n_jobs``.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def by_dask(address: str) -> FileMap:
     """Map over items on the workers of a Dask cluster, which read the files.
 
     The model is sent once and passed from worker to worker. A worker processes one item at a time;
-    if the worker dies, another one repeats the item. Relative file names refer to the working
+    if the worker dies, another worker repeats the item. Relative file names refer to the working
     directory of this process if it exists on the worker.
 
     Parameters
@@ -169,8 +169,8 @@ def _of_number(known: tuple[Callable[[Any], Any], Sequence[Any]], number: int) -
 def try_file(
     work: Callable[[Any, Any], Any], model: Any, path: str | Path, plain: bool = False
 ) -> tuple[Any, str | None]:
-    """Return the result of a function for a file and None, or None and an error message that names
-    the file. ``plain`` uses uncompiled loops.
+    """Return a pair: the result of a function for a file and None, or None and an error message
+    that names the file. ``plain`` uses uncompiled loops.
 
     Examples
     --------

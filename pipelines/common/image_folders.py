@@ -55,7 +55,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[
 
 
 def list_inputs(names: Iterable[str], leave_out: Sequence[Path | None] = ()) -> list[str]:
-    """List the files that the arguments of a command refer to, in their order.
+    """List the files to which the arguments of a command refer, in the order of the arguments.
 
     Parameters
     ----------

@@ -125,7 +125,8 @@ def overlay_paths(images: Sequence[str | Path], overlay: Path, ending: str) -> l
     """Return the overlay path of each image.
 
     For a single image, the path is ``overlay`` itself, unless it is a folder. Otherwise, the paths
-    are ``overlay/STEM_ENDING.png``, all distinct; the ending protects photographs in the folder.
+    are ``overlay/STEM_ENDING.png``, all distinct; the ending prevents photographs in the folder
+    from being overwritten.
 
     Examples
     --------

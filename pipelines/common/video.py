@@ -27,9 +27,9 @@ def check_video_name(path: Path) -> None:
 def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Write a video under a temporary name, read it back, and rename it if it is complete.
 
-    The context manager yields a function that takes one RGB frame, uint8 (H, W, 3); all frames must
-    have the same size. ``.avi`` files contain motion JPEG, and all others MPEG-4. ``rate`` is in
-    frames per second. An existing file is replaced atomically.
+    The context manager yields a function that takes one RGB frame, a uint8 array of shape (H, W,
+    3); all frames must have the same size. ``.avi`` files contain motion JPEG, and all others
+    MPEG-4. ``rate`` is in frames per second. An existing file is replaced atomically.
     """
     check_video_name(path)
     # suppresses messages of FFmpeg

@@ -15,7 +15,6 @@ from .drawing import check_image_name, draw_detections, write_image
 from .evaluate import COLUMNS, OF_OBJECTS, evaluate_detector
 from .faces import ANCHORS, FACES, KEYPOINTS
 from .forms import Finished, Forms, write_crops
-from .frames import write_frames
 from .objects import check_number, check_rotation, read_objects
 from .report import EVALUATION_FILES, REPORT_FILES, write_evaluation, write_report
 from .video import FrameProcessor, detect_video, frame_processor
@@ -51,7 +50,6 @@ __all__ = [
     "warm_up",
     "write_crops",
     "write_evaluation",
-    "write_frames",
     "write_image",
     "write_report",
 ]

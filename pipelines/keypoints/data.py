@@ -48,13 +48,15 @@ class AnnotatedImage:
     landmarks : ndarray of shape (n_faces, n_landmarks, 2) or None
         Coordinates x, y of the schema's other points, if annotated.
     origin : str, default ""
-        Collection to which the photograph belongs; empty if the file name gives it.
+        Collection to which the photograph belongs; empty if the file name identifies it.
     schema : Schema
         Schema of the points; the default is the schema of faces.
     boxes : ndarray of shape (n_faces, 4) or None
         Boxes x0, y0, x1, y1 of the objects, if annotated.
-    areas : ndarray of shape (n_faces,) or None
-        Areas of the objects in square pixels, if annotated.
+    areas : ndarray of shape (n_faces + n_boxes,) or None
+        Areas of the objects and of the boxes to ignore in square pixels, if annotated.
+    crowds : ndarray of shape (n_boxes,) or None
+        Whether each of the boxes to ignore may contain several objects; by default all may.
     view : function, optional
         Function that transforms the photograph's pixels into those of the annotated image.
     """
@@ -68,6 +70,7 @@ class AnnotatedImage:
     schema: Schema = FACES
     boxes: np.ndarray | None = None
     areas: np.ndarray | None = None
+    crowds: np.ndarray | None = None
     view: View | None = None
 
     @property
@@ -78,24 +81,24 @@ class AnnotatedImage:
     @property
     def source(self) -> str:
         """Collection of the photograph: ``origin``, or the part of the file name before the first
-        underscore; empty if there is neither."""
+        underscore; empty if neither exists."""
         return self.origin or self.path.name.split("_", 1)[0] if "_" in self.path.name else ""
 
     @property
     def reference_length(self) -> np.ndarray:
-        """Reference length (n_faces,) of each object in pixels; for faces, the distance between the
-        eye centres."""
+        """Reference length of each object in pixels; for faces, the distance between the eye
+        centres."""
         return self.schema.lengths(self.instances, self.boxes)
 
     @property
     def points(self) -> np.ndarray:
-        """Jointly refined points (n_faces, n), complex: the landmarks, or the keypoints if there
-        are no landmarks; NaN where not annotated."""
+        """Points that are refined jointly, a complex array of shape (n_faces, n): the landmarks, or
+        the keypoints if there are no landmarks; NaN where not annotated."""
         points = self.instances if self.landmarks is None else self.landmarks
         return points[..., 0] + 1j * points[..., 1]
 
     def pixels(self) -> np.ndarray:
-        """Read the image as RGB (H, W, 3), uint8."""
+        """Read the image as an RGB array of shape (H, W, 3), uint8."""
         pixels = read_image(self.path)
         return pixels if self.view is None else self.view(pixels)
 
@@ -115,7 +118,7 @@ class AnnotatedImage:
         return renamed.moved(np.array([[-1.0, 0.0, width - 1], [0.0, 1.0, 0.0]]), self.view)
 
     def moved(self, matrix: np.ndarray, view: View | None) -> "AnnotatedImage":
-        """Return the annotations after the image is transformed by an affine matrix (2, 3). Boxes
+        """Return the annotations after the image is transformed by a 2 x 3 affine matrix. Boxes
         become the bounding boxes of their transformed corners."""
 
         def points(xy: np.ndarray) -> np.ndarray:
@@ -140,14 +143,14 @@ def annotated(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
 
 
 def in_boxes(xy: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Return whether each point (n, 2) lies in one of the boxes (m, 4) x0, y0, x1, y1."""
+    """Return whether each of n points lies in one of the boxes x0, y0, x1, y1."""
     inside = np.logical_and(xy[:, None] >= boxes[:, :2], xy[:, None] <= boxes[:, 2:])
     return np.logical_or.reduce(np.logical_and.reduce(inside, axis=2), axis=1)
 
 
 def schema_of(folder: Path, file: Path | None = None, category: str | None = None) -> Schema:
-    """Return the schema of annotations from a file, from their ``schema.toml``, or from the
-    annotations.
+    """Return the schema of annotations, taken from a file, from their ``schema.toml``, or from the
+    annotations themselves.
 
     In the last case, names that differ only in ``left`` and ``right`` are mirror pairs, and the
     boxes give the reference length. A one-line ValueError is raised if the schema is invalid or the
@@ -167,10 +170,12 @@ def schema_of(folder: Path, file: Path | None = None, category: str | None = Non
         if not named:
             raise ValueError(f"{path}: none of the categories has keypoints")
         if category not in named and (category is not None or len(named) > 1):
-            raise ValueError(
-                f"{path}: category {category!r} is not in the file; "
-                f"expected one of {', '.join(named)}"
+            problem = (
+                "the file has several categories; expected --category with"
+                if category is None
+                else f"category {category!r} is not in the file; expected"
             )
+            raise ValueError(f"{path}: {problem} one of {', '.join(named)}")
         name = category or next(iter(named))
         described = {
             "keypoints": named[name]["keypoints"],
@@ -539,7 +544,7 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     for file, objects in coco_objects(path, coco, wanted).items():
         image = next((place / file for place in inner if (place / file).is_file()), folder / file)
         size = _size(image)
-        instances, boxes, ignore, areas = (list[Any]() for _ in range(4))
+        instances, boxes, ignore, areas, ignored, crowds = (list[Any]() for _ in range(6))
         for points, box, crowd, area in objects:
             named = {
                 name: (x, y, v >= 2)
@@ -556,11 +561,14 @@ def _read_coco(folder: Path, schema: Schema) -> list[AnnotatedImage]:
                     _check_inside(where, name, point, size)
                 instances.append(named)
                 boxes.append([x, y, x + w, y + h])
-                areas.append(w * h if area is None else float(area))
+                areas.append(area or w * h)
             # predictions on an object without a reference length are ignored
             elif box:
                 ignore.append([x, y, x + w, y + h])
+                ignored.append(area or w * h)
+                crowds.append(crowd)
         made = _annotated_image(image, instances, ignore, schema, (None,), boxes)
-        images.append(replace(made, areas=np.array(areas)))
+        both = np.array(areas + ignored, float)
+        images.append(replace(made, areas=both, crowds=np.array(crowds, bool)))
     known = all(np.isfinite(image.boxes).all() for image in images if image.boxes is not None)
     return images if known else [replace(one, boxes=None, areas=None) for one in images]

@@ -43,6 +43,8 @@ class FileDetections:
         Presentation time of the frame, in seconds from the first frame.
     size : tuple of int or None
         Width and height in pixels; the default is the size of ``pixels``.
+    others : sequence of FileDetections
+        Results of further models for the same photograph.
     """
 
     image: str
@@ -55,10 +57,16 @@ class FileDetections:
     frame: int | None = None
     time: float = 0.0
     size: tuple[int, ...] | None = None
+    others: Sequence["FileDetections"] = ()
 
     def __post_init__(self) -> None:
         if self.pixels is not None:
             object.__setattr__(self, "size", self.pixels.shape[1::-1])
+
+    @property
+    def parts(self) -> list["FileDetections"]:
+        """Results of all models."""
+        return [self, *self.others]
 
     def record(self, landmarks: bool = False) -> dict:
         """Return the JSON object printed by the command line, with all points if requested."""
@@ -67,34 +75,31 @@ class FileDetections:
         width, height = self.size
         of_frame = {} if self.frame is None else {"frame": self.frame, "time": round(self.time, 6)}
         described = [
-            instance.record()
+            ({} if part.category is None else {"category": part.category})
+            | instance.record()
             | ({"landmarks": instance.landmarks.round(2).tolist()} if landmarks else {})
-            for instance in self.instances
+            for part in self.parts
+            for instance in part.instances
         ]
-        # only heads have a pose
-        instances: dict[str, list] = (
-            {"faces": described}
-            if self.category is None
-            else {
-                "objects": [
-                    {"category": self.category} | {k: v for k, v in one.items() if k != "pose"}
-                    for one in described
-                ]
-            }
-        )
+        for one in described if self.category else ():
+            del one["pose"]  # only heads have one
         return {
             "image": self.image,
             **of_frame,
             "width": width,
             "height": height,
-            "seconds": round(self.seconds, 6),
-            "detections": [d._asdict() for d in self.detections],
-            **instances,
+            "seconds": round(sum(part.seconds for part in self.parts), 6),
+            "detections": [
+                ({"category": part.category} if self.others else {}) | d._asdict()
+                for part in self.parts
+                for d in part.detections
+            ],
+            "faces" if self.category is None else "objects": described,
         }
 
 
 def detect_files(
-    detector: KeypointDetector,
+    detector: KeypointDetector | Sequence[KeypointDetector],
     images: Sequence[str],
     options: DetectionOptions,
     file_map: FileMap | None = None,
@@ -108,7 +113,8 @@ def detect_files(
     this process, without affecting the results. With ``plain=True``, the default for few
     photographs, no code is compiled, and results differ in the last digits. With
     ``keep_pixels=False``, results do not include the photographs, which other processes would have
-    to send. ``boxes`` holds the boxes of known objects for each file name.
+    to send. ``boxes`` holds the boxes of known objects for each file name. With several detectors,
+    the result of the first one contains those of the others.
     """
     plain = are_few(images) if plain is None else plain
     work = partial(detect_file, options, plain, keep_pixels=keep_pixels, boxes=boxes)
@@ -136,25 +142,30 @@ def warm_up(detector: KeypointDetector, options: DetectionOptions) -> None:
 def detect_file(
     options: DetectionOptions,
     plain: bool,
-    detector: KeypointDetector,
+    detector: KeypointDetector | Sequence[KeypointDetector],
     name: str | None,
     keep_pixels: bool = True,
     boxes: dict[str, list[list[float]]] | None = None,
 ) -> FileDetections:
     """Detect keypoints in one file, or in the sample photograph if the name is None; ``plain`` uses
     uncompiled loops."""
+    detectors = [detector] if isinstance(detector, KeypointDetector) else detector
     if not plain:
-        warm_up(detector, options)
+        warm_up(detectors[0], options)
     shown = SAMPLE if name is None else name
     if boxes is not None:
         options = replace(options, boxes=boxes.get(Path(shown).name, []))
 
-    def detected(detector: KeypointDetector, shown: str) -> FileDetections:
+    def detected(detectors: Sequence[KeypointDetector], shown: str) -> FileDetections:
         pixels = sample_photograph() if name is None else read_image(shown)
-        result, seconds = timed(partial(detector.find, options=options), pixels)
-        return FileDetections(shown, pixels, seconds, *result, detector.category)
+        first, *others = [
+            FileDetections(shown, None, seconds, *result, one.category, size=pixels.shape[1::-1])
+            for one in detectors
+            for result, seconds in [timed(partial(one.find, options=options), pixels)]
+        ]
+        return replace(first, pixels=pixels, others=others)
 
-    detections, error = try_file(detected, detector, shown, plain)
+    detections, error = try_file(detected, detectors, shown, plain)
     detections = detections or FileDetections(shown, error=error)
     return detections if keep_pixels else replace(detections, pixels=None)
 
@@ -178,8 +189,8 @@ def sample_photograph() -> np.ndarray:
 def detect_many(
     detector: KeypointDetector, images: Iterable[np.ndarray], n_jobs: int = 1, **options: Any
 ) -> Iterator[list[Detection]]:
-    """Detect keypoints in images (H, W, 3), in order, in ``n_jobs`` processes, at most one per
-    core.
+    """Detect keypoints in images of shape (H, W, 3), in order, with ``n_jobs`` processes, at most
+    one per core.
 
     A few images are read ahead. The results do not depend on ``n_jobs``. Options and errors are
     those of :meth:`KeypointDetector.detect`; an error is raised when the iteration reaches its

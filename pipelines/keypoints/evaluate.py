@@ -107,8 +107,8 @@ class Evaluation:
 def default_detections(
     result: DetectionResult, thresholds: dict[str, float] | None
 ) -> list[Detection]:
-    """Return the candidates that are reported by default, which are in faces with a probability of
-    at least 0.5 or above the score thresholds.
+    """Return the candidates that are reported by default: those in faces with a probability of at
+    least 0.5, or those above the score thresholds.
     """
     if thresholds is not None:
         return [d for d in result.detections if d.score >= thresholds[d.keypoint]]

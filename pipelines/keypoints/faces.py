@@ -18,8 +18,8 @@ _TURNED_AWAY = 0.06
 
 
 def read_pts(path: Path, size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the keypoints (1, 9, 2) of a face, their visibility, and its landmarks (1, 68, 2) in an
-    image of the given width and height."""
+    """Read the 9 keypoints of a face, their visibility, and its 68 landmarks in an image of the
+    given width and height. The first axis of each array has length 1."""
     try:
         body = path.read_text().split("{", 1)[1].split("}", 1)[0]
         xy = np.array(body.split(), float).reshape(-1, 2)

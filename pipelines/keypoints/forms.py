@@ -42,8 +42,8 @@ _BATCH = 2000  # number of rows in memory at a time
 _CROP = 1.2  # side of an object's crop relative to the larger side of its box (heuristic)
 
 
-def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
-    """Return the names of the columns of the table.
+def columns_of(keypoints: Iterable[str], n_landmarks: int = 0, category: bool = False) -> list[str]:
+    """Return the names of the columns of the table, with that of the category if requested.
 
     Examples
     --------
@@ -52,6 +52,7 @@ def columns_of(keypoints: Iterable[str], n_landmarks: int = 0) -> list[str]:
     """
     return [
         *_FIRST,
+        *(["category"] if category else []),
         *(f"{name}_{part}" for name in keypoints for part in "xyp"),
         *(f"point{i}_{part}" for i in range(n_landmarks) for part in "xy"),
     ]
@@ -69,7 +70,7 @@ def rows_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for instance in record.get("faces", record.get("objects", ())):
         row = (
             of_image
-            | {name: instance[name] for name in ("probability", "person") if name in instance}
+            | {k: instance[k] for k in ("probability", "person", "category") if k in instance}
             | instance.get("pose", {})
         )
         row |= zip(("x0", "y0", "x1", "y1"), instance["box"])
@@ -120,7 +121,7 @@ def write_table(path: Path, records: Iterable[dict[str, Any]], columns: Sequence
             with temporary.open(
                 "w", newline="", encoding="utf-8", errors="backslashreplace"
             ) as file:
-                writer = csv.DictWriter(file, columns, lineterminator="\n")
+                writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
         else:
@@ -131,7 +132,7 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], columns: Sequence
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"source": pa.string()} | dict.fromkeys(_WHOLE, pa.int64())
+    kinds = dict.fromkeys(("source", "category"), pa.string()) | dict.fromkeys(_WHOLE, pa.int64())
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in columns])
     with pq.ParquetWriter(path, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
@@ -139,19 +140,16 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], columns: Sequence
 
 
 def write_coco(
-    path: Path,
-    finished: Iterable[dict[str, Any]],
-    keypoints: Sequence[str],
-    n_landmarks: int = 0,
-    schema: Schema | None = None,
+    path: Path, finished: Iterable[dict[str, Any]], categories: Sequence[dict[str, Any]]
 ) -> None:
-    """Write COCO keypoints, with one image per photograph or frame and one annotation per object.
+    """Write COCO keypoints, with one image per photograph or frame and one annotation per object,
+    of the categories that `coco_category` returns.
 
     Coordinates are those of the JSON records, where (0, 0) is the centre of the top-left pixel.
     Every point has visibility 2, and ``score`` is the probability of the face. Video frames are
     named ``NAME#000012``.
     """
-    names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
+    named = {category["name"]: category for category in categories}
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for number, record in enumerate(finished, 1):
@@ -168,14 +166,16 @@ def write_coco(
                 }
             )
         for instance in record.get("faces", record.get("objects", ())):
-            points = [instance["keypoints"][name] for name in keypoints]
+            category = named.get(instance.get("category"), categories[0])
+            places = instance["keypoints"]
+            points = [places[name] for name in category["keypoints"] if name in places]
             points += instance.get("landmarks", ())
             x0, y0, x1, y1 = instance["box"]
             width, height = round(x1 - x0, 2), round(y1 - y0, 2)
             entry = {
                 "id": len(annotations) + 1,
                 "image_id": number,
-                "category_id": 1,
+                "category_id": category["id"],
                 "iscrowd": 0,
                 "score": instance["probability"],
                 "bbox": [x0, y0, width, height],
@@ -185,8 +185,18 @@ def write_coco(
                 "keypoints": [value for x, y, *_ in points for value in (x, y, 2)],
             }
             annotations.append(entry)
+    with replacing(path) as temporary:
+        coco = {"images": images, "annotations": annotations, "categories": categories}
+        temporary.write_text(json.dumps(coco), encoding="ascii")
+
+
+def coco_category(
+    keypoints: Sequence[str], n_landmarks: int = 0, schema: Schema | None = None, number: int = 1
+) -> dict[str, Any]:
+    """Return the COCO category of objects with a schema, or of faces, with its id."""
+    names = [*keypoints, *(f"point{i}" for i in range(n_landmarks))]
     category = {
-        "id": 1,
+        "id": number,
         "name": "face",
         "supercategory": "person",
         "keypoints": names,
@@ -195,16 +205,16 @@ def write_coco(
     if schema is not None:
         bones = [[names.index(name) + 1 for name in bone] for bone in schema.skeleton]
         category |= {"name": schema.category, "supercategory": "", "skeleton": bones}
-    with replacing(path) as temporary:
-        coco = {"images": images, "annotations": annotations, "categories": [category]}
-        temporary.write_text(json.dumps(coco), encoding="ascii")
+    return category
 
 
 def write_crops(stem: Path, result: FileDetections, size: int) -> None:
-    """Write crops by decreasing probability: aligned faces (``STEM_face1.png``) or squares around
-    other objects (``STEM_object1.png``). Crops of a frame are named ``STEM_000012_person3.png``."""
+    """Write crops in order of decreasing probability: aligned faces (``STEM_face1.png``) or squares
+    around other objects (``STEM_object1.png``). Crops of a frame are named
+    ``STEM_000012_person3.png``."""
     kind = "face" if result.category is None else "object"
-    for number, instance in enumerate(result.instances, 1):
+    every = [instance for part in result.parts for instance in part.instances]
+    for number, instance in enumerate(every, 1):
         name = f"{kind}{number}" if instance.person is None else f"person{instance.person}"
         frame = "" if result.frame is None else f"{result.frame:06d}_"
         assert result.pixels is not None
@@ -221,7 +231,7 @@ def write_crops(stem: Path, result: FileDetections, size: int) -> None:
 
 @dataclass(frozen=True)
 class Forms:
-    """Output files of a detection.
+    """Output files of a detection run.
 
     Parameters
     ----------
@@ -280,13 +290,13 @@ class Forms:
         make_folder(self.crops)
 
     def unfinished(
-        self, model: Path, images: Sequence[str], options: DetectionOptions, resume: bool
+        self, models: Sequence[Path], images: Sequence[str], options: DetectionOptions, resume: bool
     ) -> Finished:
         """Open the records of the photographs that an earlier run finished."""
         inputs = hashlib.sha256("\n".join(images).encode("utf-8", "surrogateescape")).hexdigest()
         crops = None if self.crops is None else [str(self.crops), self.size]
         made_from: dict[str, Any] = {
-            "model": hashlib.sha256(model.read_bytes()).hexdigest(),
+            "model": hashlib.sha256(b"".join(m.read_bytes() for m in models)).hexdigest(),
             "inputs": inputs,
             "options": asdict(options),
             "landmarks": self.landmarks,
@@ -294,16 +304,27 @@ class Forms:
         }
         return Finished(self.files[0], made_from, resume)
 
-    def write(self, finished: Iterable[dict[str, Any]], detector: KeypointDetector) -> None:
+    def write(
+        self, finished: Iterable[dict[str, Any]], detectors: Sequence[KeypointDetector]
+    ) -> None:
         """Write the files from the records, which are read once for each file."""
-        if detector.finder is None:
+        finders = [d.finder for d in detectors if d.finder is not None]
+        if not finders:
             return
-        n_landmarks = len(detector.finder.regressor.mean_points) if self.landmarks else 0
+        n_points = [len(f.regressor.mean_points) if self.landmarks else 0 for f in finders]
         if self.table is not None:
-            write_table(self.table, finished, columns_of(detector.keypoints, n_landmarks))
+            columns = columns_of(
+                dict.fromkeys(name for d in detectors for name in d.keypoints),
+                max(n_points),
+                len(detectors) > 1,
+            )
+            write_table(self.table, finished, columns)
         if self.coco is not None:
-            schema = None if detector.category is None else detector.schema
-            write_coco(self.coco, finished, detector.keypoints, n_landmarks, schema)
+            described = [
+                coco_category(d.keypoints, n, None if d.category is None else d.schema, number)
+                for number, (d, n) in enumerate(zip(detectors, n_points, strict=True), 1)
+            ]
+            write_coco(self.coco, finished, described)
 
 
 class Finished:
@@ -325,8 +346,8 @@ class Finished:
     Raises
     ------
     ValueError
-        If the file has another format, cannot be written, belongs to other settings or inputs, is
-        in use by another process, or exists although ``resume`` is False.
+        If the file has a different format, cannot be written, belongs to different settings or
+        inputs, is in use by another process, or exists although ``resume`` is False.
     """
 
     def __init__(self, out: Path, made_from: dict[str, Any], resume: bool = False):

@@ -106,16 +106,28 @@ def _label_studio(content: list[dict[str, Any]], folder: Path) -> Iterator[Part]
 
 
 def _cvat(path: Path, folder: Path) -> Iterator[Part]:
-    """Yield the parts of a file in the format "CVAT for images", with skeletons or grouped
-    points."""
-    for image in ElementTree.parse(path).getroot().iter("image"):
+    """Yield the parts of a file in the format "CVAT for images" or "CVAT for video", with skeletons
+    or grouped points."""
+    root = ElementTree.parse(path).getroot()
+    for image in root.iter("image"):
         for number, one in enumerate([image, *image.iter("skeleton")]):
             yield image.attrib["name"], number or None, one.get("label", ""), ()
             for of in one.findall("points"):
-                x, y = map(float, of.attrib["points"].split(","))
-                seen = 0 if of.get("outside") == "1" else 1 if of.get("occluded") == "1" else 2
                 group = number or of.get("group_id")
-                yield image.attrib["name"], group, of.attrib["label"], (x, y, seen)
+                yield image.attrib["name"], group, of.attrib["label"], _cvat_point(of)
+    files = {frame.stem: frame.name for frame in folder.rglob("frame_*")}
+    for track, one in ((parent, one) for parent in root.iter("track") for one in parent):
+        frame, skeleton = f"frame_{int(one.attrib['frame']):06}", one.tag == "skeleton"
+        file, label = files.get(frame, f"{frame}.png"), track.attrib["label"]
+        group = f"track {track.attrib['id']}" if skeleton else track.get("group_id")
+        yield file, group, label if skeleton else "", ()
+        for of in one.iter("points"):
+            yield file, group, of.get("label", label), _cvat_point(of)
+
+
+def _cvat_point(point: ElementTree.Element) -> tuple[float, float, int]:
+    x, y = map(float, point.attrib["points"].split(","))
+    return x, y, 0 if point.get("outside") == "1" else 1 if point.get("occluded") == "1" else 2
 
 
 def _deeplabcut(path: Path, folder: Path) -> Iterator[Part]:

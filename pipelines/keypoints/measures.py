@@ -73,7 +73,7 @@ def judge(
         Position of the keypoint in each face (NaN if unknown), whether it is visible, and the
         reference length of the face in pixels.
     ignore : array-like of shape (n_boxes, 4)
-        Boxes x0, y0, x1, y1.
+        Boxes x0, y0, x1, y1 that may contain unannotated faces.
     tolerance : float
         Maximum distance of a hit, in reference lengths.
     """
@@ -154,7 +154,7 @@ class Curve:
 
     def at_threshold(self, threshold: float) -> tuple[float, float]:
         """Return the precision and recall of the detections with a score of at least ``threshold``;
-        the precision is NaN if there are none."""
+        the precision is NaN if there are no such detections."""
         n = int((self.threshold >= threshold).sum())
         return (
             (float(self.precision[n - 1]), float(self.recall[n - 1])) if n else (float("nan"), 0.0)
@@ -217,7 +217,7 @@ Objects = Sequence[np.ndarray]
 
 
 def sizes_of(image: AnnotatedImage) -> np.ndarray:
-    """Compute the square roots of the box areas (n_objects,) of an image, in pixels."""
+    """Compute the square roots of the areas of the n_objects boxes in an image, in pixels."""
     return (
         image.reference_length / BOX_SHARE
         if image.boxes is None
@@ -226,8 +226,8 @@ def sizes_of(image: AnnotatedImage) -> np.ndarray:
 
 
 def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute distances (n_objects, n_detected, n_keypoints) relative to the square root of the
-    object's box area; NaN for unknown points."""
+    """Compute distances of shape (n_objects, n_detected, n_keypoints) relative to the square root
+    of the object's box area; NaN for unknown points."""
     shape = len(image.instances), len(detected), image.visible.shape[1]
     apart = np.array(
         [[np.hypot(*(points - truth).T) for points in detected] for truth in image.instances]
@@ -236,7 +236,8 @@ def distances(image: AnnotatedImage, detected: Objects) -> np.ndarray:
 
 
 def errors_of(image: AnnotatedImage, detected: Objects) -> tuple[np.ndarray, int]:
-    """Compute the distances (n_objects, n_keypoints) to the points of matched detected objects.
+    """Compute the distances to the points of matched detected objects; the result has shape
+    (n_objects, n_keypoints).
 
     Distances are relative to the square root of the box area; they are infinite without a match,
     and NaN for hidden or unknown points. Objects are matched one to one by the smallest mean error,
@@ -287,17 +288,20 @@ def score(
 
 
 def similarities(image: AnnotatedImage, detected: Objects) -> np.ndarray:
-    """Compute the object keypoint similarity (n_objects + n_boxes, n_detected) of detected objects
-    to the annotated objects and the ignore boxes. For an ignore box, distances are measured to a
-    box of three times its size."""
+    """Compute the object keypoint similarity of detected objects to the annotated objects and the
+    ignore boxes; the result has shape (n_objects + n_boxes, n_detected). For an ignore box,
+    distances are measured to a box of three times its size."""
     known = np.isfinite(image.instances).all(axis=2)
-    unit = 1.0 if image.areas is None else (sizes_of(image) / np.sqrt(image.areas))[:, None, None]
+    low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
+    sizes = sizes_of(image)
+    squares = np.append(sizes**2, np.prod(high - low, axis=3))
+    areas = squares if image.areas is None else image.areas
+    unit = (sizes / np.sqrt(areas[: len(sizes)]))[:, None, None]
     apart = unit * distances(image, detected) / TOLERANCE
     near = np.where(known[:, None], np.exp(-(apart**2) / 2), 0.0).sum(axis=2)
     points = np.reshape(detected, (-1, known.shape[1], 2))
-    low, high = image.ignore[:, None, None, :2], image.ignore[:, None, None, 2:]
     outside = np.maximum(2 * low - high - points, 0) + np.maximum(points - 2 * high + low, 0)
-    apart = (outside**2).sum(axis=3) / np.prod(high - low, axis=3) / TOLERANCE**2
+    apart = (outside**2).sum(axis=3) / areas[len(sizes) :, None, None] / TOLERANCE**2
     return np.concatenate(
         [near / np.maximum(known.sum(axis=1), 1)[:, None], np.exp(-apart / 2).mean(axis=2)]
     )
@@ -328,11 +332,15 @@ def oks_rows(
         outcomes = []
         for image, objects, order in zip(images, detected, best, strict=True):
             n_objects, similar = len(image.instances), similarities(image, objects)
+            many = np.ones(len(image.ignore), bool) if image.crowds is None else image.crowds
             for j in order:
-                near = similar[:, j] >= threshold
-                outcomes.append(HIT if near[:n_objects].any() else NEITHER if near.any() else FALSE)
-                if outcomes[-1] == HIT:  # each object is detected once
-                    similar[similar[:n_objects, j].argmax()] = -1.0
+                near = np.where(similar[:, j] >= threshold, similar[:, j], 0.0)
+                hit = near[:n_objects].any()
+                outcomes.append(HIT if hit else NEITHER if near.any() else FALSE)
+                if near.any():
+                    match = near[: n_objects if hit else None].argmax()
+                    if hit or not many[match - n_objects]:  # each object is detected once
+                        similar[match] = -1.0
         made = curve(scores, outcomes, n)
         precision = np.append(np.maximum.accumulate(made.precision[::-1])[::-1], 0.0)
         at_recall = precision[np.searchsorted(made.recall, np.linspace(0, 1, 101))]

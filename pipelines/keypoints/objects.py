@@ -113,8 +113,8 @@ def rotate_upright(images: Sequence[AnnotatedImage]) -> list[AnnotatedImage]:
     """Return an image for each object, rotated so that the object is aligned with the mean shape.
 
     The alignment is accurate to half the step between the searched rotations. Other objects in the
-    image are ignored. Objects without two named points take the reference length of their mean
-    shape.
+    image are ignored. Objects whose reference length is not defined by two named points use that of
+    the mean shape.
     """
     shape, made = _shape_of(images, Path("annotations")), []
     copies = 1 if sum(len(image.instances) for image in images) >= _MANY_OBJECTS else 2

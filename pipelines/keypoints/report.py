@@ -60,7 +60,7 @@ def write_report(
     folder : path
     detector : KeypointDetector
     decided : sequence of str
-        Lines about the settings that were chosen from the images.
+        One line of text for each setting that was chosen automatically from the training images.
     test : list of AnnotatedImage
         Held-out images.
     n_pictures : int

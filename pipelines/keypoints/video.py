@@ -40,8 +40,8 @@ _Frame = tuple[np.ndarray, FileDetections | None]
 def frame_processor(
     detector: KeypointDetector, smooth: float | str, options: DetectionOptions
 ) -> FrameProcessor:
-    """Return a function that processes frames (H, W, 3) with their times in seconds, in order.
-    Points are smoothed with those of earlier frames."""
+    """Return a function that processes frames of shape (H, W, 3) with their times in seconds, in
+    order. Points are smoothed with those of earlier frames."""
     options = detector.resolve(options)
     cutoff, min_probability = _cutoff(detector, options, smooth), options.min_probability
     if detector.finder is None or not _is_tracked(detector, options):

@@ -91,8 +91,8 @@ class Benchmark:
         return np.array([category(v) for v in self.videos])
 
     def columns(self, kind: str, part: str = "all") -> np.ndarray:
-        """Return the columns of a kind of features ("all", "likelihood" or "prior") in a part
-        ("all", "subspaces" or "pairs")."""
+        """Return the indices of the features of the given kind ("all", "likelihood" or "prior") and
+        part ("all", "subspaces" or "pairs")."""
         parts = (
             self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
         )

@@ -70,7 +70,7 @@ def evaluate(
         Whether to also choose FSA's features, response and number of features inside the training
         folds, which is many times slower. This requires the family set "pairs".
     progress : function
-        Function that is called with the iterable of steps, one for each partition of each method,
+        Function that is called with an iterable of steps (one for each partition of each method)
         and their number, and returns the wrapped iterable.
     checkpoint : Checkpoint or None, default None
         Checkpoint that stores finished partitions for later calls with the same sequences
@@ -172,7 +172,7 @@ def evaluate_auto(
     dict
         Means over the partitions: ``accuracy`` (share of sequences with the correct number),
         ``accuracy_2``, ``accuracy_3``, ``probability`` (mean reported probability), ``error``
-        (misclassification in percent of the segmentation into the chosen number).
+        (percentage of misclassified points in the segmentation with the chosen number of motions).
     """
     n_motions = np.array([s.n_motions for s in sequences])
     sets, mixed = [], []
@@ -275,8 +275,8 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
     """Fit all choices of ``GRID`` with every fold, and every pair of folds, held out.
 
     The inner folds of a round are the other outer folds. A fit with a pair of folds held out
-    therefore serves two rounds, in which each of the two folds is once the outer and once the inner
-    fold.
+    therefore serves two rounds, in which each of the two folds serves once as the outer fold and
+    once as the inner fold.
 
     Returns
     -------
@@ -307,7 +307,8 @@ def nested_errors(benchmark: Benchmark, fold: np.ndarray) -> dict[str, np.ndarra
 def choose_in_training_folds(
     fold: np.ndarray, inner: np.ndarray, outer: np.ndarray, grid: Sequence[Choice] = GRID
 ) -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
-    """Select the choice with the smallest mean inner error in each round; the first one wins a tie.
+    """Select the choice with the smallest mean inner error in each round; ties favour the first
+    choice.
 
     Parameters
     ----------

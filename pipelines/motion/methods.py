@@ -134,7 +134,8 @@ def fit_rankboost(
 
 
 def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: float = 0.1) -> Scorer:
-    """Fit a pairwise ridge regression of the better candidate of a pair on feature differences.
+    """Fit a ridge regression that predicts the better candidate of each pair from feature
+    differences.
 
     The shrinkage is relative to the mean diagonal entry of the Gram matrix; its default is
     heuristic.

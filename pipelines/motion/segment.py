@@ -59,9 +59,9 @@ MAX_TRACKS = 1500
 class FileSegmentation:
     """Segmentation of one file.
 
-    ``labels`` (P,) has an entry for each track; -1 denotes outliers and video tracks with too few
-    frames. ``unseen`` holds the indices of tracks that are assigned to the largest motion for lack
-    of data. ``tracks`` (F, P, 2) are in pixels, with NaN where not visible.
+    ``labels`` has one entry per track; -1 denotes outliers and video tracks with too few frames.
+    ``unseen`` holds the indices of tracks that are assigned to the largest motion because of
+    insufficient data. ``tracks``, of shape (F, P, 2), are in pixels, with NaN where not visible.
     """
 
     sequence: str
@@ -93,7 +93,7 @@ class FileSegmentation:
         }
 
     def describe(self) -> str:
-        """Return a line with the name of the file and the size of each motion."""
+        """Return a line of text with the name of the file and the size of each motion."""
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=self.segmentation.n_motions)
         text = (
             f"{self.sequence}: {self.segmentation.n_motions} motions of "
@@ -260,7 +260,8 @@ def shipped_settings(min_motion_size: int = 0) -> SegmentationRanker:
 
 def shipped_columns(features: Features) -> np.ndarray:
     """Return the features that the shipped model may select. These exclude distances to subspaces
-    in spaces with more than 2.5K dimensions, which are slow and do not improve the ranking."""
+    in spaces with more than 2.5 dimensions per motion, which are slow and do not improve the
+    ranking."""
     slow = [
         f.space.startswith(tuple(REPRESENTATIONS)) and not f.space.endswith((" 2K", " 2.5K"))
         for f in features.features()

@@ -29,7 +29,7 @@ class SceneSettings:
         Fraction of the points that are tracked in only a part of the frames. In addition, a third
         of all points have a short gap.
     drifting : float, default 0.03
-        Fraction of the points that drift away from their true path from some frame on.
+        Fraction of the points that start to drift away from their true path in some frame.
     """
 
     motions: tuple[int, ...] = (2, 3)
@@ -138,8 +138,8 @@ def project(
     size: np.ndarray,
     nearest: float,
 ) -> np.ndarray:
-    """Compute the pixels (F, P, 2) of points (F, P, 3) from the rotations and positions of a
-    camera. Points outside the image or closer than the minimum depth are NaN."""
+    """Compute the pixels, of shape (F, P, 2), of points of shape (F, P, 3) from the rotations and
+    positions of a camera. Points outside the image or closer than the minimum depth are NaN."""
     rotations, places = camera
     seen = np.einsum("tij,tpj->tpi", rotations, points - places[:, None])
     depth = np.where(seen[:, :, 2] > nearest, seen[:, :, 2], np.nan)

@@ -46,8 +46,8 @@ class PetFile:
 
 @dataclass
 class Photographs(Sequence[Photograph]):
-    """Sequence of photographs that are read on demand, so that they need not fit in memory
-    together."""
+    """Sequence of photographs that are read on demand, so that they do not all have to fit in
+    memory."""
 
     files: Sequence[PetFile]
     side: int
@@ -199,8 +199,8 @@ def _official_head(path: Path) -> tuple[float, float, float, float] | None:
 def usable(
     files: Sequence[PetFile], side: int, file_map: FileMap | None = None
 ) -> tuple[list[PetFile], list[str]]:
-    """Return the readable photographs whose head box lies inside the image, and a line about each
-    of the other photographs."""
+    """Return the readable photographs whose head box lies inside the image, and a one-line message
+    about each of the other photographs."""
     reasons = list((file_map or by_processes())(_reason, side, files))
     return [file for file, reason in zip(files, reasons) if reason is None], [
         reason for reason in reasons if reason is not None

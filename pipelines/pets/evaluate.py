@@ -39,7 +39,7 @@ class Evaluation:
     Attributes
     ----------
     rows : list of dict
-        One row per method without head boxes and one with them; the keys are ``COLUMNS``.
+        Two rows per method, one without and one with head boxes; the keys are ``COLUMNS``.
     breeds : list of dict
         Errors of the model by breed, if the data have breeds.
     test, train : list of PetFile

@@ -47,8 +47,8 @@ class Patches:
         self._seen: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def of(self, column: int, n: int) -> list[np.ndarray]:
-        """Return patches (PATCH, PATCH, 3) around a word, one from each of the ``n`` photographs in
-        which the word is most frequent.
+        """Return patches of shape (PATCH, PATCH, 3) around a word, one from each of the ``n``
+        photographs in which the word is most frequent.
         """
         first, last = self.by_column.indptr[column : column + 2]
         order = np.argsort(-self.by_column.data[first:last], kind="stable")[:n]
@@ -122,8 +122,8 @@ def _n_words(model: ImageClassifier) -> int:
 def draw_pairs(
     path: Path, model: ImageClassifier, part: str, patches: Patches, y: np.ndarray
 ) -> None:
-    """Draw the pairs of words whose products are used by sDist of order 2 on the selected columns
-    (Figure 4.6)."""
+    """Draw the pairs of words whose products are used by sDist of order 2 on the selected columns,
+    as in Figure 4.6 of Ma (thesis)."""
     metric = metric_on(patches.by_column.tocsr(), y, model.selected(part), 2)
     pairs = [pair for pair in metric.pairs() if max(pair) < _n_words(model)][:N_PAIRS]
     if not pairs:
@@ -143,11 +143,11 @@ def draw_pairs(
 
 
 def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins: int = 30) -> None:
-    """Draw the difference between the proportions of two classes in bins of a component (Figure
-    4.2).
+    """Draw the difference between the proportions of two classes in bins of a component, as in
+    Figure 4.2 of Ma (thesis).
 
-    ``values`` (n,) holds the score of each row on the first principal component of the learnt
-    subspace; ``labels`` holds its class.
+    ``values`` holds the score of each row on the first principal component of the learnt subspace;
+    ``labels`` holds its class.
     """
     names, codes = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     edges = np.histogram_bin_edges(values, n_bins)
@@ -189,7 +189,7 @@ def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> N
 
 
 def first_component(Z: np.ndarray) -> np.ndarray:
-    """Compute the first principal component (n,) of the rows of Z."""
+    """Compute the scores of the n rows of Z on the first principal component."""
     centred = Z - Z.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     return centred @ directions[0]

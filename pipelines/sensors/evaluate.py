@@ -31,7 +31,8 @@ class Prediction:
     method : str
     labels : ndarray of shape (n_minutes,), str
     minutes : ndarray of shape (n_minutes,), bool
-        Mask of the minutes with a prediction; a penalised method may lack a size in some folds.
+        Mask of the minutes with a prediction; penalised methods may not yield every size in every
+        fold.
     k : int or None
         Number of sensors; None means all.
     selected : list of list of str
@@ -69,7 +70,7 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
 
 
 def errors(truth: np.ndarray, labels: np.ndarray, idle: bool = True) -> dict[str, float]:
-    """Compute the proportion of wrong minutes, and its mean over the activities. With
+    """Compute the proportion of misclassified minutes, and its mean over the activities. With
     ``idle=False``, minutes whose true label is idle are excluded.
 
     Examples
@@ -118,7 +119,7 @@ def evaluate_baselines(
     minutes : SensorMinutes
         Minutes with activities.
     kinds : tuple of str
-        Features.
+        Kinds of features.
     n_folds : int or None
         Number of folds; None holds out one day at a time.
     cells : Checkpoint or None
@@ -170,7 +171,7 @@ def evaluate_selection(
     minutes : SensorMinutes
         Minutes with activities.
     kinds : tuple of str
-        Features; "last" is not allowed.
+        Kinds of features; "last" is not allowed.
     sizes : range
         Numbers of sensors.
     methods : list of str or None
@@ -285,8 +286,8 @@ BASELINES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]] 
 
 
 def table_rows(minutes: SensorMinutes, predictions: list[Prediction]) -> list[dict[str, Any]]:
-    """Return one row per prediction with errors with and without idle minutes, intervals over days,
-    and errors per activity."""
+    """Return one row per prediction: errors including and excluding idle minutes, intervals over
+    days, and errors per activity."""
     truth, days, rows = minutes.truth, minutes.days, []
     for one in predictions:
         seen = one.minutes

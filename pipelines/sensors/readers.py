@@ -29,7 +29,7 @@ class Home:
     ----------
     name : str
     minutes : SensorMinutes
-        Sensor states per minute, with the activities if there is a file of them.
+        Sensor states per minute, with the activities if they are available.
     places : tuple of str
         Place of each sensor; empty if unknown.
     notes : tuple of str

@@ -152,7 +152,7 @@ def draw_sizes(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def draw_day(path: Path, times: np.ndarray, bands: dict[str, np.ndarray], title: str) -> None:
-    """Plot the activities of a day as coloured bands over the hours."""
+    """Plot the activities of a day as coloured bands along a time axis."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch

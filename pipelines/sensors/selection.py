@@ -72,7 +72,7 @@ def select_sensors(
     groups : ndarray of shape (n_columns,), int
         Sensor of each column, in ascending order.
     sizes : range
-        Requested sizes; penalised methods may lack some of them.
+        Requested sizes; penalised methods may not yield all of them.
     ridge : float, default 2.0
         L2 penalty of the fits.
 
@@ -157,8 +157,8 @@ def problem_of(
 
 
 def blocks_of(groups: np.ndarray, n_classes: int, grouped: bool) -> np.ndarray:
-    """Return the block of each coefficient (n_columns, n_classes), which is its sensor or the
-    coefficient itself."""
+    """Return the block of each coefficient, as an array of shape (n_columns, n_classes): its
+    sensor, or the coefficient itself."""
     return (
         np.repeat(groups[:, None], n_classes, axis=1)
         if grouped

@@ -24,8 +24,8 @@ _HEADERS = {
 
 
 class OriginMiddleware:
-    """Reject requests with a foreign Host (DNS rebinding) or Origin (CSRF), and add security
-    headers.
+    """Middleware that rejects requests with a foreign Host (DNS rebinding) or Origin (CSRF) and
+    adds security headers.
 
     Parameters
     ----------

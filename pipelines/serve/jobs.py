@@ -191,7 +191,8 @@ class WorkerPool:
 
     @contextmanager
     def room(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of an upload in memory from their arrival until the answer is sent.
+        """Context manager that counts the bytes of an upload in memory from their arrival until the
+        answer is sent.
 
         Raises
         ------

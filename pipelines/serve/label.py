@@ -36,7 +36,7 @@ class Labelling:
     ----------
     labels : LabelFolder
     model : path, optional
-        Initial model for proposals; the default is the model from an earlier training in the
+        Initial model for proposals; the default is the model from an earlier training run in the
         folder.
     """
 
@@ -71,7 +71,7 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training (``none``, ``running``, ``done`` or ``failed``), its
+        """Return the state of the training run (``none``, ``running``, ``done`` or ``failed``), its
         last line of output, and whether there is a report."""
         report = self.report.is_file()
         if self._training is None or self._said is None:
@@ -93,7 +93,7 @@ class Labelling:
         return "" if self.model is None else str(self.model.stat().st_mtime_ns)
 
     def stop(self) -> None:
-        """Stop the search of images and a running training; its checkpoints remain next to the
+        """Stop the image search and a training run in progress; its checkpoints remain next to the
         model."""
         if self.ranking is not None:
             self.ranking.cancel()

@@ -34,7 +34,7 @@ class EncodedSource(ParquetSource):
     Raises
     ------
     ValueError
-        If a file is damaged, lacks a column, or holds values of another type.
+        If a file is damaged, lacks a column, or holds values of an unexpected type.
     """
 
     def __init__(self, path: Path | str, encoding: TableEncoding, dtype: Any) -> None:

@@ -23,8 +23,8 @@ def predict_table(
     """Return a data frame of predictions.
 
     The columns are ``prediction`` and, for classification, ``probability of CLASS`` for each class.
-    ``note`` is called with a line about each column with empty, unreadable or unknown cells, and
-    about a detected table format. With ``contributions``, the frame also has the score,
+    ``note`` is called with a one-line message about each column with empty, unreadable or unknown
+    cells, and about a detected table format. With ``contributions``, the frame also has the score,
     ``contribution of COLUMN`` for each selected column, and the contribution of the intercept; the
     score is the sum of the contributions. An empty column in a table with several rows raises an
     error unless ``allow_empty`` is set.

@@ -51,10 +51,10 @@ class Request(SelectionOptions, _Target):
     target : str or None
         Column to predict; not required for npz and svmlight files, which contain the target.
     k : str or None
-        Number of columns to select, as a positive integer or "auto". A number above the number of
-        columns selects all, with a warning. None with ``fdr``.
+        Number of columns to select, as a positive integer or "auto". If it exceeds the number of
+        columns, all columns are selected, with a warning. None if ``fdr`` is given.
     test : path or None
-        Table with other rows on which the model is scored.
+        Table with additional rows on which the model is scored.
     memory_limit : str or None
         Memory limit, such as "2GB", for a table in Parquet files. With None, single files are read
         into memory.

@@ -30,7 +30,7 @@ def select_file(
     progress : function
         Function that is called with an iterable and a label, and returns the wrapped iterable.
     note : function
-        Function called with each line about dropped or imputed columns, before the fit.
+        Function called with each one-line message about dropped or imputed columns, before the fit.
     details : bool
         Whether to add the details that appear only in a report.
 

@@ -111,13 +111,13 @@ def read_rows(
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     """Read a data frame with the ``wanted`` columns of a model.
 
-    Other columns may also be read, and the target if the file contains it. Lines about the format
-    are added to ``notes``.
+    Other columns may also be read, as is the target if the file contains it. Messages about the
+    format are added to ``notes``.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, or a matrix lacks a column.
+        If the file cannot be read, or if a matrix lacks a column.
     """
     if not brings_its_target(path):
         return read_frame(path, sep, encoding, notes, decimal_comma), None
@@ -263,8 +263,8 @@ def read_frame(
     encoding : str or None, default None
         Character encoding; None means UTF-8.
     notes : list of str or None, default None
-        List to which lines are added about a detected separator, rows longer than the header, and
-        sheets that are not read.
+        List to which messages are added about a detected separator, rows longer than the header,
+        and sheets that are not read.
     decimal_comma : bool, default True
         Whether numbers such as 1,5 are detected if the comma is not the separator.
 

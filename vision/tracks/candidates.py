@@ -29,8 +29,8 @@ class SubspaceFamily:
     alpha : float, default 2.0
         Exponent of the squared cosine in the affinity, eq. (21) of [1]_.
     lowest, highest : float, default 2.0 and 4.0
-        All integers from ``lowest * K`` to ``highest * K`` are dimensions of projections for K
-        motions.
+        For K motions, the tracks are projected to all dimensions from ``lowest * K`` to ``highest *
+        K``.
 
     References
     ----------
@@ -61,7 +61,7 @@ class SubspaceFamily:
         Returns
         -------
         list of int
-            In ascending order.
+            Dimensions in ascending order.
         """
         listed = range(
             int(np.ceil(self.lowest * n_motions)), int(np.floor(self.highest * n_motions)) + 1
@@ -92,15 +92,15 @@ class SubspaceFamily:
 class NeighbourFamily:
     """Recipe that groups neighbouring points of a video by similar motion.
 
-    If the background is still or only shifts, all its points have the same velocity. Neither the
-    angle between tracks nor their subspace then separates the background from objects that move in
-    front of it, but differences in velocity between neighbours do.
+    If the background is stationary or merely translates, all its points have the same velocity.
+    Neither the angle between tracks nor their subspace then separates the background from objects
+    that move in front of it, but differences in velocity between neighbours do so.
 
     Parameters
     ----------
     neighbours : tuple of int, default (8, 14, 25)
         Numbers of nearest neighbours to which each point is connected; each number gives one
-        candidate and is its "dimension".
+        candidate and is stored as its ``dimension``.
     span : int, default 5
         Number of frames over which displacements are measured.
     floor : float, default 0.3
@@ -126,7 +126,7 @@ class NeighbourFamily:
         Returns
         -------
         list of int
-            In ascending order.
+            Dimensions in ascending order.
         """
         return sorted({min(k, tracks.n_points - 1) for k in self.neighbours})
 
@@ -159,7 +159,7 @@ class PairFamily:
         "fundamental", "epipolar") or a sum of kernels.
     powers : tuple of int, default (5, 10, 15, 25)
         The affinity is the kernel raised to a quarter of each power; a higher power gives a sparser
-        affinity. Each power gives one candidate and is its "dimension".
+        affinity. Each power gives one candidate and is stored as its ``dimension``.
 
     References
     ----------
@@ -210,18 +210,19 @@ class PairFamily:
 
 @dataclass(frozen=True)
 class MergedFamily(PairFamily):
-    """Recipe for scenes with a deep background, which merges an excess of clusters.
+    """Recipe for scenes with a deep background, which forms too many clusters and then merges some.
 
-    Clustering splits a background with relief before it separates a small object. With more
-    clusters than motions, the small object gets its own cluster; clusters that one motion explains
-    are then merged (:func:`.merging.merged`), which restores the background.
+    Clustering splits a background of varying depth before it separates a small object. With more
+    clusters than motions, the small object gets its own cluster; clusters explained by the same
+    motion are then merged (:func:`.merging.merged`), which restores the background.
 
     Parameters
     ----------
     kernel : str, default "all"
         Kernel of the hypotheses, as in :class:`PairFamily`.
     powers : tuple of int, default (25,)
-        Powers as in :class:`PairFamily`; each gives one candidate and is its "dimension".
+        Powers as in :class:`PairFamily`; each gives one candidate and is stored as its
+        ``dimension``.
     extra : int, default 4
         Number of clusters beyond the number of motions.
     """
@@ -249,10 +250,10 @@ class DominantFamily:
     model : {"essential", "homography"}, default "essential"
         Model of the dominant motion.
     levels : tuple of int, default (40,)
-        Percentages of frame pairs; a point that deviates in a larger percentage counts as moving.
-        Each value gives one candidate and is its "dimension".
+        Percentages of frame pairs; a point that deviates in a larger percentage of the pairs counts
+        as moving. Each value gives one candidate and is stored as its ``dimension``.
     nearest : int, default 0
-        Minimum number of motions that are clusters of neighbours.
+        Minimum number of motions that are taken from the clusters of neighbours.
     clusters : int, default 30
         Number of clusters of neighbours.
     """
@@ -268,7 +269,7 @@ class DominantFamily:
         return f"dominant, {self.model}"
 
     def dimensions(self, tracks: Tracks, n_motions: int) -> list[int]:
-        """Return the percentages, or none if no motion dominates.
+        """Return the percentages, or an empty list if no motion dominates.
 
         Parameters
         ----------

@@ -76,7 +76,7 @@ def _best_run(points: np.ndarray, uniforms: np.ndarray, n_iterations: int) -> np
 
 
 def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray:
-    """Return the best of several runs of k-means, seeded by k-means++ from a fixed random stream.
+    """Return the best of several runs of k-means, initialised by k-means++ with a fixed seed.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def k_means(points: np.ndarray, n_clusters: int, n_runs: int = 30) -> np.ndarray
 
 
 def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Compute the leading eigenvectors of the normalised affinity [1]_, which serve any number of
-    clusters up to ``n_vectors``.
+    """Compute the leading eigenvectors of the normalised affinity [1]_, which can be used for any
+    number of clusters up to ``n_vectors``.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def leading_eigenvectors(affinity: np.ndarray, n_vectors: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (P, n_vectors)
-        Eigenvectors by ascending eigenvalue: the last one belongs to the largest.
+        Eigenvectors in ascending order of their eigenvalues: the last belongs to the largest.
 
     References
     ----------

@@ -11,8 +11,8 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Each gap is first bridged with the mean velocity of the eight visible points whose motion is
     most similar in the common frames. Then the missing entries are repeatedly replaced by those of
     the best low-rank approximation (tracks of K rigid motions under an affine camera have a rank of
-    at most 4K). The number of iterations is small enough that the bridging values remain where the
-    observed entries do not determine the track.
+    at most 4K). The number of iterations is small enough that the bridging values are retained
+    where the observed entries do not determine the track.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def complete_tracks(tracks: np.ndarray, rank: int = 8, n_iterations: int = 20) -
     Raises
     ------
     ValueError
-        If the shape is not (F, P, 2), a point is never seen, or a coordinate is infinite or beyond
+        If the shape is not (F, P, 2), a point is never seen, or a coordinate is infinite or exceeds
         1e9 pixels.
     """
     tracks = np.asarray(tracks, dtype=float)

@@ -44,7 +44,7 @@ class DominantMotion:
 
     Since the focal length is unknown, the essential matrix assumes that it equals the extent of the
     points in the image. A body that moves away ahead of a moving camera satisfies the epipolar
-    geometry of the static scene, but lies behind the camera when it is triangulated [1]_.
+    geometry of the static scene, but lies behind the camera when triangulated [1]_.
 
     Attributes
     ----------
@@ -68,8 +68,8 @@ class DominantMotion:
     depth: np.ndarray
 
     def deviating(self, model: str) -> np.ndarray:
-        """Return the share of the pairs in which each point deviates from a model, (P,). For the
-        essential matrix, points behind the camera also count as deviating."""
+        """Return, for each of the P points, the share of the pairs in which it deviates from a
+        model. For the essential matrix, points behind the camera also count as deviating."""
         return self.outlying[model] + (self.behind if model == "essential" else 0.0)
 
     def exists(self, model: str) -> bool:
@@ -79,7 +79,7 @@ class DominantMotion:
 
 
 def dominant_motion(tracks: Tracks) -> DominantMotion:
-    """Fit the models in all pairs of frames, once for each sequence.
+    """Fit the models to all pairs of frames, once for each sequence.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def dominant_and_moving(
     level : float
         Share of the pairs of frames above which a deviating point counts as moving.
     n_nearest : int
-        Minimum number of motions that are clusters of neighbours.
+        Minimum number of motions that are taken from the clusters of neighbours.
     neighbours : ndarray of shape (P,), int
         Clusters of neighbours with similar motion, in the canonical order of the tracks.
     n_motions : int

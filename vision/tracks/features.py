@@ -63,7 +63,7 @@ class FeatureSet:
         Returns
         -------
         list of Feature
-            Features, in that order.
+            Features in the order of the columns.
         """
         raise NotImplementedError
 
@@ -92,7 +92,7 @@ class FeatureSet:
 class SegmentationFeatures(FeatureSet):
     """Likelihood and prior features of candidate segmentations.
 
-    Section 6.2 of Barbu et al. (2014) [1]_.
+    The features follow section 6.2 of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ class SegmentationFeatures(FeatureSet):
         projections are in pixels; unscaled projections are standardised to unit variance, so that
         the same thresholds suit any number of points.
     n_thresholds : int, default 24
-        Number of thresholds of the thresholded distance, in geometric order from 0.02 to 10, in
-        each space.
+        Number of thresholds of the thresholded distance in each space, spaced geometrically from
+        0.02 to 10.
     neighbours : tuple of int, default (3, 5, 7, 10, 15, 20, 30)
         Sizes k of the neighbourhoods of the k-nearest-neighbour graphs.
     n_smallest : int, default 4
@@ -148,7 +148,7 @@ class SegmentationFeatures(FeatureSet):
 
     @property
     def thresholds(self) -> np.ndarray:
-        """Thresholds tau of the thresholded distance, (n_thresholds,)."""
+        """Thresholds tau of the thresholded distance, as an array of shape (n_thresholds,)."""
         return np.geomspace(0.02, 10.0, self.n_thresholds)
 
     def spaces(self) -> list[Space]:
@@ -157,7 +157,7 @@ class SegmentationFeatures(FeatureSet):
         Returns
         -------
         list of Space
-            Spaces, in that order.
+            Full vectors, followed by the projections.
         """
         projected = [
             Space(r, d, s)
@@ -173,7 +173,7 @@ class SegmentationFeatures(FeatureSet):
         Returns
         -------
         list of Feature
-            Features, in that order.
+            Features in the order of the columns.
         """
         listed = []
         for space in self.spaces():
@@ -218,7 +218,8 @@ class SegmentationFeatures(FeatureSet):
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Features; average distances are logarithms, all other features are shares in [0, 1].
+            Features; average distances are on a logarithmic scale, and all other features are
+            shares in [0, 1].
 
         Raises
         ------
@@ -309,7 +310,8 @@ def evaluated(
     Parameters
     ----------
     blocks : sequence of (int, callable)
-        Number of features of each block, and the function that returns them, (n_rows, n_features).
+        Number of features of each block, and a function that returns them as an array of shape
+        (n_rows, n_features).
     n_rows : int
     columns : ndarray of int or None, default None
         Columns to compute; a block without any of these columns is filled with zeros. None means
@@ -363,15 +365,15 @@ def _points(tracks: Tracks, space: Space, n_motions: int) -> np.ndarray:
 def subspace_distances(
     points: np.ndarray, labels: np.ndarray, known: dict[bytes, np.ndarray] | None = None
 ) -> np.ndarray:
-    """Compute the distance of each point to the 3-D affine subspace fitted to the points of its
-    label.
+    """Compute the distance of each point to the 3-D affine subspace fitted to the points with the
+    same label.
 
     Parameters
     ----------
     points : ndarray of shape (P, D)
     labels : ndarray of shape (P,)
     known : dict or None, default None
-        Cache of the distances within motions, keyed by the members of the motion; it is extended in
+        Cache of the distances within motions, keyed by the members of the motion; it is updated in
         place.
 
     Returns

@@ -85,12 +85,12 @@ def read_tracks(path: str | Path) -> TrackSequence:
     Parameters
     ----------
     path : path
-        ``NAME_truth.mat`` with homogeneous pixel coordinates ``y`` (3, P, F) and labels ``s`` (P,
-        1) from 1; ``.npz`` with ``tracks`` (F, P, 2) and, if known, ``labels`` (P,); ``.csv`` with
-        the columns frame, point, x, y. An ``.npz`` with ``visibility``, ``visibles`` or
-        ``occluded`` is the output of co-tracker or TAPIR, whose ``tracks`` may also be (P, F, 2) or
-        (1, F, P, 2). The time axis is then the one along which the points move the shortest
-        distance.
+        ``NAME_truth.mat`` with homogeneous pixel coordinates ``y``, of shape (3, P, F), and labels
+        ``s``, of shape (P, 1), counted from 1; ``.npz`` with ``tracks``, of shape (F, P, 2), and,
+        if known, ``labels``, of shape (P,); ``.csv`` with the columns frame, point, x, y. An
+        ``.npz`` with ``visibility``, ``visibles`` or ``occluded`` is the output of co-tracker or
+        TAPIR, whose ``tracks`` may also have shape (P, F, 2) or (1, F, P, 2). The time axis is then
+        the one along which the points move the shortest distance.
 
     Returns
     -------
@@ -220,9 +220,10 @@ def write_tracks(
     Parameters
     ----------
     path : path
-        ``.npz`` with ``tracks`` (F, P, 2), ``visible`` (F, P), ``labels`` (P,) and ``probability``
-        (P,); ``.csv`` or ``.parquet`` with the columns point, frame, x, y, visible, label,
-        probability, from the first to the last frame in which a point is seen.
+        ``.npz`` with ``tracks``, of shape (F, P, 2), ``visible``, of shape (F, P), and ``labels``
+        and ``probability``, of shape (P,); ``.csv`` or ``.parquet`` with the columns point, frame,
+        x, y, visible, label, probability, from the first to the last frame in which a point is
+        seen.
     tracks : ndarray of shape (F, P, 2)
         Positions in pixels; NaN where not visible.
     labels : ndarray of shape (P,), int
@@ -233,7 +234,7 @@ def write_tracks(
     Raises
     ------
     ValueError
-        If the name has another suffix.
+        If the suffix of the name is not supported.
     """
     import pandas as pd
 

@@ -51,7 +51,7 @@ def by_size(labels: np.ndarray) -> np.ndarray:
 def misclassification(truth: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     """Compute the fraction of points with a wrong label under the best matching of the labels.
 
-    Eq. (22) of Barbu et al. (2014) [1]_.
+    This is eq. (22) of Barbu et al. (2014) [1]_.
 
     Parameters
     ----------

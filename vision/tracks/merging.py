@@ -7,8 +7,8 @@ from .tracks import Tracks
 
 
 def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
-    """Merge motions one pair at a time, each time the pair whose union increases the total
-    geometric robust information criterion (GRIC) by the smallest amount [1]_.
+    """Merge motions pairwise, at each step the pair whose union increases the total geometric
+    robust information criterion (GRIC) by the smallest amount [1]_.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ class PairFeatures(FeatureSet):
     frames.
 
     Four models (planar affinity, homography, fundamental matrix, affine epipolar geometry) are
-    fitted to each motion in pairs of frames, with the points visible in both. Missing entries need
-    no completion.
+    fitted to each motion in pairs of frames, with the points visible in both. Missing entries do
+    not have to be completed.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class PairFeatures(FeatureSet):
         Returns
         -------
         list of Feature
-            Features, in that order.
+            Features in the order of the columns.
         """
         listed = []
         wanted = [
@@ -121,7 +121,7 @@ class PairFeatures(FeatureSet):
         Returns
         -------
         ndarray of shape (n_segmentations, n_features)
-            Average residuals are logarithms of pixels; cuts are shares in [0, 1].
+            Average residuals are logarithms of distances in pixels; cuts are shares in [0, 1].
         """
         tracks = as_tracks(tracks)
         labels = [np.asarray(one)[tracks.canonical_order] for one in segmentations]
@@ -181,7 +181,7 @@ class JoinedFeatures(FeatureSet):
         Returns
         -------
         list of Feature
-            Features, in that order.
+            Features in the order of the columns.
         """
         return [feature for part in self.parts for feature in part.features()]
 

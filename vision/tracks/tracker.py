@@ -13,7 +13,7 @@ from .video import read_frames
 
 @dataclass(frozen=True)
 class Tracker:
-    """Track corners through a video by pyramidal Lucas-Kanade [1]_.
+    """Tracker that follows corners through a video by the pyramidal Lucas-Kanade method [1]_.
 
     Each step is verified by tracking backwards [2]_.
 
@@ -31,10 +31,10 @@ class Tracker:
         Number of pyramid levels above the image.
     max_backward_error : float, default 0.5
         Maximum distance in pixels between a point's start and the end of its backward track; a
-        point beyond it is dropped.
+        point with a larger distance is dropped.
     min_correlation : float, default 0.95
-        Minimum normalised correlation of a point's windows in successive frames; a point below it
-        is occluded or slides along an edge, and is dropped.
+        Minimum normalised correlation of a point's windows in successive frames; a point with a
+        lower correlation, which is occluded or slides along an edge, is dropped.
     reseed_every : int, default 5
         Number of frames between searches for new corners in areas without tracked points.
 

@@ -35,7 +35,8 @@ def velocities(tracks: np.ndarray) -> np.ndarray:
 
 
 def positions(tracks: np.ndarray) -> np.ndarray:
-    """Return the concatenated coordinates of each point, (P, 2F), in pixels."""
+    """Return the concatenated coordinates of each point, in pixels, as an array of shape (P,
+    2F)."""
     return tracks.transpose(1, 0, 2).reshape(tracks.shape[1], -1)
 
 
@@ -155,12 +156,13 @@ class Tracks:
 
     @cached_property
     def canonical_order(self) -> np.ndarray:
-        """Order of the points (P,) by their coordinates alone, independent of the given order."""
+        """Permutation of the P points that depends only on their coordinates, not on their given
+        order."""
         return np.lexsort(positions(self.coordinates).T[::-1])
 
     @cached_property
     def in_canonical_order(self) -> np.ndarray:
-        """Coordinates (F, P, 2) with the points in :attr:`canonical_order`."""
+        """Coordinates of shape (F, P, 2) with the points in :attr:`canonical_order`."""
         return self.coordinates[:, self.canonical_order]
 
     def right_vectors(self, representation: str) -> tuple[np.ndarray, np.ndarray]:
@@ -186,15 +188,15 @@ class Tracks:
 
     @cached_property
     def places_apart(self) -> np.ndarray:
-        """Root mean square distances (P, P) between points over the frames, in pixels, in
-        :attr:`canonical_order`."""
+        """Root mean square distances between points over the frames, in pixels, as an array of
+        shape (P, P) in :attr:`canonical_order`."""
         place = positions(self.in_canonical_order) / np.sqrt(self.n_frames)
         return cdist(place, place)
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """Indices (P, P) of all points in order of :attr:`places_apart` from each point, starting
-        with the point itself."""
+        """Indices of shape (P, P): each row lists all points by increasing distance
+        (:attr:`places_apart`) from one point, starting with the point itself."""
         return np.argsort(self.places_apart, axis=1, kind="stable")
 
     def displacements_apart(self, span: int = 5) -> np.ndarray:
@@ -219,7 +221,7 @@ class Tracks:
     def neighbour_affinity(
         self, n_neighbours: int, span: int = 5, floor: float = 0.3
     ) -> np.ndarray:
-        """Compute the affinity of nearest neighbours by displacement, in :attr:`canonical_order`.
+        """Compute the affinity of nearest neighbours by displacement in :attr:`canonical_order`.
 
         Parameters
         ----------

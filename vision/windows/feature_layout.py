@@ -122,7 +122,8 @@ def window_layout(window: int, hog: HogLayout) -> WindowLayout:
 
 
 class Program(NamedTuple):
-    """Features compiled by `compile_program` for the loops: n features with at most K corners each.
+    """Features compiled by `compile_program` for the compiled loops: n features with at most K
+    corners each.
 
     A Haar feature is a sum of integral image values at corners, with integer weights; ``n_corners``
     is 0 for HOG features.
@@ -150,8 +151,8 @@ def compile_program(
     kinds: Mapping[str, tuple[tuple[int, ...], ...]],
     hog: HogLayout | None,
 ) -> Program:
-    """Compile features (n, 8) validated by `FeaturePool.check`, with the kinds and layout of their
-    pool."""
+    """Compile features of shape (n, 8), validated by `FeaturePool.check`, with the kinds and layout
+    of their pool."""
     n, n_kinds = len(features), len(kinds)
     kind, channel, x, y, w, h, part_of_block, orientation = np.array(
         features.T, dtype=np.int64, order="C"

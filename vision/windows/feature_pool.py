@@ -35,8 +35,8 @@ class FeaturePool:
     features. Any feature that fits into the window can be evaluated, even if it is not in
     ``features``.
 
-    A *patch* is a uint8 array (window + 2, window + 2, 3): the window and a margin of one pixel,
-    which only the gradients use. Sides are in pixels.
+    A *patch* is a uint8 array of shape (window + 2, window + 2, 3): the window and a margin of one
+    pixel, which only the gradients use. Sides are in pixels.
 
     Haar features have the value ``sum_cells weight * (sum of the cell's pixels) / (sigma * A)``
     with ``A = cell area * sum |weight| / 2`` and sigma the square root of the variance of the
@@ -118,8 +118,8 @@ class FeaturePool:
 
     @cached_property
     def features(self) -> npt.NDArray[np.int32]:
-        """All features of the pool, (n, 8): Haar features by channel, kind, cell and position,
-        followed by HOG features."""
+        """All features of the pool, an array of shape (n, 8): Haar features by channel, kind, cell
+        and position, followed by HOG features."""
         haar = haar_features(self.window, self.kinds, self.sides, self._steps)
         hog = [] if self.hog is None else hog_features(self.window, len(self.kinds), self.hog)
         features = np.array([*haar, *hog], dtype=np.int32).reshape(-1, 8)
@@ -132,7 +132,7 @@ class FeaturePool:
         return int(np.count_nonzero(self.features[:, Column.KIND] < len(self.kinds)))
 
     def check(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
-        """Validate features and return them as an int32 array (n, 8).
+        """Validate features and return them as an int32 array of shape (n, 8).
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class FeaturePool:
         return mirrored, signs
 
     def compile(self, features: npt.ArrayLike) -> Program:
-        """Compile features for the loops of `annealed.vision.windows`.
+        """Compile features for the compiled loops of `annealed.vision.windows`.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class FeaturePool:
         intercept: npt.ArrayLike,
         thresholds: npt.ArrayLike | None = None,
     ) -> CompiledModel:
-        """Compile a sparse additive model for the scans.
+        """Compile a sparse additive model for scanning.
 
         The parameters and errors are the same as in `annealed.vision.scan`.
 
@@ -315,7 +315,7 @@ class FeaturePool:
         return window_layout(self.window, self.hog or HogLayout())
 
     def check_patches(self, patches: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Validate patches and return them as rows of bytes (n, (window + 2)**2 * 3).
+        """Validate patches and return them as rows of bytes.
 
         Parameters
         ----------
@@ -330,7 +330,7 @@ class FeaturePool:
         Raises
         ------
         ValueError
-            If the array is not uint8 (n, window + 2, window + 2, 3).
+            If the array is not uint8 or does not have shape (n, window + 2, window + 2, 3).
         """
         side = self.window + 2
         if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (side, side, 3):

@@ -24,11 +24,11 @@ MAGNITUDE_SCALE = 4.0
 
 @jit(forceinline=True)
 def sum_6_corners(flat, base, offsets, weights, f, n_lanes, out):  # type: ignore[no-untyped-def]
-    """``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
+    """Compute ``out[j] = sum_k weights[f, k] * flat[base + offsets[f, k] + j]`` for k < 6.
 
-    Indices are unsigned, so that numba omits the test for negative indices, which would prevent
-    vector instructions. This and the next function are separate, with forced inlining, because
-    compiling them as one function takes several times as long.
+    Indices are unsigned so that numba omits the test for negative indices, which would prevent
+    vectorisation. This and the next function are separate, with forced inlining, because compiling
+    them as one function takes several times as long.
     """
     o0, o1, o2 = base + offsets[f, 0], base + offsets[f, 1], base + offsets[f, 2]
     o3, o4, o5 = base + offsets[f, 3], base + offsets[f, 4], base + offsets[f, 5]
@@ -49,7 +49,8 @@ def add_corner(flat, base, offsets, weights, f, k, n_lanes, out):  # type: ignor
 
 @jit(forceinline=True)
 def sum_corners(flat, base, offsets, weights, f, n_corners, n_lanes, out):  # type: ignore[no-untyped-def]
-    """Write to ``out[j]`` the weighted sum of the corners of feature f, at least 6."""
+    """Write the weighted sum of the corners of feature f, of which there are at least 6, to
+    ``out[j]``."""
     sum_6_corners(flat, base, offsets, weights, f, n_lanes, out)
     for k in range(6, n_corners):
         add_corner(flat, base, offsets, weights, f, k, n_lanes, out)
@@ -99,13 +100,13 @@ def inverse_deviation(scaled_variance, factor):  # type: ignore[no-untyped-def]
 
 @jit
 def gradients(left, right, top, bottom, tangents, length, bins, components):  # type: ignore[no-untyped-def]
-    """Compute rounded lengths of gradients and bins of their unsigned directions from neighbouring
-    pixels (n,).
+    """Compute the rounded lengths of n gradients and the bins of their unsigned directions from the
+    neighbouring pixels.
 
     With m bins, bin k is centred at the angle ``k * pi / m``. If m is a multiple of 4, the borders
     have irrational tangents, so that no integer gradient lies on a border, and mirroring maps bin k
     to bin ``m - k`` (0 to 0) exactly. `tangents` holds the tangents of the borders below pi / 2;
-    `components` is a float32 buffer (2, n).
+    `components` is a float32 buffer of shape (2, n).
     """
     horizontal, vertical = components[0], components[1]
     m = np.int32(2 * tangents.size)
@@ -160,8 +161,8 @@ def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
 
 @jit(forceinline=True, fastmath={"contract"})
 def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type: ignore[no-untyped-def]
-    """Add the response of feature f to scores, six bins at a time, and set those below the limit to
-    -inf.
+    """Add the response of feature f to scores, six bins at a time, and set scores below the limit
+    to -inf.
 
     The response is ``start + sum_k rises[f, k] * clip(t - k, 0, 1)`` with ``t = clip(sums * scale *
     slope - shift, 0, top)``, the position among the bins, and slope, shift, start = ``lines[f]``.
@@ -190,8 +191,8 @@ def respond(lines, rises, top, f, limit, sums, scale, n_lanes, scores):  # type:
 
 @jit
 def accumulate(values, tables, intercept, out):  # type: ignore[no-untyped-def]
-    """Compute running sums of the responses to values (rows, features); ``out`` may be ``values``
-    itself."""
+    """Compute running sums of the responses to values of shape (rows, features); ``out`` may be
+    ``values`` itself."""
     low, inverse_bin_width, top, start, rises = tables
     zero = np.float32(0)
     for i in range(values.shape[0]):

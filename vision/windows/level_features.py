@@ -56,7 +56,7 @@ class Buffers:
 
 @dataclass(eq=False)
 class LevelChannels:
-    """Tables shared by all features on one level or a strip of it, computed by `level_channels`.
+    """Tables shared by all features on a level or a strip of it; see `level_channels`.
 
     Integral images and standard deviations are computed immediately, and gradients and orientation
     histograms on first use.
@@ -132,7 +132,8 @@ class LevelChannels:
 
     @cached_property
     def gradient(self) -> npt.NDArray[np.uint16]:
-        """Length and bin of the gradient at every pixel, (2, 3, rows + window, stride)."""
+        """Length and bin of the gradient at every pixel, an array of shape (2, 3, rows + window,
+        stride)."""
         gradient = self._buffers.take(
             "gradient", (2, 3, self.rows + self.pool.window, self.stride), np.uint16
         )
@@ -150,7 +151,7 @@ class LevelChannels:
     def window_hog(
         self, places: npt.NDArray[np.uint64], program: Program
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Compute histograms of single windows, bitwise equal to ``hog``.
+        """Compute the histograms of individual windows, bitwise equal to ``hog``.
 
         Parameters
         ----------
@@ -187,7 +188,7 @@ class LevelChannels:
         places : ndarray of shape (n,), uint64
             Flat positions of the windows in the level.
         dense : bool, default False
-            Whether to compute histograms for all windows in any case.
+            Whether to compute histograms for all windows, even if few are requested.
 
         Returns
         -------
@@ -278,7 +279,7 @@ def level_channels(
     buffers: Buffers | None = None,
     expected_requests: float = 1.0,
 ) -> LevelChannels:
-    """Prepare one pyramid level, or a strip of it, for scanning.
+    """Prepare a pyramid level, or a strip of a level, for scanning.
 
     Any number of models can then use it.
 
@@ -288,8 +289,8 @@ def level_channels(
     pool : FeaturePool, optional
         Pool of the models; ``FeaturePool()`` by default.
     rows : tuple of int, optional
-        First row and end of a strip; all rows by default. Values of windows in the strip are
-        bitwise equal to those for the whole level.
+        First row (inclusive) and last row (exclusive) of a strip; all rows by default. Values of
+        windows in the strip are bitwise equal to those for the whole level.
     margin : int, default 0
         Number of additional rows above and below the strip, limited to the rows of the level.
     buffers : Buffers, optional
@@ -429,8 +430,8 @@ def _dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped
 
 @jit(plain=_dense_gradients, by_size=False)
 def dense_gradients(planes, tangents, length, bins):  # type: ignore[no-untyped-def]
-    """Compute lengths and bins of the gradients at all pixels of the tables except the last row and
-    column."""
+    """Compute the lengths and bins of the gradients at all pixels of the tables except the last row
+    and column."""
     # entry x is pixel x + 1 of the padded level
     rows, columns = planes.shape[1] - 2, planes.shape[2] - 2
     components = np.empty((2, columns), np.float32)
@@ -518,8 +519,8 @@ def dense_histograms(length, bins, layout, cells, inverse_norm):  # type: ignore
 
 @jit
 def move_bin(length, bins, y, old, k, upright):  # type: ignore[no-untyped-def]
-    """Add to row k of ``upright`` the lengths in row y of the pixels whose bin is k, and subtract
-    those in row ``old``."""
+    """For each bin k, add the lengths of the pixels of row y in this bin to row k of ``upright``,
+    and subtract those of row ``old``."""
     none, wanted = np.uint16(0), np.uint16(k)
     for x in range(np.uint64(length.shape[1])):
         coming = length[y, x] if bins[y, x] == wanted else none
@@ -569,8 +570,8 @@ def _window_histograms(gradient, places, program, layout, histogram, inverse_nor
 
 @jit(plain=_window_histograms, by_size=False)
 def window_histograms(gradient, places, program, layout, histogram, inverse_norm):  # type: ignore[no-untyped-def]
-    """Compute histograms of the cells of a program in some windows, and 1 / norm of its blocks of
-    cells, summed as in `dense_histograms`."""
+    """Compute the histograms of the cells of a program in some windows, and 1 / norm of its blocks
+    of cells, summed as in `dense_histograms`."""
     _, _, rows, stride = gradient.shape
     lengths, numbers = gradient[0].ravel(), gradient[1].ravel()
     cells, blocks, cell_side, epsilon = program.cells, program.blocks, layout.cell, layout.epsilon

@@ -104,8 +104,8 @@ class PatchDesign(Design):
     def codes(
         self, rows: npt.ArrayLike, features: npt.ArrayLike | None = None
     ) -> npt.NDArray[np.uint8]:
-        """Compute codes (r, k), uint8, of the patches and features at given positions; the default
-        is all features."""
+        """Compute the uint8 codes, of shape (r, k), of the patches and features at the given
+        positions; all features by default."""
         design = self if features is None else self._subset(np.asarray(features, dtype=np.int64))
         blocks = [
             codes[:, : len(block)].T.copy()
@@ -114,8 +114,8 @@ class PatchDesign(Design):
         return np.concatenate([np.empty((0, design.n_features), np.uint8), *blocks])
 
     def scores(self, coef: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Compute scores (n_samples, n_outputs) from standardised coefficients (m, B + 1,
-        n_outputs)."""
+        """Compute scores of shape (n_samples, n_outputs) from standardised coefficients of shape
+        (m, B + 1, n_outputs)."""
         curves = self._curves(coef)
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -126,8 +126,8 @@ class PatchDesign(Design):
         return np.concatenate(list(self._each_chunk(chunk)))
 
     def gradient(self, residual: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Sum the residual (n_samples, n_outputs) times standardised columns over rows: (m, B + 1,
-        n_outputs)."""
+        """Multiply the residual, of shape (n_samples, n_outputs), by the standardised columns and
+        sum over the rows; the result has shape (m, B + 1, n_outputs)."""
 
         def chunk(worker: _Worker, rows: npt.NDArray[np.int64]) -> tuple[Any, ...]:
             ramps = self._empty_ramps(residual.shape[1])
@@ -141,8 +141,8 @@ class PatchDesign(Design):
     def scores_and_gradient(  # type: ignore[no-untyped-def]
         self, coef, intercept, loss, y, sample_weight
     ):
-        """Compute scores and gradient as in the base class; for pointwise losses, the codes of each
-        block are computed once for both."""
+        """Compute the scores and the gradient as in the base class; for pointwise losses, the codes
+        of each block are computed once for both."""
         if not loss.pointwise:
             return super().scores_and_gradient(coef, intercept, loss, y, sample_weight)
         curves = self._curves(coef)
@@ -162,8 +162,8 @@ class PatchDesign(Design):
         return self._from_ramps(ramps, residual_sum), residual_sum, value
 
     def keep(self, kept: npt.NDArray[np.int64]) -> Design:  # type: ignore[override]
-        """Return the design of the chosen features (ascending positions), with stored codes if
-        these fit into the cache."""
+        """Return the design of the chosen features (positions in ascending order), with stored
+        codes if these fit into the cache."""
         new = self._subset(np.asarray(kept, dtype=np.int64))
         return new.stored() if new.n_samples * new.n_features <= new.cache_bytes else new
 
@@ -183,7 +183,8 @@ class PatchDesign(Design):
         )
 
     def matrix(self) -> npt.NDArray[np.float64]:
-        """Return the standardised columns, (n_samples, n_features * width), for small designs."""
+        """Return the standardised columns, of shape (n_samples, n_features * width), for small
+        designs."""
         return self.stored().matrix()
 
     def _subset(self, kept: npt.NDArray[np.int64]) -> "PatchDesign":
@@ -266,8 +267,8 @@ def value_range(
     n_bins: int,
     max_rows: int = 3000,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return the left borders and widths (m,) of bins between the 0.1 and 99.9 percentiles of each
-    feature's values.
+    """Return, for each feature, the left edge of the first bin and the width of bins that span the
+    0.1 to 99.9 percentiles of its values.
 
     At most ``max_rows`` evenly spaced patches are used. The width is 1 if the percentiles
     coincide.
@@ -349,7 +350,8 @@ class _Worker:
 
 @jit
 def block_scores(codes, unit, start, rises, total):  # type: ignore[no-untyped-def]
-    """Add the responses of all features (m, LANES) to the scores of a block."""
+    """Add the responses of all features to the scores of a block, given codes of shape (m,
+    LANES)."""
     part = np.zeros(LANES, np.float32)
     zero = np.float32(0)
     for begin in range(0, codes.shape[0], _SUM_FEATURES):

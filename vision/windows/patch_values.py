@@ -56,8 +56,8 @@ def block_tables(program: Program, layout: WindowLayout) -> BlockTables:
 
 @jit
 def load_pixels(patches, rows, pixels):  # type: ignore[no-untyped-def]
-    """Load the pixels of given patches (n, (window + 2)**2 * 3), one patch per lane; spare lanes
-    repeat the last patch."""
+    """Load the pixels of the given patches, of shape (n, (window + 2)**2 * 3), one patch per lane;
+    spare lanes repeat the last patch."""
     size = pixels.shape[0]
     for j in range(LANES):
         row = rows[min(j, rows.size - 1)]
@@ -175,7 +175,7 @@ def evaluate_block(program, tables, features):  # type: ignore[no-untyped-def]
 
 @jit
 def evaluate_rows(patches, rows, program, tables, out):  # type: ignore[no-untyped-def]
-    """Write the values of all features of the program in the patches to ``out`` (rows,
+    """Write the values of all features of the program in the patches to ``out``, of shape (rows,
     features)."""
     values = tables.values
     for first in range(0, rows.size, LANES):
@@ -203,7 +203,7 @@ def encode(values, low, inverse_bin_width, top, sublevels, out):  # type: ignore
 @jit
 def encode_rows(patches, rows, program, tables, bins, out):  # type: ignore[no-untyped-def]
     """Encode all features of the program in the given patches as in `Bins`, and write the codes to
-    ``out`` (blocks of LANES rows, features, LANES)."""
+    ``out``, of shape (blocks of LANES rows, features, LANES)."""
     values, low, inverse_bin_width = tables.values, bins.low, bins.inverse_bin_width
     for first in range(0, rows.size, LANES):
         fill_tables(patches, rows[first : first + LANES], program, tables)

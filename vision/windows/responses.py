@@ -129,7 +129,7 @@ class Responses:
         return Responses(self.low[chosen], self.bin_width[chosen], self.values[chosen])
 
     def mirrored(self, signs: npt.NDArray[np.int8]) -> "Responses":
-        """Return the responses of features whose values change sign where ``signs`` (n,) is -1.
+        """Return the responses of features whose values change sign where ``signs`` is -1.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Responses:
         Raises
         ------
         ValueError
-            If the number of features differs.
+            If the number of features differs from that of the responses.
         """
         self.check_length(feature_values.shape[1])
         sums = np.empty_like(feature_values)
@@ -205,7 +205,7 @@ class Responses:
 
 
 class CompiledModel(NamedTuple):
-    """Sparse additive model of windows, compiled for the loops, with n features and q outputs.
+    """Sparse additive model of windows with n features and q outputs, compiled for scanning.
 
     The stages form a cascade: windows rejected in one stage do not enter the next.
     """

@@ -68,9 +68,9 @@ def scan(
 def scan_level(
     channels: LevelChannels, model: CompiledModel, row_step: int = 1
 ) -> npt.NDArray[np.float32]:
-    """Score every window of a level, or of a strip of it, with a compiled model; the result is as
-    in `scan`. With a ``row_step`` of n, only every n-th row of the level is scored; the others are
-    -inf.
+    """Score every window of a level, or of a strip of a level, with a compiled model; the result is
+    as in `scan`. With a ``row_step`` of n, only every n-th row of the level is scored; the others
+    are -inf.
 
     If the first features reject windows without requiring histograms, the sparse scan computes
     histograms only for the remaining windows.
@@ -142,7 +142,7 @@ def dense_values(channels: LevelChannels, feature: npt.ArrayLike) -> npt.NDArray
 def score_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Score windows at pixels (n,) of a level with the first output of a model; as in the dense
+    """Score the windows at n pixels of a level with the first output of a model; as in the dense
     scan, the score of a rejected window is -inf."""
     places = _places(channels, xs, ys)
     scores = np.full(len(places), model.intercept[0], np.float32)
@@ -153,8 +153,8 @@ def score_windows(
 def predict_windows(
     channels: LevelChannels, model: CompiledModel, xs: npt.ArrayLike, ys: npt.ArrayLike
 ) -> npt.NDArray[np.float32]:
-    """Return all outputs (n, q), float32, of a model without rejection thresholds in the windows at
-    given pixels of a level."""
+    """Return all outputs, a float32 array of shape (n, q), of a model without rejection thresholds
+    in the windows at n given pixels of a level."""
     places = _places(channels, xs, ys)
     out = np.repeat(model.intercept[:, None], len(places), axis=1)
     if len(places):
@@ -175,8 +175,8 @@ def predict_windows(
 def windows_around(
     channels: LevelChannels, xs: npt.ArrayLike, ys: npt.ArrayLike, reach: int
 ) -> npt.NDArray[np.int64]:
-    """Return the distinct pixels (n, 2) of the level, in the rows of its tables, within ``reach``
-    of given pixels in x and y, row by row."""
+    """Return the distinct pixels of the level, an array of shape (n, 2), that lie within ``reach``
+    of the given pixels in x and y and within the rows of its tables, row by row."""
     x, y = (
         np.asarray(xs, dtype=np.int64) + reach,
         np.asarray(ys, dtype=np.int64) - channels.first + reach,
@@ -249,7 +249,8 @@ def _places(
 
 @jit(forceinline=True)
 def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy histogram entries and 1 / norm of one HOG feature in a group of neighbouring windows."""
+    """Copy the histogram entries and 1 / norm of one HOG feature in a group of neighbouring
+    windows."""
     first, norm_first = base + offsets[f, 0], base + offsets[f, 1]
     for j in range(np.uint64(LANES)):
         sums[j] = cells[first + j]
@@ -259,7 +260,8 @@ def copy_hog(cells, inverse_norm, offsets, f, base, sums, scale):  # type: ignor
 
 @jit(forceinline=True)
 def gather_hog(cells, inverse_norm, cells_at, norms_at, offsets, f, n_lanes, sums, scale):  # type: ignore[no-untyped-def]
-    """Copy the entries and 1 / norm in windows whose entries and norms begin at given positions."""
+    """Copy the histogram entries and 1 / norm of windows, given the positions at which these
+    start."""
     first, norm_first = offsets[f, 0], offsets[f, 1]
     for j in range(np.uint64(n_lanes)):
         sums[j] = cells[cells_at[j] + first]
@@ -451,11 +453,11 @@ def _responses(model, f, values):  # type: ignore[no-untyped-def]
 
 @jit(plain=_follow, by_size=False)
 def follow(model, tables, histograms, between, places, entered, scores):  # type: ignore[no-untyped-def]
-    """Run windows, each from the stage at which it enters, through the stages first <= s < last of
-    a cascade, given as ``between``.
+    """Run windows through the stages first <= s < last of a cascade, given as ``between``; each
+    window starts at the stage at which it enters.
 
-    ``scores`` (q, n) are the running sums of all outputs; the first output decides which windows
-    are rejected.
+    ``scores``, of shape (q, n), are the running sums of all outputs; the first output decides which
+    windows are rejected.
     """
     n_corners, weight = model.program.n_corners, model.program.weight
     all_lines, all_rises, top = model.lines, model.rises, model.top

@@ -36,8 +36,8 @@ class Descriptors:
     sizes : ndarray of shape (n,), float32
         Diameters of the keypoints in pixels.
     values : ndarray of shape (n, 128), uint8
-        Descriptors in the order of OpenCV (row of cells, column of cells, orientation), of length
-        512 unless the window is flat.
+        Descriptors in the order of OpenCV (row of cells, column of cells, orientation), scaled to
+        norm 512 unless the window is flat.
     width, height : int
         Size of the image.
     """
@@ -88,8 +88,8 @@ class DenseSift:
     Parameters
     ----------
     sizes : tuple of float, default (4.0, 6.0, 9.0, 13.0)
-        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``). A cell is 1.5 sizes wide, and
-        a descriptor is 4 cells wide.
+        Diameters of the keypoints in pixels (``cv2.KeyPoint.size``). A cell is 1.5 times as wide as
+        the diameter, and a descriptor is 4 cells wide.
     step : int, default 8
         Distance between keypoints in pixels, at least 1.
     sigma : float, default 1.6

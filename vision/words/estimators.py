@@ -82,7 +82,8 @@ class VisualWords(_Transformer, WordCounts):
         which an animal faces does not identify it.
     power : float, default 0.25
         Power in (0, 1] to which counts are raised before rows are scaled to length 1, so that one
-        texture that fills the image does not dominate; 1 keeps the frequencies in proportion.
+        texture that fills the image does not dominate; 1 keeps the frequencies proportional to the
+        counts.
     n_probes : int, default 8
         Number of cells, out of about sqrt(``n_words``), that are searched for words, nearest first.
         More cells are slower but more accurate: with 8 of 70 cells, 99 of 100 descriptors are
@@ -125,8 +126,7 @@ class VisualWords(_Transformer, WordCounts):
         Parameters
         ----------
         X : iterable of Descriptors
-            Descriptors, one object per image. A generator avoids having all of them in memory at
-            once.
+            Descriptors, one object per image. With a generator, they are not all in memory at once.
         y : None
             Ignored.
 
@@ -191,7 +191,7 @@ class PetFeatures(_Transformer, PetColumns):
     The columns are visual words in five spatial bins, words of the head, and a joint colour
     histogram. With 5,000 words they are the 31,000 columns of Ma (thesis) [1]_: 25,000 + 5,000 +
     1,000. The whole image and the head have separate vocabularies. Photographs without a head box
-    have zeros in the head's columns. Each of the three parts has length 1.
+    have zeros in the head's columns. Each of the three parts is scaled to length 1.
 
     Parameters
     ----------

@@ -119,8 +119,8 @@ class Photograph:
 
 
 def shade_bins(image: npt.ArrayLike) -> np.ndarray:
-    """Return the bin of each pixel's colour, (H, W): 100 red + 10 green + blue, with shades
-    floor(10 v / 256)."""
+    """Return the bin of each pixel's colour, an array of shape (H, W): 100 red + 10 green + blue,
+    where the shade of a value v is floor(10 v / 256)."""
     shades = (as_rgb(image).astype(np.int32) * N_SHADES) >> 8
     return shades @ np.array([N_SHADES**2, N_SHADES, 1], np.int32)
 

@@ -63,13 +63,13 @@ def sparse_rows(rows: Iterable[np.ndarray], n_columns: int) -> sp.csr_matrix:
 
 
 class ImageRows:
-    """Conversion of images to sparse rows with given words, one image at a time. A trained model
-    needs only this part of the transformers, which does not import scikit-learn."""
+    """Base class that converts images to sparse rows for a given vocabulary, one image at a time. A
+    trained model needs only this part of the transformers, which does not import scikit-learn."""
 
     each: Callable[..., Iterator[Any]] = map  # applies a function to all images; may be replaced
 
     def row(self, image: Any) -> np.ndarray:
-        """Return the columns of one image.
+        """Return the feature values of one image.
 
         Parameters
         ----------
@@ -79,12 +79,12 @@ class ImageRows:
         Returns
         -------
         ndarray of shape (n_features,), float32
-            Columns of the image.
+            Feature values of the image.
         """
         raise NotImplementedError
 
     def transform(self, X: Iterable[Any]) -> sp.csr_matrix:
-        """Convert images to rows of columns.
+        """Convert images to rows of the feature matrix.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ class ImageWindows:
     Attributes
     ----------
     shape : tuple of int
-        (n, window + 2, window + 2, 3).
+        Shape of the array of windows: (n, window + 2, window + 2, 3).
 
     Raises
     ------
@@ -92,9 +92,9 @@ class PatchSource(Source):
     Parameters
     ----------
     patches : path, `ImageWindows` or array
-        Windows with a margin of one pixel, uint8 (n, window + 2, window + 2, 3), in a ``.npy`` file
-        or in any object of this shape whose row slices are such arrays, for example
-        ``h5py.Dataset`` or ``zarr.Array``.
+        Windows with a margin of one pixel, a uint8 array of shape (n, window + 2, window + 2, 3),
+        in a ``.npy`` file or in any object of this shape whose row slices are such arrays, for
+        example ``h5py.Dataset`` or ``zarr.Array``.
     pool : FeaturePool, optional
     features : array_like of shape (m, 8), int, optional
         All features of the pool by default.
@@ -157,7 +157,8 @@ class PatchSource(Source):
     def read(
         self, rows: slice, columns: npt.NDArray[np.int64], out: npt.NDArray[np.float32]
     ) -> None:
-        """Fill ``out`` (rows, columns) with values of the features at the positions ``columns``."""
+        """Fill ``out``, of shape (rows, columns), with the values of the features at the positions
+        ``columns``."""
         windows, features = self._windows(), self.features[columns]
         for first in range(rows.start, rows.stop, _ROWS):
             last = min(rows.stop, first + _ROWS)

@@ -120,7 +120,7 @@ def atom_features(
     phase: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Compute the cosine and sine (2, N) of an atom's phase; ``XT`` has shape (p, N)."""
+    """Compute the cosine and sine of an atom's phase in the N columns of ``XT``."""
     x, w = XT[columns[0]], omega[0]
     for i in range(len(phase)):
         phase[i] = w * x[i]
@@ -275,9 +275,9 @@ def evaluate(
 def commit(
     gram: Gram, size: int, removed: int, adds: bool, logdet: float, quad: np.ndarray
 ) -> None:
-    """Apply the move that :func:`evaluate` examined last.
+    """Apply the move that was last examined by :func:`evaluate`.
 
-    The last atom takes the position of a removed atom.
+    A removed atom is replaced by the last atom.
     """
     n = 1 + 2 * size
     inverse, reduced = gram.inverse, gram.reduced

@@ -23,7 +23,7 @@ from .screening import Table
 
 BIRTH, DEATH, GROW, SHRINK, ORDER, COLUMN, NEIGHBOUR, WALK, REPLACE = range(9)
 NAMES = ("birth", "death", "grow", "shrink", "order", "column", "neighbour", "walk", "replace")
-# Probabilities of the moves, set by hand. Birth and death must have equal probabilities, and so
+# Probabilities of the moves (heuristic). Birth and death must have equal probabilities, and so
 # must growth and shrinkage, since each reverses the other.
 PROBABILITIES = np.array([0.16, 0.16, 0.09, 0.09, 0.03, 0.05, 0.05, 0.30, 0.07])
 INFORMED = 0.5  # fraction of births drawn from the screening table

@@ -27,7 +27,7 @@ AUGMENT = 20  # moves between draws of the Polya-Gamma variables
 NOISE_SHAPE, NOISE_RATE = (
     1.0,
     0.25,
-)  # inverse gamma prior of the noise variance, for a target of variance 1; set by hand
+)  # inverse gamma prior of the noise variance, for a target of variance 1 (heuristic)
 
 
 class ChainSamples(NamedTuple):

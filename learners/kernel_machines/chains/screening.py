@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-SCALES = np.array([0.6, 1.2])  # screening frequencies in units of the prior scale, set by hand
+SCALES = np.array([0.6, 1.2])  # screening frequencies in units of the prior scale (heuristic)
 MAX_ENTRIES = 50_000  # maximum number of entries per order
 BLOCK = 1024  # columns per matrix product
 MAX_COLUMNS_TRIPLES = 400  # about 10 million triples

@@ -154,8 +154,8 @@ class Assembler:
         return [self.shape.keypoints[i] for i in self.shape.anchors]
 
     def candidates(self, maxima: dict[str, np.ndarray], reference_length: float) -> Candidates:
-        """Return the candidates among the local maxima (n, 4) of each anchor, by decreasing
-        log-odds. The columns of the maxima are x, y, score and scale."""
+        """Return the candidates among the local maxima of each anchor, in order of decreasing
+        log-odds. The maxima have shape (n, 4), with the columns x, y, score and scale."""
         rows = [maxima[name] for name in self.anchors]
         anchor = np.repeat(np.arange(len(rows)), [len(of_anchor) for of_anchor in rows])
         x, y, score, scale = np.concatenate([np.empty((0, 4)), *rows]).T
@@ -447,8 +447,8 @@ def _support_at(
 
 
 def suppress_transforms(transforms: np.ndarray, n: int) -> np.ndarray:
-    """Return the first n distinct transforms of an array (m, 4). A row holds the scale and rotation
-    and the translation, each as x, y."""
+    """Return the first n distinct transforms of an array of shape (m, 4). A row holds the scale and
+    rotation, followed by the translation, each as x, y."""
     kept: list[int] = []
     free = np.ones(len(transforms), bool)
     while len(kept) < n and free.any():

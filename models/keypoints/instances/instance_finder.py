@@ -41,7 +41,7 @@ def log_odds_of(probability: float | np.ndarray) -> float | np.ndarray:
 
 
 def box_around(points: np.ndarray) -> tuple[float, float, float, float]:
-    """Compute the box x0, y0, x1, y1 around points (n,), complex."""
+    """Compute the box x0, y0, x1, y1 around n complex points."""
     x, y = points.real, points.imag
     return float(x.min()), float(y.min()), float(x.max()), float(y.max())
 
@@ -85,10 +85,9 @@ class InstancePoint(NamedTuple):
     x, y : float
         Position in image pixels.
     probability : float
-        Probability that the position lies within 10% of the reference length from that keypoint of
-        an object.
+        Probability that the position is within 10% of the reference length of the true position.
     probability_5 : float
-        Probability that the position lies within 5% of the reference length from it.
+        Probability that the position is within 5% of the reference length of the true position.
     """
 
     x: float
@@ -120,7 +119,7 @@ class Instance:
         Sum of the amounts by which the log-odds of the detected keypoints and of the whole object
         exceed the minimum; it is an input to the probability.
     person : int or None, default None
-        Number of the person in a video, from 1; it stays the same from frame to frame.
+        Number of the person in a video, from 1; it does not change from frame to frame.
     appearance : ndarray of shape (n, 128) or None, default None
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
@@ -140,7 +139,7 @@ class Instance:
 
     @property
     def ied(self) -> float:
-        """Reference length, under its name until version 0.2."""
+        """Former name of ``reference_length``, used until version 0.2."""
         warnings.warn(
             "ied was renamed to reference_length; the old name will be removed in 0.4",
             FutureWarning,
@@ -256,7 +255,7 @@ class RefinedShape:
 
     @property
     def inputs(self) -> np.ndarray:
-        """Inputs (5,) of the regression for the probability of an instance."""
+        """The five inputs of the regression for the probability of an instance."""
         size = np.log(self.reference_length / 30.0)
         return np.array([self.score, self.support, size, abs(self.yaw), 1.0])
 
@@ -304,7 +303,7 @@ class InstanceFinder:
 
     @property
     def trained(self) -> InstanceProbabilities:
-        """Return the probabilities; raise a ValueError before they are trained."""
+        """Return the probabilities; raise a ValueError if they are not trained."""
         if self.probabilities is None:
             raise ValueError(
                 "the model was not trained to predict probabilities; expected a fully trained model"
@@ -317,8 +316,8 @@ class InstanceFinder:
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
     def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
-        """Refine all points (n,), complex, of a face in a pyramid; ``support`` is the score of the
-        hypothesis."""
+        """Refine all n points (complex numbers) of a face in a pyramid; ``support`` is the score of
+        the hypothesis."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
         length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
@@ -417,7 +416,7 @@ class InstanceFinder:
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
         """Return the best n hypotheses. A whole object adds to the support of hypotheses at its
-        position, and also starts a hypothesis of its own from the mean shape."""
+        position, and also yields a separate hypothesis, which starts from the mean shape."""
         if not len(whole.anchor):
             return assembled
         assembler, first = self.assembler, len(self.anchors)
@@ -460,7 +459,7 @@ class InstanceFinder:
     def own_detections(
         self, refined: RefinedShape, candidates: Candidates
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions (n_keypoints,), complex, and log-odds of the detections of a face's
+        """Return the positions (complex numbers) and log-odds of the detections of a face's
         keypoints; NaN for keypoints without a detection."""
         keypoints = self.regressor.to_keypoints @ refined.points
         position, log_odds = np.full(len(keypoints), np.nan + 0j), np.full(len(keypoints), np.nan)
@@ -480,8 +479,8 @@ class InstanceFinder:
         return position, log_odds
 
     def combined(self, refined: RefinedShape, positions: np.ndarray) -> np.ndarray:
-        """Compute positions (n_keypoints,), complex, as weighted means of the refined points and
-        the detections."""
+        """Compute the keypoint positions, as complex numbers, by weighted means of the refined
+        points and the detections."""
         keypoints = self.regressor.to_keypoints @ refined.points
         if self.own_weight is not None:
             weight = np.append(self.own_weight, np.zeros(len(keypoints) - len(self.own_weight)))
@@ -530,9 +529,9 @@ class InstanceFinder:
     def point_inputs(
         self, refined: RefinedShape, log_odds: float, positions: np.ndarray, log_odds_of: np.ndarray
     ) -> np.ndarray:
-        """Compute the inputs (n_keypoints, 8) to the probabilities of the points of an instance
-        after two refinements. ``positions`` (n_keypoints,) are its detections, or NaN if there are
-        none."""
+        """Compute the inputs to the probabilities of the points of an instance after two
+        refinements; the result has shape (n_keypoints, 8). ``positions`` holds the detections of
+        its keypoints, or NaN where there are none."""
         assert refined.disagreement is not None, "refined once only"
         distance = (
             abs(positions - self.regressor.to_keypoints @ refined.points) / refined.reference_length
@@ -557,7 +556,7 @@ class InstanceFinder:
 
 def suppress_instances(keypoints: Sequence[np.ndarray], ied: Sequence[float]) -> list[int]:
     """Return the distinct faces of a list sorted by decreasing probability. A face is dropped if it
-    coincides with a more probable face or has the same position as one.
+    coincides with a more probable face or has the same position as such a face.
 
     Parameters
     ----------

@@ -32,8 +32,7 @@ class SimilarityTransform:
 
     @classmethod
     def least_squares(cls, shape: np.ndarray, image: np.ndarray) -> "SimilarityTransform":
-        """Return the least-squares transform from points (n,), complex, of a shape to image
-        points."""
+        """Return the least-squares transform from n complex points of a shape to image points."""
         centre, middle = shape.mean(), image.mean()
         centred = shape - centre
         scale_rotation = complex(np.vdot(centred, image - middle) / np.vdot(centred, centred).real)
@@ -45,11 +44,11 @@ class SimilarityTransform:
         return abs(self.scale_rotation)
 
     def to_image(self, shape: np.ndarray) -> np.ndarray:
-        """Convert shape coordinates, complex, to image coordinates, complex."""
+        """Convert complex shape coordinates to complex image coordinates."""
         return self.scale_rotation * shape + self.translation
 
     def to_shape(self, image: np.ndarray) -> np.ndarray:
-        """Convert image coordinates, complex, to shape coordinates, complex."""
+        """Convert complex image coordinates to complex shape coordinates."""
         return (image - self.translation) / self.scale_rotation
 
 
@@ -80,7 +79,7 @@ class ShapeModel:
 
     @cached_property
     def mean_points(self) -> np.ndarray:
-        """Mean shape as complex numbers (n,)."""
+        """Mean shape as n complex numbers."""
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     def align(self, points: np.ndarray, which: np.ndarray) -> SimilarityTransform:
@@ -91,8 +90,8 @@ class ShapeModel:
     def predict(
         self, anchors: np.ndarray, which: np.ndarray
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Predict all keypoints (n,), complex, from two or more anchors, given by their indices
-        ``which``, as the conditional mean of the deviations.
+        """Predict all n keypoints, as complex numbers, from two or more anchors, given by their
+        indices ``which``, by the conditional mean of the deviations.
 
         The alignment uses the predicted positions of missing anchors, and is repeated until they
         converge. The transform is also returned.
@@ -134,9 +133,9 @@ def learn_shape(
     """Learn the mean shape and the covariance of the deviations from annotated faces by generalised
     Procrustes analysis.
 
-    The ``faces`` (n_faces, n, 2) include mirror images. A face is dropped if an anchor is hidden;
-    other hidden points are replaced by their predicted positions. The unit is chosen so that the
-    transforms to the faces have, on (geometric) average, the given ``lengths`` (n_faces,) in pixels
+    The ``faces``, of shape (n_faces, n, 2), include mirror images. A face is dropped if an anchor
+    is hidden; other hidden points are replaced by their predicted positions. The unit is chosen so
+    that, on (geometric) average, the transforms to the faces have the given ``lengths`` in pixels
     and no rotation.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
@@ -184,7 +183,7 @@ class Pose(NamedTuple):
 
 
 def rotation_of(pose: Pose) -> np.ndarray:
-    """Compute the rotation matrix (3, 3) of a pose, which applies yaw, then pitch, then roll. The
+    """Compute the 3 x 3 rotation matrix of a pose, which applies yaw, then pitch, then roll. The
     x-axis points right, y down, and z away from the viewer."""
     (sy, sp, sr), (cy, cp, cr) = np.sin(pose), np.cos(pose)
     yaw = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
@@ -194,7 +193,7 @@ def rotation_of(pose: Pose) -> np.ndarray:
 
 
 def pose_of(rotation: np.ndarray) -> Pose:
-    """Compute the pose of a rotation matrix (3, 3), the inverse of :func:`rotation_of` for pitches
+    """Compute the pose of a 3 x 3 rotation matrix, the inverse of :func:`rotation_of` for pitches
     below 90 degrees."""
     yaw = np.arctan2(rotation[2, 0], rotation[2, 2])
     pitch = np.arcsin(np.clip(rotation[2, 1], -1, 1))
@@ -222,7 +221,7 @@ class RigidModel:
     points: np.ndarray
 
     def project(self, rotation: np.ndarray, scale: float, translation: complex) -> np.ndarray:
-        """Project the points to the image under weak perspective, (n,), complex."""
+        """Project the points to the image under weak perspective, as complex numbers."""
         seen = self.points @ rotation[:2].T
         return scale * (seen[:, 0] + 1j * seen[:, 1]) + translation
 
@@ -231,8 +230,8 @@ class RigidModel:
     ) -> tuple[np.ndarray, float, complex]:
         """Fit a weak-perspective view to image points by least squares.
 
-        The least-squares affine camera is projected to the nearest rotation and scale, which
-        Gauss-Newton steps on the rotation vector and the scale then correct.
+        The least-squares affine camera is projected to the nearest rotation and scale, which are
+        then refined by Gauss-Newton steps on the rotation vector and the scale.
 
         Parameters
         ----------
@@ -378,12 +377,12 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
 def is_same_instance(
     a: np.ndarray, b: np.ndarray, ied: float, radius: float = SAME_INSTANCE
 ) -> bool:
-    """Return whether keypoints (n,), complex, of two faces coincide; ``ied`` is in image pixels."""
+    """Return whether the complex keypoints of two faces coincide; ``ied`` is in image pixels."""
     return float(abs(a - b).mean()) < radius * ied
 
 
 def is_inside(points: np.ndarray, ied: float, instance: np.ndarray, instance_length: float) -> bool:
-    """Return whether a pair's hypothesis, given by keypoints (n,), complex, and a reference length,
-    is a known face."""
+    """Return whether a pair's hypothesis, given by complex keypoints and a reference length, is a
+    known face."""
     alike = instance_length / _ALIKE < ied < _ALIKE * instance_length
     return alike and float(abs(points - instance).mean()) < _INSIDE * instance_length

@@ -50,8 +50,8 @@ class RegressionStage:
         return self.features.astype(np.int64), self.coefficients.astype(np.float32)
 
     def displacement(self, histograms: np.ndarray) -> np.ndarray:
-        """Predict the coefficients (q,) of the displacement from the histograms (n, 128) of all
-        points."""
+        """Predict the q coefficients of the displacement from the histograms of all points, an
+        array of shape (n, 128)."""
         features, coefficients = self._linear
         return histograms.ravel()[features] @ coefficients + self.intercept
 
@@ -96,7 +96,7 @@ class ShapeRegressor:
 
     @cached_property
     def mean_points(self) -> np.ndarray:
-        """Mean shape as complex numbers (n,)."""
+        """Mean shape as n complex numbers."""
         return self.mean[:, 0] + 1j * self.mean[:, 1]
 
     @cached_property
@@ -104,15 +104,15 @@ class ShapeRegressor:
         return self.basis[..., 0] + 1j * self.basis[..., 1]
 
     def align(self, points: np.ndarray) -> SimilarityTransform:
-        """Compute the least-squares similarity transform from the mean shape to image points (n,),
-        complex."""
+        """Compute the least-squares similarity transform from the mean shape to n complex image
+        points."""
         return SimilarityTransform.least_squares(self.mean_points, points)
 
     def describe(
         self, levels: Sequence[Level], points: np.ndarray, ied: int, cell: int
     ) -> tuple[np.ndarray, SimilarityTransform]:
-        """Compute histograms (n, 128) around image points (n,), complex, in the frame of the face,
-        and the transform from that frame."""
+        """Compute histograms of shape (n, 128) around n complex image points in the frame of the
+        face, and the transform from that frame."""
         transform = self.align(points)
         margin = _AROUND + 2.0 * cell / ied
         low, high = self.mean.min(axis=0) - margin, self.mean.max(axis=0) + margin
@@ -124,7 +124,7 @@ class ShapeRegressor:
     def move(
         self, stage: RegressionStage, points: np.ndarray, histograms: np.ndarray, unit: complex
     ) -> np.ndarray:
-        """Compute image points (n,), complex, after one stage, as the mean of the predictions for
+        """Compute the n complex image points after one stage, as the mean of the predictions for
         the face and its mirror image. ``unit`` is the scale and rotation of the frame."""
         move = stage.displacement(histograms) @ self._complex_basis
         if not len(self.mirror):
@@ -179,5 +179,5 @@ class ShapeClassifier:
     intercept: float
 
     def score(self, histograms: np.ndarray) -> float:
-        """Score the histograms (n, 128) of a refined shape."""
+        """Score the histograms of a refined shape, an array of shape (n, 128)."""
         return float(histograms.ravel()[self.features] @ self.coefficients) + self.intercept

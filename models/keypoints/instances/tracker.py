@@ -148,8 +148,8 @@ class CutDetector:
     _changes: deque[float] = field(default_factory=lambda: deque(maxlen=_N_CHANGES), init=False)
 
     def update(self, frame: np.ndarray) -> bool:
-        """Return whether a new scene begins with a frame (H, W, 3), uint8; False for the first
-        frame."""
+        """Return whether a new scene begins with a uint8 frame of shape (H, W, 3); False for the
+        first frame."""
         thumbnail = cv2.resize(frame, _THUMBNAIL, interpolation=cv2.INTER_AREA).astype(np.float32)
         last, self._last = self._last, thumbnail
         if last is None:
@@ -175,8 +175,8 @@ class InstanceTracker:
     ----------
     finder : InstanceFinder
     search : function
-        Function of a frame (H, W, 3) and its scale relative to the video that returns the faces in
-        the frame without using earlier frames.
+        Function that takes a frame of shape (H, W, 3) and its scale relative to the video, and
+        returns the faces in the frame without using earlier frames.
     search_every : int, default 15
         Number of frames between searches.
     min_probability : float, default 0.5
@@ -217,7 +217,7 @@ class InstanceTracker:
         Raises
         ------
         ValueError
-            If the time is not later.
+            If the time is not later than in the last call.
         """
         if time is None:
             time = max(self._time + _STEP, 0.0)

@@ -38,8 +38,8 @@ class ObjectSearch:
     step: int = 2
 
     def find(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the objects (n, 4), best first: x and y of the centre, score of the second node,
-        and scale of the level of their keypoints."""
+        """Return the objects, best first, as an array of shape (n, 4): x and y of the centre, score
+        of the second node, and scale of the level of their keypoints."""
         node = self.cascade.second
         assert node is not None
         rows = self.second_scores(self.first_maxima(levels), levels)
@@ -48,8 +48,8 @@ class ObjectSearch:
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
-        """Return the local maxima (n, 4) of the first node above its threshold: x, y, score and
-        scale."""
+        """Return the local maxima of the first node above its threshold as an array of shape (n,
+        4): x, y, score and scale."""
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
         model = cascade.classifier.compiled(self.pool)
         for number in range(0, len(levels), self.step):
@@ -68,8 +68,8 @@ class ObjectSearch:
         return _distinct(np.concatenate(passed), self.reference_length * cascade.coarser)
 
     def second_scores(self, maxima: np.ndarray, levels: Sequence[Level]) -> np.ndarray:
-        """Return the best windows (n, 4) around the maxima (n, 4) of the first node: x, y, score
-        and scale of the level.
+        """Return the best windows around the maxima of the first node, both as arrays of shape (n,
+        4): x, y, score and scale of the level.
 
         The window at the maximum, four neighbours on its level, and one window each on the levels
         above and below are compared, if the second node does not reject the window at the maximum.
@@ -132,8 +132,8 @@ def _best_around(
 
 
 def level_at(levels: Sequence[Level], scale: float) -> Level | None:
-    """Return the level of a scale, given levels from large to small: one of them, or the next
-    larger one shrunk to the scale; None for a scale above the largest."""
+    """Return the level with a given scale: one of the levels, which are sorted from large to small,
+    or the next larger one shrunk to that scale; None for a scale above the largest."""
     larger = [level for level in levels if level.scale >= scale * (1 - 1e-6)]
     if not larger:
         return None

@@ -51,8 +51,8 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the affine map (2, 3) from a photograph to the rotated one, and the width and height
-    of the rotated one."""
+    """Return the 2 x 3 affine matrix that maps a photograph to its rotated copy, and the width and
+    height of the copy."""
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
@@ -67,7 +67,7 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
 
 
 def evened(image: np.ndarray) -> np.ndarray:
-    """Equalise the lightness of a photograph (H, W, 3), uint8, tile by tile, with limited
+    """Equalise the lightness of a uint8 photograph of shape (H, W, 3) tile by tile, with limited
     contrast."""
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
@@ -77,12 +77,12 @@ def evened(image: np.ndarray) -> np.ndarray:
 def turned_maxima(
     image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
 ) -> Maxima:
-    """Return the local maxima of a photograph searched at several angles, in coordinates of the
+    """Return the local maxima of a photograph searched at several angles, in the coordinates of the
     original.
 
     Photographs with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are
-    shrunk to that number, since the search is for larger faces. The factor is the second argument
-    of ``search``.
+    shrunk to that number of pixels, since only larger faces are searched for. The factor is the
+    second argument of ``search``.
     """
     height, width = image.shape[:2]
     largest = max(

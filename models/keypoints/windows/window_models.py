@@ -103,8 +103,8 @@ class Localisation:
 class WindowModel:
     """Sum of piecewise-linear responses to a few window features, eq. (12) of Barbu et al. (2017).
 
-    ``features`` (k, 8) are evaluated in the given order; the responses have one output, or the two
-    outputs dx and dy.
+    ``features``, of shape (k, 8), are evaluated in the given order; the responses have one output,
+    or the two outputs dx and dy.
 
     References
     ----------
@@ -133,7 +133,7 @@ class WindowModel:
         return replace(self, features=self.features[order], responses=self.responses.take(order))
 
     def compiled(self, pool: FeaturePool) -> CompiledModel:
-        """Return the compiled model, cached.
+        """Return the compiled model, which is cached.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class KeypointModel(WindowModel):
         Parameters
         ----------
         patches : ndarray of shape (n, 26, 26, 3), uint8
-            Windows, with one pixel around each.
+            Windows, each with a margin of one pixel.
         pool : FeaturePool
             Pool to which the features belong.
 
@@ -237,7 +237,7 @@ class KeypointModel(WindowModel):
         Parameters
         ----------
         patches : ndarray of shape (n, 26, 26, 3), uint8
-            Windows, with one pixel around each.
+            Windows, each with a margin of one pixel.
         pool : FeaturePool
             Pool to which the features belong.
 
@@ -277,7 +277,8 @@ class OffsetModel(WindowModel):
         )
 
     def predict(self, patches: np.ndarray, pool: FeaturePool) -> np.ndarray:
-        """Predict the offsets (n, 2), float32, of windows given as patches (n, 26, 26, 3)."""
+        """Predict the offsets, a float32 array of shape (n, 2), of windows given as patches of
+        shape (n, 26, 26, 3)."""
         return self._outputs(patches, pool)
 
 
@@ -333,7 +334,7 @@ class Guide:
         return replace(self, offsets=self.offsets.mirrored(pool))
 
     def grid_points(self, channels: LevelChannels) -> tuple[np.ndarray, np.ndarray]:
-        """Return all grid points x, y (n,) in the level's own rows."""
+        """Return the x and y of all grid points in the level's own rows."""
         first = self.grid // 2
         x = np.arange(first, channels.width, self.grid)
         y = np.arange(first, channels.bottom, self.grid)
@@ -348,12 +349,12 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Propose the distinct windows x, y (n,) that the classifier c1 scores, row by row.
+        """Propose the distinct windows that the classifier c1 scores, as their x and y, row by row.
 
-        They lie at the predictions from grid points x, y (m,). The best windows of a classifier are
-        displaced from the keypoint by the offset of its localisation, and those of a mirrored
-        classifier by one more pixel, so the windows are centred on these positions instead of the
-        keypoint.
+        The windows lie at the predictions from the given grid points. The best windows of a
+        classifier are displaced from the keypoint by the offset of its localisation, and those of a
+        mirrored classifier by one more pixel, so the windows are centred on these positions instead
+        of the keypoint.
         """
         xs, ys = points
         offset = predict_windows(channels, self.offsets.compiled(pool), xs, ys)
@@ -477,7 +478,7 @@ def regions(
     """Return the parts of a level that cover all pixels within a margin around some points, as
     rows, columns, and indices of the points.
 
-    Points (n, 2) whose margins touch share a part, unless the part would have more than about
+    Points whose margins touch share a part, unless the part would have more than about
     ``max_pixels`` pixels.
 
     Examples

@@ -103,9 +103,9 @@ class WindowSearch:
         level : Level
             Level of the pyramid.
         mode : Mode, default "scan"
-            Search mode; "regress" needs rows around each strip.
+            Search mode; "regress" requires additional rows around each strip.
         buffers : Buffers, optional
-            Memory to reuse: each strip is valid until the next one.
+            Memory to reuse; each strip is then valid only until the next strip is computed.
 
         Yields
         ------
@@ -233,8 +233,8 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
-        """Return the whole objects (n, 4) of a cascade of two nodes, as x, y, score and scale, or
-        None."""
+        """Return the whole objects detected by a cascade of two nodes, as an array of shape (n, 4)
+        with the columns x, y, score and scale, or None."""
         if self.face_cascade is None or self.face_cascade.second is None:
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
@@ -298,7 +298,8 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Return the distinct maxima (n, 4) of several searches, as x, y, score and scale."""
+        """Return the distinct maxima of several searches, as an array of shape (n, 4) with the
+        columns x, y, score and scale."""
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,
@@ -318,8 +319,9 @@ class WindowSearch:
         thresholds: dict[str, float],
         max_detections: int,
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima (n, 4) of some keypoints, as x, y, score and scale, from one pass
-        over the pyramid; also whole objects (`WHOLE`) if the detector searches for them."""
+        """Return the local maxima of some keypoints from one pass over the pyramid, as arrays of
+        shape (n, 4) with the columns x, y, score and scale; whole objects (`WHOLE`) are included if
+        the detector searches for them."""
         objects = self.objects(levels)
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}

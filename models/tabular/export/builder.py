@@ -33,7 +33,8 @@ def formula_of(model: Any) -> Formula:
     Raises
     ------
     ValueError
-        If the model is of another type, is not fitted, or has a step that cannot be exported.
+        If the model is of an unsupported type, is not fitted, or has a step that cannot be
+        exported.
     """
     steps = getattr(model, "steps", [("", model)])
     kept = model if isinstance(model, TabularModel) else TabularModel.from_estimator(steps[-1][1])

@@ -31,7 +31,7 @@ _SCALERS = {
 
 @dataclass(frozen=True)
 class Feature:
-    """Input number of a model, computed from one cell.
+    """Numeric input of a model, computed from one cell.
 
     Parameters
     ----------

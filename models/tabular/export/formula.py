@@ -62,7 +62,8 @@ class Formula:
     results: list[tuple[str, str, Expression]]
 
     def contributions(self, frame: pd.DataFrame) -> np.ndarray:
-        """Compute the contribution of each column in each row, (n_rows, n_columns, n_outputs).
+        """Compute the contribution of each column in each row; the result has shape (n_rows,
+        n_columns, n_outputs).
 
         Raises
         ------
@@ -128,8 +129,9 @@ class Printer:
     Parameters
     ----------
     symbols : dict
-        Function of the printed operands for each operation. "cell", "is" and "empty" have variants
-        for dates and text: "cell date", "is text", "empty date" and "empty text".
+        For each operation, the function that prints it, given the printed operands. "cell", "is"
+        and "empty" have variants for dates and text: "cell date", "is text", "empty date" and
+        "empty text".
     literal : function
         Function that prints a number or a level of a category.
     cells : dict

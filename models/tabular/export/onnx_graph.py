@@ -30,12 +30,13 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def write_onnx(formula: Formula) -> bytes:
-    """Return an ONNX model with an input (n_rows, 1) for each column.
+    """Return an ONNX model with an input of shape (n_rows, 1) for each column.
 
     Inputs are text, float32 or, for dates, days since 1970 in float64.
 
-    Classifiers have the outputs ``label`` (n_rows,) and ``probabilities`` (n_rows, n_classes);
-    regression models have ``variable`` (n_rows, n_outputs). Both have ``score`` (n_rows, n_scores).
+    Classifiers have the outputs ``label``, of shape (n_rows,), and ``probabilities``, of shape
+    (n_rows, n_classes); regression models have ``variable``, of shape (n_rows, n_outputs). Both
+    have ``score``, of shape (n_rows, n_scores).
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def write_csv(formula: Formula) -> bytes:
 def write_xlsx(formula: Formula) -> bytes:
     """Return the score sheet as a workbook.
 
-    It also raises the errors of :func:`cells`.
+    The errors of :func:`cells` are also raised.
 
     Raises
     ------
@@ -59,8 +59,8 @@ def write_xlsx(formula: Formula) -> bytes:
 
 
 def cells(formula: Formula) -> tuple[list[str], list[str]]:
-    """Return the column names and one row, which has empty cells for the model's columns and then
-    formulas.
+    """Return the column names and one row, which has empty cells for the model's columns, followed
+    by formulas.
 
     Raises
     ------

@@ -122,7 +122,8 @@ def check_names(names: Sequence[str], include: Sequence[str], exclude: Sequence[
 
 
 def check_column(name: str, names: Sequence[str], option: str) -> None:
-    """Check that a column exists; ``option`` names it in the message."""
+    """Check that a column exists; the error message mentions ``option``, which refers to the
+    column."""
     if name not in names:
         raise ValueError(
             f"column {name!r} for {option} does not exist{suggestion(name, names)}; "

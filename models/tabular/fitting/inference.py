@@ -79,7 +79,7 @@ def add_certainty(
     columns: list[dict[str, Any]], table: Table, model: Any, intervals: bool
 ) -> list[str]:
     """Add a ``pvalue`` to each selected column and, if ``intervals`` is set, a 95% ``interval``.
-    Return lines that explain missing values."""
+    Return one-line messages that explain missing values."""
     notes: list[str] = []
     if not columns:
         return notes

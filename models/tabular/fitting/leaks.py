@@ -16,10 +16,11 @@ _COLUMNS = 1_000  # number of columns that are sorted together
 
 
 def leaks(table: Table, task: str) -> list[str]:
-    """Return a line for each column that alone predicts the target almost perfectly.
+    """Return a one-line warning for each column that predicts the target almost perfectly by
+    itself.
 
-    Numbers are predicted by least squares on the column. Classes are predicted by a tree with two
-    leaves per class and at least five rows per leaf.
+    A numeric target is predicted by least squares on the column. Classes are predicted by a tree
+    with two leaves per class and at least five rows per leaf.
     """
     from sklearn.tree import DecisionTreeClassifier
 
@@ -83,8 +84,8 @@ def _correlated(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str]:
-    """Return a line for each column whose cells are missing exactly in the rows with one value of
-    the target. ``gaps`` holds the names and the masks of missing cells."""
+    """Return a one-line warning for each column whose cells are missing exactly in the rows with
+    one value of the target. ``gaps`` holds the names and the masks of missing cells."""
     lines = []
     for name, missing in gaps:
         if (
@@ -99,8 +100,8 @@ def gap_leaks(gaps: Iterable[tuple[str, np.ndarray]], y: np.ndarray) -> list[str
 
 
 def test_rows_notes(train: Table, test: Table, task: str) -> list[str]:
-    """Return lines about test rows that duplicate training rows, if training rows are mostly
-    distinct, and about test rows of unknown classes."""
+    """Return one-line warnings about test rows that duplicate training rows, if training rows are
+    mostly distinct, and about test rows of unknown classes."""
     n, lines, known = len(test.y), [], set(_row_keys(train, train.X.dtype))
     if 2 * len(known) >= len(train.y) and (
         n_equal := sum(key in known for key in _row_keys(test, train.X.dtype))

@@ -278,8 +278,8 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Options for columns with properties of rows, such as weights, and the columns that they
-        name."""
+        """Options that name columns with properties of rows, such as weights, and the named
+        columns."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 

@@ -158,7 +158,7 @@ class Selection:
 
     @property
     def nothing(self) -> str:
-        """Return a line that explains why no column was selected, with the rule and the best
+        """Return a one-line explanation of why no column was selected, with the rule and the best
         size."""
         v = self.validation
         if "fdr" in self.certainty:
@@ -231,7 +231,7 @@ def select_table(
     progress : function
         Function that is called with an iterable and a label, and returns the wrapped iterable.
     note : function
-        Function called with each line about dropped or imputed columns, before the fit.
+        Function called with each one-line message about dropped or imputed columns, before the fit.
     test : Table or None
         Additional rows on which the model is scored.
     fit : function
@@ -322,7 +322,8 @@ def guess_task(y: np.ndarray) -> str:
 
 
 def task_note(y: np.ndarray, task: str) -> list[str]:
-    """Return a line about the result of :func:`guess_task` if it is uncertain, as for integers."""
+    """Return a one-line message about the result of :func:`guess_task` if it is uncertain, as for
+    integers."""
     values = np.unique(y) if y.dtype.kind in "iuf" else np.empty(0)
     if not 2 < len(values) <= MAX_CLASSES or (values != np.round(values)).any():
         return []
@@ -406,8 +407,8 @@ def select_columns(
     progress : function
         Function that is called with an iterable and a label, and returns the wrapped iterable.
     only : sequence of str or None, default None
-        Columns of the final model, either k or none. For the scores and the stability, k columns
-        are selected again.
+        Columns of the final model, either k columns or an empty sequence. For the scores and the
+        stability, k columns are selected again.
     sample : Table or None, default None
         Rows used to choose and score the size, and to measure stability; None means all.
     fit : function

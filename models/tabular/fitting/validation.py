@@ -71,15 +71,15 @@ class Validation:
 
     @property
     def path_scores(self) -> np.ndarray:
-        """Compute the accuracy or R^2 (n_sizes,) on the held-out rows of all folds together."""
+        """Compute the accuracy or R^2 of each size on the held-out rows of all folds together."""
         return (
             np.average(self.path, axis=0, weights=self.held_out) if len(self.path) else np.zeros(0)
         )
 
     @property
     def curve(self) -> str:
-        """Return a line with the scores of the selected size, its neighbours, and the size with the
-        lowest loss.
+        """Return a line of text with the scores of the selected size, its neighbours, and the size
+        with the lowest loss.
 
         Examples
         --------
@@ -372,12 +372,12 @@ def validate(
     progress: Progress,
     request: SelectionOptions,
 ) -> Validation:
-    """Score the sizes along paths, choose a size if ``size`` is None, and score it.
+    """Score the sizes along paths, choose a size if ``size`` is None, and score the chosen size.
 
     All columns and a baseline are scored as well. If the size is to be chosen, :func:`chosen_size`
     decides, and ``sizes`` must begin with 0, a constant model. A chosen size is scored by nested
-    selection: for each fold, the size is chosen by the losses on the remaining folds. This requires
-    no further fits and is more accurate than inner folds, which have fewer training rows.
+    selection: for each fold, the size is chosen by the losses on the remaining folds. This does not
+    require further fits and is more accurate than inner folds, which have fewer training rows.
     """
     class_weight = getattr(model, "class_weight", None)
     competitors = _competitors(task, request, model)

@@ -131,7 +131,7 @@ def _facts(trained: KeypointDetector) -> dict[str, Any]:
 
 
 def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train classifiers of all windows."""
+    """Train the classifiers that score all windows."""
     return _train_models(job, detector, ClassifierTraining(job, job.settings.scan))
 
 
@@ -234,8 +234,8 @@ _WHOLE: dict[str, Callable] = {
 
 
 def stages_of(mode: Mode, keypoints: Sequence[str], schema: Schema = FACES) -> dict[str, Stage]:
-    """Return the training stages for some keypoints. If all anchors are included, these comprise
-    the stages for whole objects (for faces, only in the last mode).
+    """Return the training stages for some keypoints. If all anchors are included, the stages for
+    whole objects are also returned (for faces, only in the last mode).
     """
     whole = set(schema.anchors) <= set(keypoints) and (mode == Mode.PRUNE or schema != FACES)
     searched = _OF_OBJECTS if whole and mode == Mode.SCAN and schema.upright else {}
@@ -281,7 +281,7 @@ def train_detector(
     keypoints : list of str
         Keypoints to train.
     mode : Mode
-        Fastest mode of the detector; it includes the modes before it.
+        Fastest mode of the detector; the slower modes are included.
     resume : bool
         Whether to resume from checkpoints; the result is byte-identical to that of an uninterrupted
         run.
@@ -298,7 +298,7 @@ def train_detector(
     Raises
     ------
     ValueError
-        If there is no training data, a checkpoint belongs to other settings or data, or a file
+        If there is no training data, a checkpoint belongs to different settings or data, or a file
         cannot be written.
     """
     check_writable(out)

@@ -173,7 +173,7 @@ def _mesh(
 def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
     """Rotate the only face of a photograph towards the right of the image.
 
-    The image shows the surroundings of the head, with an IED of at most 64 pixels.
+    The image shows the head and its surroundings, with an IED of at most 64 pixels.
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])
@@ -310,7 +310,7 @@ def _pasted(parts: Sequence[tuple], pixels: np.ndarray) -> np.ndarray:
 def hard_augmentations(
     images: Sequence[AnnotatedImage], seed: int = 0
 ) -> dict[str, list[AnnotatedImage]]:
-    """Return one image of each kind for each photograph with a single face."""
+    """Return one image of each kind of augmentation for each photograph with a single face."""
     some = [image for image in images if len(image.instances) == 1 and image.view is None]
     rng = np.random.default_rng([seed, len(some)])
     made: dict[str, list[AnnotatedImage]] = {}

@@ -51,7 +51,7 @@ TRIAL = TrainingSettings(
 
 @dataclass(frozen=True)
 class Decisions:
-    """Settings that are chosen from the images unless they are given.
+    """Settings that are determined from the images unless they are given.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Decisions:
     extent: float = 3.0
 
     def lines(self) -> list[str]:
-        """Return a line for each decision, with the option that overrides it."""
+        """Return one line of text for each decision, with the option that overrides it."""
         precisions = ", ".join(f"{name} {value:.2f}" for name, value in self.precision.items())
         trial = f"; average precision of a trial: {precisions}" if precisions else ""
         return [
@@ -92,7 +92,7 @@ class Decisions:
         ]
 
     def settings(self, n_objects: int) -> DetectorSettings:
-        """Return the settings of the training."""
+        """Return the training settings."""
         n_random = int(np.clip(80 * n_objects, 2_000, TrainingSettings.n_random))
         sizes: dict[str, Any] = {
             "n_random": n_random,
@@ -173,14 +173,15 @@ def decide(
     n_features: int | None = None,
     rounds: int | None = None,
 ) -> Decisions:
-    """Choose the settings that are not given.
+    """Choose all settings that are not given.
 
     Parameters
     ----------
     images : list of AnnotatedImage
         Annotated images.
     trial_of : function
-        Function that creates the training job of a trial for a window side on some of the images.
+        Function that creates the training job of a trial, given a window side and some of the
+        images.
     say : function
         Function called with progress messages.
     side, anchors, n_features, rounds
@@ -341,7 +342,7 @@ def learning_curve(
     """Train detectors on a quarter, half and all of the training images, and evaluate each on
     ``test``.
 
-    The settings are cheap; ``test`` holds the held-out images.
+    Inexpensive settings are used; ``test`` contains the held-out images.
 
     Returns
     -------

@@ -77,7 +77,7 @@ def faces(path: Path, fields: Fields, tell: Any) -> dict[str, Any]:
             folder = Path(name)
             Forms(
                 folder / "faces.csv", folder / "faces.json", landmarks=fields.flag("landmarks")
-            ).write([record], detector())
+            ).write([record], [detector()])
             write_crops(folder / path.stem, result, Forms.size)
             record["files"] = zip_url(folder)
     return record

@@ -29,17 +29,17 @@ class Fields:
         check_names("field", values, self.known)
 
     def listed(self, name: str) -> list[str]:
-        """Return all values that are not empty."""
+        """Return all values of a field that are not empty."""
         assert name in self.known
         return [value for value in self.values.get(name, []) if value]
 
     def text(self, name: str) -> str | None:
-        """Return the last value."""
+        """Return the last value of a field, or None if it is empty."""
         given = self.listed(name)
         return given[-1] if given else None
 
     def number(self, name: str) -> float | None:
-        """Return a number, or None if the field is empty.
+        """Return the value of a field as a number, or None if it is empty.
 
         Raises
         ------
@@ -71,7 +71,8 @@ class Fields:
         return _FLAGS[value.lower()]
 
     def choice(self, name: str, choices: Iterable[str]) -> Any:
-        """Return one of the given words; the default is the first.
+        """Return the value of a field, which must be one of ``choices``; the default is the first
+        choice.
 
         Raises
         ------

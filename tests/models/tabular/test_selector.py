@@ -134,11 +134,11 @@ def test_new_rows(tmp_path):
             {"include": ["z"]},
             "column 'z' for include does not exist; the columns are a, b",
         ),
-        (NUMBERS, {"row_groups": "a", "time": "b"}, "time: not available with row_groups"),
+        (NUMBERS, {"row_groups": "a", "time": "b"}, "time is not available with row_groups"),
         (NUMBERS, {"n_features_to_select": 0}, "n_features_to_select=0 is not valid"),
         (NUMBERS, {"kinds": {"a": "date"}}, "kinds a=date: the column cannot be used"),
         (NUMBERS, {"scoring": "r2", "task": "classification"}, "continuous values such as"),
-        (NUMBERS, {"scoring": "roc_auc"}, "scoring roc_auc: expected one of r2"),
+        (NUMBERS, {"scoring": "roc_auc"}, "scoring roc_auc is not valid; expected one of r2"),
         (NUMBERS.assign(a=1, b=1)[["a", "b"]], {}, "no usable columns"),
         (pl.LazyFrame({"a": [1.0]}), {}, "X is a LazyFrame"),
     ],
@@ -188,7 +188,7 @@ def test_tools_of_scikit_learn():
     chosen = numbers.set_output(transform="polars").fit(MIXED, y).transform(MIXED)
     assert isinstance(chosen, pl.DataFrame) and chosen.columns == ["a", "b"]
     weight = np.where(y == "yes", 5.0, 1.0)
-    with pytest.raises(ValueError, match="intervals: not available with weight"):
+    with pytest.raises(ValueError, match="intervals is not available with weight"):
         TabularSelector(2, intervals=True).fit(MIXED, y, sample_weight=weight)
     heavy = TabularSelector(2).fit(MIXED, y, sample_weight=weight)
     assert (heavy.predict(MIXED) == "yes").sum() > (numbers.predict(MIXED) == "yes").sum()

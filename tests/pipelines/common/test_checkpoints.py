@@ -58,7 +58,7 @@ def test_damaged_lines_are_named(path):
     Checkpoint(path, SETTINGS)({}, lambda: 1)
     with path.open("a") as file:
         file.write("noise\n")
-    with pytest.raises(ValueError, match="line 3 is not a finished cell"):
+    with pytest.raises(ValueError, match="line 3 is not a finished result"):
         Checkpoint(path, SETTINGS)
 
 

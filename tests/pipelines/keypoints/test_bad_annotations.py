@@ -110,7 +110,7 @@ BAD = {
     "a skeleton of other points": (category(skeleton=[[1, 9]]), "expected numbers from 1 to 3"),
     "several categories": (
         lambda c: c["categories"].append({"id": 2, "name": "b", "keypoints": NAMES}),
-        "is not in the file; expected one of bar, b",
+        "annotations.json: the file has several categories; expected --category with one of bar, b",
     ),
     "no annotation": (lambda c: c.update(annotations=[]), "expected at least 10"),
     "no images": (lambda c: c.pop("images"), "not a valid annotation file"),

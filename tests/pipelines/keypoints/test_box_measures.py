@@ -1,13 +1,15 @@
 """Average precision of objects by the similarity of their keypoints."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from annealed.models.keypoints.schema import Schema
-from annealed.pipelines.keypoints.data import AnnotatedImage
+from annealed.pipelines.keypoints.data import AnnotatedImage, read_annotations
 from annealed.pipelines.keypoints.measures import oks_rows
+from PIL import Image
 
 POINTS = np.array([[10.0, 10.0], [30.0, 10.0], [20.0, 40.0]])
 SCHEMA = Schema("kite", ("left", "right", "tail"))
@@ -53,53 +55,52 @@ def test_precision_is_the_maximum_from_a_recall_on():
     assert ap(image, *found, probability=[0.9, 0.8, 0.7]) == [pytest.approx(expected)] * 10
 
 
-def test_average_precision_is_that_of_pycocotools():
+def test_average_precision_is_that_of_pycocotools(tmp_path):
     coco = pytest.importorskip("pycocotools.coco", reason="needs annealed[integrations]")
     from pycocotools.cocoeval import COCOeval
 
     rng = np.random.default_rng(0)
-    images, found, probability, truth, results = [], [], [], [], []
+    found, probability, truth, results = [], [], [], []
     for number in range(1, 41):
         n, m = rng.integers(0, 4), rng.integers(1, 6)
         every = rng.uniform(0, 300, (n + 1, 1, 2)) + POINTS + rng.normal(0, 2, (n + 1, 3, 2))
         seen = rng.choice([0, 1, 2], (n + 1, 3), p=[0.1, 0.2, 0.7])
-        seen[:n, 0], seen[n] = 2, 0  # the last one has no points: predictions on it do not count
+        # the last one has no points: predictions on it, or the first of them, do not count
+        seen[:n, :2], seen[n], crowd = 2, 0, number % 2
         boxes = np.concatenate([every.min(axis=1) - 2, every.max(axis=1) + 2], axis=1)
         areas = rng.uniform(0.4, 1, n + 1) * np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
-        areas[n] = np.prod(boxes[n, 2:] - boxes[n, :2])
-        known = np.where(seen[:n, :, None] > 0, every[:n], np.nan)
-        image = AnnotatedImage(Path("a.png"), known, seen[:n] == 2, boxes[n:], schema=SCHEMA)
-        images.append(replace(image, boxes=boxes[:n], areas=areas[:n]))
         near = every[rng.integers(0, n + 1, m)]
         found.append(list(near + rng.normal(0, 1, (m, 3, 2)) * rng.uniform(0, 3, (m, 1, 1))))
         probability.append(rng.uniform(0, 1, m).tolist())
         for points, v, (x0, y0, x1, y1), area in zip(every, seen, boxes, areas):
             values = {"keypoints": np.column_stack([points, v]).ravel().tolist(), "area": area}
             values |= {"num_keypoints": int((v > 0).sum()), "bbox": [x0, y0, x1 - x0, y1 - y0]}
-            truth.append(
-                {"id": len(truth) + 1, "image_id": number, "iscrowd": int(not v.any()), **values}
-            )
+            values |= {"iscrowd": crowd if not v.any() else 0, "image_id": number}
+            truth.append({"id": len(truth) + 1, "category_id": 1, **values})
         for points, p in zip(found[-1], probability[-1]):
             values = np.column_stack([points, [2, 2, 2]]).ravel().tolist()
-            results.append({"image_id": number, "keypoints": values, "score": p})
+            results.append({"image_id": number, "category_id": 1, "keypoints": values, "score": p})
+        Image.new("L", (400, 400)).save(tmp_path / f"{number:02}.png")
     category = {"id": 1, "name": "kite", "keypoints": list(SCHEMA.keypoints), "skeleton": []}
     file = coco.COCO()
     file.dataset = {
-        "images": [{"id": number} for number in range(1, 41)],
-        "annotations": [{**one, "category_id": 1} for one in truth],
+        "images": [{"id": number, "file_name": f"{number:02}.png"} for number in range(1, 41)],
+        "annotations": truth,
         "categories": [category],
     }
+    (tmp_path / "annotations.json").write_text(json.dumps(file.dataset))
     file.createIndex()
-    judged = COCOeval(
-        file, file.loadRes([{**one, "category_id": 1} for one in results]), "keypoints"
-    )
+    judged = COCOeval(file, file.loadRes(results), "keypoints")
     judged.params.kpt_oks_sigmas = np.full(3, 0.05)
     judged.evaluate()
     judged.accumulate()
     expected = judged.eval["precision"][:, :, 0, 0, 0].mean(axis=1)
+    images = read_annotations(tmp_path, SCHEMA)
     rows = oks_rows(images, found, probability)
     assert 0.1 < expected.mean() < 0.8
     np.testing.assert_allclose([row["ap"] for row in rows], [*expected, expected.mean()])
+    as_crowds = [replace(image, crowds=None) for image in images]
+    assert oks_rows(as_crowds, found, probability)[-1]["ap"] > expected.mean()
 
 
 def test_a_second_object_on_the_same_one_is_false_and_one_to_ignore_is_neither():

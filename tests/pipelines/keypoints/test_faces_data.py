@@ -254,7 +254,7 @@ def test_coco(tmp_path):
     }
     np.testing.assert_array_equal(image.ignore, [[5, 6, 12, 14]])
     (tmp_path / "k.json").write_text('{"images": []}')
-    with pytest.raises(ValueError, match=r"k\.json: not a valid annotation file"):
+    with pytest.raises(ValueError, match=r"k\.json: the file is not a valid annotation file"):
         read_annotations(tmp_path)
 
 

@@ -5,11 +5,14 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import cv2
+import jsonschema
 import numpy as np
 import pytest
-from annealed.models import align_face
+from annealed.models import align_face, load_model
 from annealed.models.keypoints.face_alignment import EYES
 from annealed.models.keypoints.instances.instance_finder import Instance, InstancePoint
 from annealed.models.keypoints.instances.shape_models import Pose
@@ -23,6 +26,8 @@ from annealed.pipelines.keypoints.forms import Finished, faces_table, write_coco
 from helpers import run, save_tiny_detector
 from PIL import Image
 from typer.testing import CliRunner
+
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schemas.json"
 
 
 def made_face(eyes, person=None):
@@ -337,7 +342,7 @@ def test_forms_of_made_records(tmp_path):
     write_coco(
         tmp_path / "c.json",
         [result.record(), {"image": "x.png", "error": "no"}],
-        ["left_eye", "right_eye", "chin"],
+        [forms_module.coco_category(["left_eye", "right_eye", "chin"])],
     )
     coco = json.loads((tmp_path / "c.json").read_text())
     assert coco["annotations"][0]["track_id"] == 7 and coco["images"] == [
@@ -412,3 +417,66 @@ def test_an_interrupt_ends_a_video_and_is_how_one_leaves_a_camera(
     monkeypatch.setattr("annealed.pipelines.keypoints.detect_video", frames)
     result = run("faces", "detect", *source, "--out", tmp_path / "t.csv")
     assert result.exit_code == code and (tmp_path / "t.csv").exists() == (code == 0)
+
+
+@pytest.fixture(scope="module")
+def heads_and_masks(tmp_path_factory):
+    """Two models of faces as models of other objects."""
+    place, faces = tmp_path_factory.mktemp("models"), load_model("faces")
+    for category in ("head", "mask"):
+        schema = replace(faces.schema, category=category, landmarks={}, landmark_mirror=())
+        replace(faces, schema=schema).save(place / f"{category}.safetensors")
+    return [str(place / f"{category}.safetensors") for category in ("head", "mask")]
+
+
+def test_several_models_report_their_categories(folder, heads_and_masks, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    outputs = [
+        *("--out", tmp_path / "t.csv", "--coco", tmp_path / "c.json"),
+        *("--crops", tmp_path / "crops", "--overlay", tmp_path / "drawn"),
+    ]
+    more = ("--json", "--quiet", "--roll", 0)
+    first, second = (("--model", model) for model in heads_and_masks)
+    both = run("keypoints", "detect", folder, *second, *first, *more, *outputs)
+    alone = run("keypoints", "detect", folder, *first, *more, "--out", tmp_path / "one.csv")
+    run("keypoints", "detect", folder, *second, *first, *more, "--out", tmp_path / "t.parquet")
+    assert both.exit_code == alone.exit_code == 1  # one file is damaged
+    schema, rows = json.loads(SCHEMAS.read_text()), rows_of(tmp_path / "t.csv")
+    n_objects = 0
+    for line, of_one in zip(both.stdout.splitlines(), alone.stdout.splitlines(), strict=True):
+        record, one = json.loads(line), json.loads(of_one)
+        jsonschema.validate(record, {**schema, "$ref": "#/$defs/annealed keypoints detect"})
+        for part in ("detections", "objects"):
+            named = [entry["category"] for entry in record.get(part, ())]
+            n = len(one.get(part, ()))
+            assert named == ["mask"] * n + ["head"] * n
+            heads = [{**entry, "category": "head"} for entry in one.get(part, ())]
+            assert record.get(part, [])[n:] == heads
+        n_objects += len(record.get("objects", ()))
+    assert [row["category"] for row in rows] == ["mask", "head"] * 2 and n_objects == 4
+    assert list(pd.read_parquet(tmp_path / "t.parquet")["category"]) == ["mask", "head"] * 2
+    (row, _), (_, head, *_) = rows_of(tmp_path / "one.csv"), rows
+    assert head == row | {"category": "head"} and "category" not in row
+    coco = json.loads((tmp_path / "c.json").read_text())
+    assert [one["category_id"] for one in coco["annotations"]] == [1, 2, 1, 2]
+    assert [(one["id"], one["name"]) for one in coco["categories"]] == [(1, "mask"), (2, "head")]
+    assert len(list((tmp_path / "crops").iterdir())) == 4
+    assert len(list((tmp_path / "drawn").iterdir())) == 3
+    shown = run("keypoints", "detect", folder / "a.png", *second, *first, "--roll", 0).stdout
+    assert "1 mask" in shown and "1 head" in shown
+
+
+def test_several_models_that_do_not_fit(folder, heads_and_masks):
+    head, mask = (("--model", model) for model in heads_and_masks)
+    picture = folder / "a.png"
+    for words, message in (
+        ([picture, *head, *mask, *head], "of the categories head, mask, head; expected one"),
+        ([picture, *head, *mask, "--keypoint", "chin"], "expected a single model"),
+        (["camera", "0", *head, *mask], "expected a single model"),
+    ):
+        made = run("keypoints", "detect", *words)
+        assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1
+    twice = run("faces", "detect", picture, "--model", "faces", "--model", "faces")
+    assert twice.exit_code == 2 and "of the categories face, face" in twice.stderr

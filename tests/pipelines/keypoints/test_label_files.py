@@ -83,6 +83,32 @@ def write_cvat_xml(folder):
     ElementTree.ElementTree(root).write(folder / "annotations.xml")
 
 
+def write_cvat_video(folder, skeleton=True):
+    """One track of skeletons, or one of each point, whose frames are at their numbers."""
+    points, seen = truth()
+    images(folder / "images")
+    for path in (folder / "images").iterdir():
+        path.rename(path.with_name(f"frame_{int(path.stem):06}.PNG"))
+    root = ElementTree.Element("annotations")
+    labels = ["bar"] if skeleton else NAMES
+    tracks = [
+        ElementTree.SubElement(root, "track", {"id": str(j), "label": label, "group_id": "4"})
+        for j, label in enumerate(labels)
+    ]
+    ElementTree.SubElement(tracks[0], "box", {"frame": str(EMPTY), "xtl": "1", "ytl": "1"})
+    for i, j in np.ndindex(N, 3):
+        if i != EMPTY:
+            frame = {"frame": str(i), "keyframe": str(int(i % 5 == 0))}
+            if skeleton and j == 0:
+                whole = ElementTree.SubElement(tracks[0], "skeleton", frame)
+            (x, y), v = points[i, j], seen[i, j]
+            flags = {"outside": str(int(v == 0)), "occluded": str(int(v == 1))}
+            own = {"label": NAMES[j]} if skeleton else frame
+            place = {"points": f"{x:.2f},{y:.2f}", **flags, **own}
+            ElementTree.SubElement(whole if skeleton else tracks[j], "points", place)
+    ElementTree.ElementTree(root).write(folder / "annotations.xml")
+
+
 def write_labelme(folder):
     points, seen = truth()
     images(folder)
@@ -179,6 +205,8 @@ def write_label_studio(folder):
 KINDS = {
     "cvat_coco": (write_cvat_coco, "bar", True, True),
     "cvat_xml": (write_cvat_xml, "bar", True, False),
+    "cvat_video": (write_cvat_video, "bar", True, False),
+    "cvat_video_points": (lambda folder: write_cvat_video(folder, False), "object", True, False),
     "labelme": (write_labelme, "bar", True, True),
     "yolo": (write_yolo, "bar", True, True),
     "deeplabcut": (write_deeplabcut, "object", False, False),
@@ -194,7 +222,8 @@ def test_every_point_equals_the_source(tmp_path, write, category, hidden, boxed)
     assert schema.mirror == (("left_end", "right_end"),)
     points, seen = truth()
     read = read_annotations(tmp_path, schema)
-    assert [image.name for image in read] == [f"{i:02}.png" for i in range(N)]
+    frames = [f"frame_{i:06}.PNG" for i in range(N)]
+    assert [image.name for image in read] in ([f"{i:02}.png" for i in range(N)], frames)
     for i, image in enumerate(read):
         if i == EMPTY:
             assert not len(image.instances) and not len(image.ignore)
@@ -239,7 +268,7 @@ BAD = {
     "labelme without the key imagePath": (
         write_labelme,
         lambda folder: json_of(folder, lambda c: c.pop("imagePath")),
-        "00.json: not a valid annotation file (KeyError: 'imagePath')",
+        "00.json: the file is not a valid annotation file (KeyError: 'imagePath')",
     ),
     "labelme with two points of a name": (
         write_labelme,
@@ -264,12 +293,17 @@ BAD = {
     "CVAT that is no XML": (
         write_cvat_xml,
         text_of("annotations.xml", 'outside="0" occluded="0"', 'outside="0" points="1"'),
-        "annotations.xml: not a valid annotation file (ParseError",
+        "annotations.xml: the file is not a valid annotation file (ParseError",
+    ),
+    "CVAT for video without its frames": (
+        write_cvat_video,
+        lambda folder: (folder / "images" / "frame_000003.PNG").unlink(),
+        "frame_000003.png: the annotated image does not exist",
     ),
     "CVAT without names": (
         write_cvat_xml,
         text_of("annotations.xml", 'label="left_end"', 'title="left_end"'),
-        "annotations.xml: not a valid annotation file (KeyError: 'label')",
+        "annotations.xml: the file is not a valid annotation file (KeyError: 'label')",
     ),
     "YOLO with a number too few": (
         write_yolo,
@@ -279,17 +313,17 @@ BAD = {
     "YOLO without kpt_shape": (
         write_yolo,
         text_of("data.yaml", "kpt_shape", "shape"),
-        "data.yaml: not a valid annotation file (KeyError: 'kpt_shape')",
+        "data.yaml: the file is not a valid annotation file (KeyError: 'kpt_shape')",
     ),
     "YOLO that is no YAML": (
         write_yolo,
         text_of("data.yaml", "kpt_shape:", "kpt_shape: [: "),
-        "data.yaml: not a valid annotation file (ValueError: ",
+        "data.yaml: the file is not a valid annotation file (ValueError: ",
     ),
     "DeepLabCut without the row coords": (
         write_deeplabcut,
         text_of("labeled-data/video/CollectedData_me.csv", "coords", "axes"),
-        "CollectedData_me.csv: not a valid annotation file (KeyError: 'coords')",
+        "CollectedData_me.csv: the file is not a valid annotation file (KeyError: 'coords')",
     ),
     "Label Studio without sizes": (
         write_label_studio,

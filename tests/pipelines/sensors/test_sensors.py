@@ -216,7 +216,7 @@ def test_features_of_a_minute():
     assert np.flatnonzero(alone).tolist() == list(range(10, 200))
     with pytest.raises(ValueError, match="features when are not valid"):
         minute_features(minutes, ("when",))
-    with pytest.raises(ValueError, match="sensor 'c' is not in the data"):
+    with pytest.raises(ValueError, match="sensor 'c' does not occur in the data"):
         minutes.keep(["c"])
 
 

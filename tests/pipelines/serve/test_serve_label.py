@@ -193,7 +193,7 @@ def test_what_another_program_writes_stays(tmp_path):
             [{"keypoints": {"head": [1, 1, 2]}}],
             "expected at least two points, all inside the image of 160 x 140 pixels",
         ),
-        ([fish(), fish(150.0)], "000.png, object 2: expected at least two points, all inside"),
+        ([fish(), fish(150.0)], "000.png, object 2: the points are not valid; expected at least"),
         ([fish(float("nan"))], "expected at least two points, all inside"),
         (
             [fish(bbox=[0, 0, float("nan"), 9])],

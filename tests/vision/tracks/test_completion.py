@@ -43,7 +43,7 @@ def test_complete_tracks_refuses_points_never_seen():
     tracks = np.random.default_rng(0).uniform(size=(5, 9, 2))
     assert complete_tracks(tracks) is tracks
     tracks[:, 3] = np.nan
-    with pytest.raises(ValueError, match=r"1 of 9 points are not visible in any frame .*point 3"):
+    with pytest.raises(ValueError, match=r"1 of 9 points are not visible in any frame, .*point 3"):
         complete_tracks(tracks)
     with pytest.raises(ValueError, match="9 of 9 points are not visible in any frame"):
         complete_tracks(np.full((5, 9, 2), np.nan))

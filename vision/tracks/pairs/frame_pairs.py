@@ -55,7 +55,8 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contribution (n, q, q) of each point to the fit of each model, by model name."""
+        """Contribution of each point to the fit of each model: arrays of shape (n, q, q) by model
+        name."""
         moments_of = {g.name: moments(g.name, self.rows) for g in GEOMETRIES[:3]}
         return moments_of | {"epipolar": moments_of["affinity"]}  # uses the same products
 
@@ -67,9 +68,9 @@ def frame_pairs(coordinates: np.ndarray, seen: np.ndarray) -> list[FramePair]:
     Parameters
     ----------
     coordinates : ndarray of shape (F, P, 2)
-        Pixels.
+        Coordinates in pixels.
     seen : ndarray of shape (F, P), bool
-        Whether each point is seen.
+        Whether each point is seen in each frame.
 
     Returns
     -------
@@ -104,9 +105,9 @@ class FramePairs:
     Parameters
     ----------
     coordinates : ndarray of shape (F, P, 2)
-        Pixels.
+        Coordinates in pixels.
     seen : ndarray of shape (F, P), bool
-        Whether each point is seen; other coordinates are ignored.
+        Whether each point is seen in each frame; the coordinates of unseen points are ignored.
 
     References
     ----------
@@ -120,7 +121,7 @@ class FramePairs:
 
     @cached_property
     def in_a_pair(self) -> np.ndarray:
-        """Whether each point is seen in both frames of at least one pair, (P,)."""
+        """Mask of shape (P,): whether each point is seen in both frames of at least one pair."""
         inside = np.zeros(self.n_points, bool)
         for pair in self.pairs:
             inside[pair.points] = True
@@ -128,7 +129,8 @@ class FramePairs:
 
     @cached_property
     def moments_of_all(self) -> dict[str, np.ndarray]:
-        """Sums (n_pairs, q, q) of the moments of all points of each pair, by model name."""
+        """Sums of the moments of all points of each pair: arrays of shape (n_pairs, q, q) by model
+        name."""
         return {
             g.name: np.array([pair.moments[g.name].sum(axis=0) for pair in self.pairs])
             for g in GEOMETRIES
@@ -136,30 +138,31 @@ class FramePairs:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Rows (n, 4) of all pairs, pair by pair."""
+        """Rows of all pairs, concatenated to shape (n, 4)."""
         return np.concatenate([pair.rows for pair in self.pairs])
 
     @cached_property
     def point_of_row(self) -> np.ndarray:
-        """Column of the tracks for each of :attr:`rows`, (n,)."""
+        """Index of the point in the tracks for each of the n :attr:`rows`."""
         return np.concatenate([pair.points for pair in self.pairs])
 
     @cached_property
     def pair_of_row(self) -> np.ndarray:
-        """Index of the pair for each of :attr:`rows`, (n,)."""
+        """Index of the pair for each of the n :attr:`rows`."""
         return np.repeat(np.arange(len(self.pairs)), [len(pair.points) for pair in self.pairs])
 
     @cached_property
     def scale_of_row(self) -> np.ndarray:
-        """Number of pixels per unit of each of :attr:`rows`, (n,)."""
+        """Number of pixels per unit of each of the n :attr:`rows`."""
         return np.array([pair.scale for pair in self.pairs], np.float32)[self.pair_of_row]
 
     @cached_property
     def kernels(self) -> dict[str, np.ndarray]:
-        """Kernels (P, P) by name in ``KERNELS``, each with a zero diagonal.
+        """Kernels of shape (P, P) by name in ``KERNELS``, each with a zero diagonal.
 
         An entry is the share of hypotheses that two points have in common, averaged over the pairs
-        of frames in which both points are seen. A sum adds kernels, each divided by its mean [1]_.
+        of frames in which both points are seen. In a sum of kernels, each kernel is divided by its
+        mean [1]_.
         """
         rng = np.random.default_rng(0)
         subsets = [_subsets(pair.rows, rng) for pair in self.pairs]

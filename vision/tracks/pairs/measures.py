@@ -73,8 +73,8 @@ def fit_measures(
     Returns
     -------
     measures : callable
-        Function of the names of a model and a range that returns an array (n_segmentations, 13):
-        ``RESIDUALS`` (averages as logarithms) followed by ``RIVALS``.
+        Function of the names of a model and a range that returns an array of shape
+        (n_segmentations, 13): ``RESIDUALS`` (averages as logarithms) followed by ``RIVALS``.
     gric : ndarray of shape (n_segmentations, 3, 5)
         Mean geometric robust information criterion of Torr per observation in each range, for each
         model and for the best model of each motion.

@@ -29,7 +29,7 @@ class AugmentationSettings:
         Range of the reference length in pixels of the shrunk copies.
     blurred, compressed, brightened : float
         Shares of the copies that are blurred, compressed as low-quality JPEG, and changed in
-        brightness and contrast.
+        brightness and contrast, respectively.
     covered : float
         Share of the copies in which a part of another image hides 10 to 40% of the object's box.
     anchor_errors : tuple of float
@@ -60,8 +60,8 @@ class AugmentationSettings:
 
 
 class InstanceCopy(NamedTuple):
-    """Augmented copy of a face: grey pixels (h, w), uint8, its annotated points (n,), complex,
-    whether it is mirrored, and its reference length in pixels.
+    """Augmented copy of a face: its uint8 grey pixels of shape (h, w), its n annotated points as
+    complex numbers, whether it is mirrored, and its reference length in pixels.
     """
 
     pixels: np.ndarray
@@ -172,8 +172,8 @@ def start_of(
 ) -> np.ndarray:
     """Simulate the initial shape of a face's refinement.
 
-    The shape is completed from anchors (n_anchors,), complex, with simulated detection errors. All
-    points of the shape model are returned, complex, in image pixels.
+    The shape is completed from anchors with simulated detection errors. All points of the shape
+    model are returned as complex numbers in image pixels.
     """
     n = len(anchors)
     errors = (

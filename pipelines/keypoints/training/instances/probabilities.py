@@ -26,7 +26,7 @@ from .shapes import SearchedImage
 # Mean keypoint errors, in reference lengths, below which a refined shape counts as a face and above
 # which it counts as background
 _TRUE, _FALSE = 0.15, 0.3
-# Minimum probability of the reported faces to which probabilities are fitted. A choice
+# Minimum probability of the reported faces to which probabilities are fitted (heuristic)
 _LOW = 0.02
 
 
@@ -56,7 +56,7 @@ class ProbabilitySettings:
     lost_fraction : float
         Maximum fraction of held-out faces whose candidates may be below the refinement threshold.
     own_weights : tuple of float
-        Candidate weights of a keypoint's own detections, from which one is chosen.
+        Candidate values of the weight of a keypoint's own detections, one of which is chosen.
     by_anchors : bool
         Whether the anchors alone determine if a shape is a face, since other points, such as the
         tip of a needle, may move too freely to be informative.
@@ -92,11 +92,11 @@ class ScoredHypothesis:
     ----------
     refined : RefinedShape
     truth : ndarray of shape (n_keypoints,), complex
-        Keypoints of the nearest annotated face; NaN if there is none.
+        Keypoints of the nearest annotated face; NaN if no face is annotated.
     error : float
-        Mean distance from these keypoints in reference lengths; infinite if there is none.
+        Mean distance from these keypoints in reference lengths; infinite if no face is annotated.
     reference_length : float
-        Reference length of that face in pixels; NaN if there is none.
+        Reference length of the nearest annotated face in pixels; NaN if no face is annotated.
     found : Candidates
         All candidates of the photograph.
     """
@@ -241,8 +241,9 @@ def choose_own_weights(
     weights: Sequence[float],
     alike: Sequence[list[int]],
 ) -> np.ndarray:
-    """Choose the weight of each anchor's own detections, which minimises the mean error with errors
-    capped at 10% of the reference length. A group of ``alike`` anchors shares one weight.
+    """Choose, for each anchor, the weight of its own detections that minimises the mean error,
+    where errors are capped at 10% of the reference length. A group of ``alike`` anchors shares one
+    weight.
     """
     n = len(finder.anchors)
     errors = np.zeros((len(weights), n))

@@ -38,7 +38,7 @@ class RegressionSettings:
     n_features : int
         Number of histogram values that each stage selects, out of 128 per point.
     n_components : int
-        Number of principal displacements that a stage combines.
+        Number of principal displacements that each stage combines linearly.
     ridge : float
         Ridge penalty of the final fit, per thousand rows.
     n_steps : int
@@ -79,14 +79,14 @@ class Runs:
     reference_length: np.ndarray
 
     def errors(self, matrix: np.ndarray) -> np.ndarray:
-        """Compute distances (n_runs, n_keypoints) from the annotated keypoints, in reference
-        lengths."""
+        """Compute distances from the annotated keypoints, in reference lengths; the result has
+        shape (n_runs, n_keypoints)."""
         truth = self.truth @ matrix.T
         return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
-        """Compute the remaining displacements (n_runs, n_points, 2), in the frames of the
-        shapes."""
+        """Compute the remaining displacements in the frames of the shapes; the result has shape
+        (n_runs, n_points, 2)."""
         units = np.array([regressor.align(points).scale_rotation for points in self.now])
         return _parts((self.truth - self.now) / units[:, None])
 
@@ -132,8 +132,8 @@ def start_runs(
 def describe_runs(
     runs: Runs, regressor: ShapeRegressor, ied: int, cell: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute histograms (n_runs, 128 n), float32, of all runs, and the scale and rotation
-    (n_runs,), complex, of their frames."""
+    """Compute the histograms of all runs, a float32 array of shape (n_runs, 128 n), and the scale
+    and rotation of their frames as complex numbers."""
     values = np.empty((len(runs.now), VALUES_PER_POINT * len(regressor.mean)), np.float32)
     units = np.empty(len(runs.now), complex)
     levels, of = [], -1
@@ -179,8 +179,9 @@ def train_regressor(
     """Train the cascade on photographs and their mirror images, and return it with its training
     errors per stage.
 
-    Values are selected by annealing, unless ``selection`` is given: a function of the values
-    (n_rows, p) and targets (n_rows, q) that returns ascending indices (k,).
+    Values are selected by annealing, unless ``selection`` is given: a function of the values, of
+    shape (n_rows, p), and the targets, of shape (n_rows, q), that returns k indices in ascending
+    order.
     """
     s = settings
     runs = start_runs(images, shape, s.augmentation, s.starts, [s.seed, 40], s.mean_starts)
@@ -205,8 +206,8 @@ def train_regressor(
 
 
 def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
-    """Compute the systematic displacement (n_points, 2), float32, that remains after the last
-    stage, in reference lengths.
+    """Compute the systematic displacement that remains after the last stage, in reference lengths,
+    as a float32 array of shape (n_points, 2).
 
     The result is half the difference of the medians in photographs and in their mirror images.
     Errors common to both are symmetric and remain.
@@ -221,8 +222,8 @@ def annotation_offset(runs: Runs, regressor: ShapeRegressor) -> np.ndarray:
 
 
 def principal_displacements(runs: Runs, regressor: ShapeRegressor, n: int) -> np.ndarray:
-    """Compute orthonormal displacements (n, n_points, 2), float32, that explain most of the first
-    stage's errors.
+    """Compute n orthonormal displacements, a float32 array of shape (n, n_points, 2), that explain
+    most of the first stage's errors.
 
     Later stages use the same displacements, because they span the deviations of the shapes.
     """
@@ -275,7 +276,7 @@ def annealed(values: np.ndarray, target: np.ndarray, s: RegressionSettings) -> n
 def ridge_fit(
     values: np.ndarray, target: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the coefficients (k, q) and intercept (q,) of a ridge regression in single
+    """Compute the coefficients of shape (k, q) and the q intercepts of a ridge regression in single
     precision."""
     mean, centre = values.mean(axis=0, dtype=np.float64), target.mean(axis=0)
     centred = values - mean.astype(np.float32)

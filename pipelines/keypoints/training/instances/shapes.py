@@ -51,8 +51,8 @@ class SearchedImage:
     boxes: np.ndarray
 
     def keypoints(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the keypoints (n_faces, n_keypoints), complex, computed from the points by an
-        averaging matrix.
+        """Return the keypoints, a complex array of shape (n_faces, n_keypoints), computed from the
+        points by an averaging matrix.
         """
         return (
             self.instances @ matrix.T
@@ -61,7 +61,8 @@ class SearchedImage:
         )
 
     def is_ignored(self, points: np.ndarray) -> bool:
-        """Return whether the centre of a shape (n,), complex, lies in an ignore box."""
+        """Return whether the centre of a shape, given by n complex points, lies in an ignore
+        box."""
         middle = points.mean()
         return bool(in_boxes(np.array([[middle.real, middle.imag]]), self.boxes)[0])
 
@@ -121,8 +122,9 @@ class AssemblySettings:
         Standard deviation of the error of a detected anchor in the shape model, in reference
         lengths.
     turned : tuple of float
-        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes
-        between them are templates in addition to the mean shape of all faces.
+        Quantiles of the rotation of faces to either side, in ascending order. The mean shapes of
+        the faces between these quantiles are used as templates, in addition to the mean shape of
+        all faces.
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
@@ -200,8 +202,8 @@ def learn_assembler(images: Sequence[AnnotatedImage], settings: AssemblySettings
 
 
 def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
-    """Learn the rigid model of the anchors and the points of faces (n_faces, n), complex, in this
-    order."""
+    """Learn the rigid model of faces, a complex array of shape (n_faces, n), whose points are the
+    anchors followed by the other points."""
     n, n_anchors = faces.shape[1], len(schema.anchors)
     points = np.concatenate([faces @ schema.to_keypoints(n)[:n_anchors].T, faces], axis=1)
     return factorise(
@@ -212,9 +214,8 @@ def learn_rigid(faces: np.ndarray, schema: Schema) -> RigidModel:
 def score_log_odds(
     searched: Iterable[SearchedImage], schema: Schema, whole: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fit the slope and offset (n_anchors,) of candidates' log-odds as functions of the score,
-    shared by left and right. If whole objects are searched, theirs are the last of (n_anchors +
-    1,).
+    """Fit, for each anchor, the slope and offset of the candidates' log-odds as a function of the
+    score, shared by left and right. If whole objects are searched, the last entry belongs to them.
     """
     n_anchors = len(schema.anchors)
     names = [*schema.anchors, *([WHOLE] if whole else [])]

@@ -31,15 +31,15 @@ AVERAGINGS = tuple(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Held-out views for the evaluation of localisations; each has its local maxima, and a flag for
-    mirror images."""
+    """Held-out views for evaluating localisations, each with its local maxima and a flag that is
+    set for mirror images."""
 
     views: list[tuple[View, LocalMaxima, bool]]
 
     def judged(
         self, place: Localisation, tolerance: float
     ) -> list[tuple[MatchedDetections, np.ndarray]]:
-        """Return the detections of every view and the unit of their offset (n,) in image pixels."""
+        """Return the detections of every view, and the unit of their n offsets in image pixels."""
         results = []
         for view, maxima, _ in self.views:
             detections = maxima.positions(place)
@@ -76,9 +76,9 @@ def calibrate(
 ) -> tuple[KeypointModel, dict[str, float]]:
     """Choose the averaging of positions, their offset and the default threshold on held-out views.
 
-    The classifier of ``keypoint`` is calibrated in the given mode for a precision at a tolerance of
-    10% of the reference length. The classifier is returned with its scores: AP at 5, 10 and 25% on
-    the held-out views, the threshold and its recall.
+    The classifier of ``keypoint`` is calibrated in the given mode for a given precision at a
+    tolerance of 10% of the reference length. The classifier is returned with its scores: AP at 5,
+    10 and 25% on the held-out views, the threshold and its recall.
     """
 
     widest = max(averagings, key=lambda averaged: averaged.radius)

@@ -27,9 +27,9 @@ def with_order(
     """Order the features greedily by how well they separate negatives from positives.
 
     The separation after some features is the difference of the mean sums divided by the square root
-    of the summed variances. Each next feature maximises it on evenly spaced windows of (n, 26, 26,
-    3). The first ``plain`` features are Haar features. The scores are unchanged up to rounding, and
-    the thresholds do not reject any windows.
+    of the summed variances. Each next feature maximises this separation on evenly spaced windows,
+    given as patches of shape (n, 26, 26, 3). The first ``plain`` features are Haar features. The
+    scores are unchanged up to rounding, and the thresholds do not reject any windows.
     """
     responses = []
     for patches in (positives, negatives):
@@ -88,8 +88,8 @@ def cheapest_order(
     minimum cost.
 
     A feature costs 1, the first histogram feature of a window costs ``_HISTOGRAMS`` more, and a
-    window that is not rejected costs ``after``, so leading Haar features may reduce the cost.
-    Several numbers of them are tried; the negatives are ordinary windows.
+    window that is not rejected costs ``after``, so placing Haar features first may reduce the cost.
+    Several numbers of leading Haar features are tried; the negatives are ordinary windows.
     """
     n_haar = int(np.count_nonzero(model.features[:, Column.KIND] < len(pool.kinds)))
     trials = []

@@ -47,7 +47,7 @@ _MAX_VIEWS = 12_000
 
 
 def content_of(images: Sequence[AnnotatedImage], background: Sequence[Path]) -> str:
-    """Return the SHA-256 of all annotations and image files of a training run."""
+    """Return the SHA-256 hash of all annotations and image files of a training run."""
     digest = hashlib.sha256()
     for image in images:
         for array in (image.instances, image.visible, image.ignore, image.reference_length):
@@ -147,7 +147,7 @@ class TrainingJob:
         return self.folder / f"{name}.{stage}.safetensors"
 
     def finished(self, stage: str, name: str) -> KeypointDetector | None:
-        """Return the result stored by :meth:`keep` if the run resumes and there is one."""
+        """Return the result stored by :meth:`keep` if the run is resumed and a result exists."""
         path = self.checkpoint(stage, name)
         return (
             KeypointDetector.load(path)
@@ -156,7 +156,7 @@ class TrainingJob:
         )
 
     def keep(self, stage: str, name: str, detector: KeypointDetector) -> None:
-        """Store the result of a stage for a keypoint, a detector with only this part and a
+        """Store the result of a stage for a keypoint: a detector with only this part, and a
         description in its ``info``.
         """
         replace(detector, info={"made_from": self.made_from(stage, name), **detector.info}).save(
@@ -192,7 +192,8 @@ class ClassifierTraining:
         self.seconds: list[float] = []  # training time of each keypoint so far
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
-        """Return a detector that scores the windows of this training's mode with the model."""
+        """Return a detector that uses the model to score windows in the mode of this training
+        run."""
         more = {
             "reference_length": self.settings.reference_length,
             "enlarged": self.settings.enlarged,
@@ -208,7 +209,7 @@ class ClassifierTraining:
         self, model: KeypointModel, reference: Windows, ordinary: np.ndarray
     ) -> KeypointModel:
         """Order the features and set rejection thresholds on held-out positives and ordinary
-        windows (n, 26, 26, 3).
+        windows, given as patches of shape (n, 26, 26, 3).
 
         If the settings have a cost ``after``, the order minimises the expected cost, with
         thresholds that lose a given share of the held-out keypoints.
@@ -227,7 +228,7 @@ class ClassifierTraining:
         return cheapest_order(model, self.pool, positives, some, thresholds, self.after)
 
     def train(self, keypoint: str) -> KeypointDetector:
-        """Train the classifier of one keypoint, or read it if it is finished.
+        """Train the classifier of one keypoint, or read it if it has already been trained.
 
         The detector contains only this keypoint, and its ``info`` describes the training.
         """

@@ -67,7 +67,7 @@ class WindowFitSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings(WindowFitSettings):
-    """Settings of the training of a classifier.
+    """Settings for training a classifier.
 
     Distances are in reference lengths unless stated otherwise.
 
@@ -82,7 +82,7 @@ class TrainingSettings(WindowFitSettings):
     views_per_round : int
         Number of views (photographs and mirror images) scanned in each round.
     lowered : float
-        Amount by which the rejection thresholds are lowered for mining, in units of the score.
+        Amount, in units of the score, by which the rejection thresholds are lowered for mining.
     ied_low, ied_high : float
         Range of reference lengths, in pixels of a pyramid level, for which windows are positives;
         it defines `reference_length`.
@@ -91,15 +91,15 @@ class TrainingSettings(WindowFitSettings):
     positive_radius : float
         Maximum distance of a positive window's pixel from the keypoint, in pixels of the level.
     negative_distance : float
-        Minimum distance of a negative window from that keypoint of any face.
+        Minimum distance of a negative window from the keypoint of any face.
     negative_pixels : float
-        Minimum distance of a negative window from that keypoint in pixels of the window's level;
-        both minima apply.
+        Minimum distance of a negative window from the keypoint of any face, in pixels of the
+        window's level; both minima apply.
     reject : float
         Maximum share of the held-out positive windows below one rejection threshold, before
-        ``reject_margin``.
+        ``reject_margin`` is subtracted from the threshold.
     reject_margin : float
-        Difference between that quantile and the rejection thresholds, in units of the score.
+        Amount, in units of the score, that is subtracted from the rejection thresholds.
     lost_fraction : float
         Maximum share of the held-out keypoints that are lost by the rejection thresholds; a scan
         uses ``reject`` instead.
@@ -152,9 +152,9 @@ def fit_rows(
     """Select features and fit their responses.
 
     The classes 1 (windows with the keypoint) and -1 (without it) have the same total weight.
-    Windows are patches (n, 26, 26, 3), uint8. Features are selected from ``features`` (m, 8) or the
-    whole pool; in the model, they are in the order of the pool. The model does not reject any
-    windows. ``seed`` is the random seed of the sampled rows.
+    Windows are uint8 patches of shape (n, 26, 26, 3). Features are selected from ``features``, of
+    shape (m, 8), or from the whole pool; in the model, they are in the order of the pool. The model
+    does not reject any windows. ``seed`` is the random seed of the sampled rows.
     """
     if not ((y > 0).any() and (y < 0).any()):
         raise ValueError(
@@ -182,8 +182,8 @@ def fit_offsets(
     from each window's pixel to the keypoint.
 
     A feature is a pair of responses h(x) = (beta_1 u(x), beta_2 u(x)) (section 7.2 of Barbu et al.
-    (2014)), which are retained or dropped together. The loss is the squared error, which requires
-    no learning rate.
+    (2014)), which are retained or dropped together. The loss is the squared error, which does not
+    require a learning rate.
     """
     unit = max(float(np.sqrt(np.mean(offsets**2))), 1e-6)
     rng = np.random.default_rng(seed)
@@ -255,7 +255,7 @@ def _select(
 
 
 def balanced_weights(y: np.ndarray) -> np.ndarray:
-    """Return row weights (n,) that sum to one half in each class; y has shape (n,) or (n, 1)."""
+    """Return row weights that sum to one half in each class; y has shape (n,) or (n, 1)."""
     y = y.reshape(-1)
     return np.where(y > 0, 0.5 / max((y > 0).sum(), 1), 0.5 / max((y < 0).sum(), 1))
 

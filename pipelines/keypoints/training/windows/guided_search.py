@@ -75,8 +75,8 @@ class GuideSettings:
 
 
 class Near(NamedTuple):
-    """Windows near a keypoint, as patches (n, 26, 26, 3), and the offset (dx, dy) from each window
-    to the keypoint, (n, 2)."""
+    """Windows near a keypoint, as patches of shape (n, 26, 26, 3), and the offset (dx, dy) from
+    each window to the keypoint."""
 
     patches: np.ndarray
     offsets: np.ndarray

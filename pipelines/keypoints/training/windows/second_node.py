@@ -39,12 +39,12 @@ class SecondNodeSettings(WindowFitSettings):
     Parameters
     ----------
     sides : tuple of int
-        Cell sides of the Haar features, in pixels of a window of 48 pixels.
+        Cell sides of the Haar features in pixels, for a window with a side of 48 pixels.
     share : float
         Share of the held-out windows near an object that lies below each of the first node's
         rejection thresholds.
     per_view : int
-        Maximum number of negatives per view, which are the highest local maxima.
+        Maximum number of negatives per view; the highest local maxima are used.
     reject : float
         Share of the held-out windows of objects below one of the second node's rejection
         thresholds.
@@ -70,8 +70,8 @@ def _pyramid(view: View, job: TrainingJob) -> list[Level]:
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:
-    """Return whether each row (n, 4) of x, y, score and scale shows each visible object, (n,
-    n_objects)."""
+    """Return a mask of shape (n, n_objects): whether the window in each row (x, y, score and scale)
+    shows each visible object."""
     distance = np.hypot(*(rows[:, None, :2] - view.points[None]).transpose(2, 0, 1))
     octaves = abs(np.log2(rows[:, 3:] * view.reference_length / reference_length))
     return (

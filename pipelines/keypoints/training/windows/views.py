@@ -39,12 +39,12 @@ NamedView = tuple[AnnotatedImage, bool]  # a photograph, and whether it is mirro
 
 @dataclass(frozen=True)
 class View:
-    """Opened photograph, possibly mirrored, with RGB pixels (H, W, 3) and annotations in its
-    coordinates.
+    """Opened photograph, possibly mirrored, with RGB pixels of shape (H, W, 3) and annotations in
+    its coordinates.
 
-    ``points`` (n_faces, 2) is the keypoint of each face, NaN where not annotated, and ``visible``
-    its visibility. ``middle`` (n_faces, 2) is the mean of the anchors. ``ignore`` (n_boxes, 4)
-    holds boxes that may contain unannotated faces.
+    ``points``, of shape (n_faces, 2), is the keypoint of each face, NaN where not annotated, and
+    ``visible`` is its visibility. ``middle``, of shape (n_faces, 2), is the mean of the anchors.
+    ``ignore``, of shape (n_boxes, 4), holds boxes that may contain unannotated faces.
     """
 
     pixels: np.ndarray
@@ -55,7 +55,7 @@ class View:
     ignore: np.ndarray
 
     def is_background(self, xy: np.ndarray, distance: float, pixels: float = 0.0) -> np.ndarray:
-        """Return a mask of the points (n, 2) that lie outside all boxes and at least the given
+        """Return a mask of the points that lie outside all boxes and at least at the given
         distances, in reference lengths and in image pixels, from the keypoint of every face."""
         known = np.isfinite(self.points).all(axis=1)
         centre = np.where(known[:, None], self.points, self.middle)
@@ -98,8 +98,8 @@ def inner(schema: Schema) -> slice:
 
 
 def instance_centres(image: AnnotatedImage) -> np.ndarray:
-    """Compute the centre of each face (n_faces, 2), which is the mean of its annotated anchors, or
-    of all points if there are none."""
+    """Compute the centre of each face, which is the mean of its annotated anchors, or of all points
+    if no anchors are annotated."""
     anchors, every = image.instances[:, inner(image.schema)], image.instances
     none = np.isnan(anchors).all(axis=(1, 2))
     return np.array(
@@ -139,8 +139,8 @@ def without_objects(paths: Sequence[Path], schema: Schema) -> list[AnnotatedImag
 
 
 def held_out(image: AnnotatedImage, share: float) -> bool:
-    """Return whether a photograph is held out for calibration, which a hash of its file name
-    determines."""
+    """Return whether a photograph is held out for calibration, as determined by a hash of its file
+    name."""
     number = int.from_bytes(hashlib.sha256(image.name.encode()).digest()[:4], "big")
     return number < share * 2**32
 
@@ -241,8 +241,9 @@ def keys_of_view(view: int) -> tuple[int, int]:
 def positive_windows(
     level: Level, view: View, ied_range: tuple[float, float], radius: float
 ) -> np.ndarray:
-    """Return the pixels (n, 2) of a level that lie inside it and within ``radius`` of a visible
-    keypoint, for faces whose reference length on the level is in the range."""
+    """Return the pixels of a level, an array of shape (n, 2), that lie inside it and within
+    ``radius`` of a visible keypoint, for faces whose reference length on the level is in the
+    range."""
     low, high = ied_range
     ied = view.reference_length * level.scale
     chosen = view.visible & (ied >= low) & (ied <= high) & np.isfinite(view.points).all(axis=1)
@@ -261,8 +262,8 @@ def positive_windows(
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows cropped from views: patches (n, 26, 26, 3) with a margin of one pixel, keys and
-    scores.
+    """Windows cropped from views: patches of shape (n, 26, 26, 3) with a margin of one pixel, keys
+    and scores.
 
     Keys are those of `pack_keys`. Scores are a detector's scores for mined windows, and 0
     otherwise.
@@ -328,8 +329,8 @@ def sample_view(
     window : int
         Side of a window in pixels.
     candidates : function, optional
-        Function that takes the levels and returns the pixels (n, 2) of the candidate negatives on
-        each level; by default, all windows are candidates.
+        Function that takes the levels and returns the pixels, an array of shape (n, 2), of the
+        candidate negatives on each level; by default, all windows are candidates.
     """
     s, view = settings, open_view(image, keypoint, mirrored)
     levels = gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=s.enlarged)

@@ -6,9 +6,8 @@ import cv2
 import numpy as np
 from sklearn.cluster import KMeans
 
-from ...models.files import make_folder
+from ...models.files import make_folder, replacing
 from ...vision.tracks.video import read_frames
-from .drawing import write_image
 
 _THUMBNAIL = 32, 24  # width and height in pixels
 
@@ -32,7 +31,7 @@ def different_frames(video: Path, n: int) -> list[int]:
             f"--n {n}: expected at least 1 and at most {len(thumbnails)}, the frames of {video}"
         )
     distances = KMeans(n, n_init=1, random_state=0).fit_transform(thumbnails)
-    return sorted(set(distances.argmin(axis=0).tolist()))
+    return sorted({*distances.argmin(axis=0).tolist()})
 
 
 def write_frames(video: Path, out: Path, n: int) -> list[Path]:
@@ -52,5 +51,7 @@ def write_frames(video: Path, out: Path, n: int) -> list[Path]:
     for number, frame in enumerate(read_frames(video)):
         if number in selected:
             paths.append(out / f"{number:06d}.png")
-            write_image(paths[-1], frame)
+            pixels = cv2.cvtColor(frame, cv2.COLOR_RGB2BGR)
+            with replacing(paths[-1]) as temporary:
+                temporary.write_bytes(cv2.imencode(".png", pixels)[1].tobytes())
     return paths

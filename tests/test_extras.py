@@ -71,7 +71,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
         tmp_path,
     ).splitlines()
     assert out[-1] == (
-        "reading images, videos and tracks requires OpenCV: "
+        "reading images, videos and tracks requires OpenCV; run "
         "pip install '.[vision]' in the annealed checkout"
     )
     for line in out[:-2]:

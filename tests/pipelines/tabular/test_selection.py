@@ -130,8 +130,8 @@ def test_measures():
     "y, task, message",
     [
         (np.repeat(["a", "b"], 100), "regression", "labels such as 'a'; expected numbers"),
-        (np.ones(200), "classification", "a single value"),
-        (np.ones(200), "regression", "a single value"),
+        (np.ones(200), "classification", "only one value"),
+        (np.ones(200), "regression", "only one value"),
         (np.linspace(0, 1, 200), "classification", "continuous values such as 0.005"),
     ],
 )

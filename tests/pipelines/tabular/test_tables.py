@@ -319,7 +319,8 @@ def test_lists_are_left_out(tmp_path):
     result = run("select", tmp_path / "t.parquet", "--target", "y", "-k", 1, "--include", "l")
     assert (
         result.exit_code == 2
-        and "--include l: cannot be used (neither numbers, dates nor text)" in result.stderr
+        and "--include l: this column cannot be used (neither numbers, dates nor text)"
+        in result.stderr
     )
 
 
@@ -330,7 +331,7 @@ def test_columns_that_must_stay(path):
         assert {"port", "sex"} <= {s["name"] for s in record["selected"]}
     for more, message in (
         (("-k", 1, "--include", "age"), "--include names 2 columns"),
-        (("-k", 2, "--include", "ship"), "--include ship: cannot be used (constant)"),
+        (("-k", 2, "--include", "ship"), "--include ship: this column cannot be used (constant)"),
         (("-k", 2, "--exclude", "port"), "column 'port' is named by both --include and --exclude"),
     ):
         result = run("select", path, *options, *more)

@@ -86,7 +86,7 @@ with tempfile.TemporaryDirectory() as folder:
     if PART == "vision":
         sees()
     if PART == "learners":
-        assert "pip install '.[vision]' in the checkout of annealed" in annealed(
+        assert "pip install '.[vision]' in the annealed checkout" in annealed(
             "faces", "detect", code=2
         )
     os.chdir("/")

@@ -525,7 +525,7 @@ def pyplot() -> Any:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "plots require matplotlib; run pip install '.[plots]' in the checkout of annealed",
+            "plots require matplotlib; run pip install '.[plots]' in the annealed checkout",
             name=error.name,
         ) from None
     return pyplot

@@ -46,7 +46,7 @@ def naming_extra(what: str, extra: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"{what}; run pip install '.[{extra}]' in the checkout of annealed", name=error.name
+            f"{what}; run pip install '.[{extra}]' in the annealed checkout", name=error.name
         ) from None
 
 

@@ -215,7 +215,7 @@ def _with_extra(error: Exception) -> str:
     extra = _EXTRA.get(getattr(error, "name", None) or "")
     message = str(error)
     return (
-        f"{message}; run pip install '.[{extra}]' in the checkout of annealed"
+        f"{message}; run pip install '.[{extra}]' in the annealed checkout"
         if extra and "pip install" not in message
         else message
     )

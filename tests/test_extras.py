@@ -61,7 +61,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
         for line in ("faces detect", "faces detect a.png --json", "motion segment a.npz",
                      "pets classify a.png", "warmup faces", "models show faces --json"):
             done = CliRunner().invoke(app, line.split())
-            said = "pip install '.[vision]' in the checkout of annealed" in done.stderr
+            said = "pip install '.[vision]' in the annealed checkout" in done.stderr
             print(done.exit_code, done.stderr.count("\\n"), said, line, sep="|")
         try:
             import annealed.vision
@@ -72,7 +72,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra(tmp_path):
     ).splitlines()
     assert out[-1] == (
         "reading images, videos and tracks requires OpenCV; run "
-        "pip install '.[vision]' in the checkout of annealed"
+        "pip install '.[vision]' in the annealed checkout"
     )
     for line in out[:-2]:
         assert line.startswith("2|1|True|"), line
@@ -98,5 +98,5 @@ def test_plots_name_their_extra(what, tmp_path):
     )
     assert (
         out.strip()
-        == "plots require matplotlib; run pip install '.[plots]' in the checkout of annealed"
+        == "plots require matplotlib; run pip install '.[plots]' in the annealed checkout"
     )

@@ -15,7 +15,7 @@ for _package, _name in {"cv2": "OpenCV", "PIL": "Pillow"}.items():
     if find_spec(_package) is None:
         raise ModuleNotFoundError(
             f"reading images, videos and tracks requires {_name}; run pip install '.[vision]' "
-            "in the checkout of annealed",
+            "in the annealed checkout",
             name=_package,
         )
 

@@ -49,7 +49,7 @@ def load_set(name: str, data_dir: str | Path | None = None):
         return parts[0], labels[0], parts[1], labels[1]
     if not file.is_file() and name not in KNOWN_SETS:
         raise ValueError(
-            f"set {name!r} is unknown, and {data_dir} does not contain it; expected one of "
+            f"data set {name!r} is unknown, and {data_dir} does not contain it; expected one of "
             f"{', '.join(KNOWN_SETS)}"
         )
     label = "digit" if name == "usps" else "y"

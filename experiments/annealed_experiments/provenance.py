@@ -216,7 +216,7 @@ def run_script(command: str, file: Path) -> None:
             lines.append(line.strip())
     if process.returncode:
         raise ValueError(
-            f"{command}: the command ended with exit code {process.returncode}; expected 0"
+            f"{command}: the command exited with code {process.returncode}; expected 0"
         )
     cells = [
         [cell.strip() for cell in line[1:-1].split("|")]

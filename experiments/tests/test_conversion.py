@@ -95,7 +95,9 @@ def test_secom(tmp_path):
     np.testing.assert_allclose(found[np.argsort(found[:, 1])], X[np.argsort(X[:, 1])], atol=1e-5)
     (tmp_path / "down" / "secom_labels.data").write_text('0 "19/07/2008 11:55:00"\n')
     with pytest.raises(
-        ValueError, match=r"secom_labels\.data: 1 labels \['0'\]; expected -1 or 1 for 24 rows"
+        ValueError,
+        match=r"secom_labels\.data: the labels are \['0'\] \(1 in total\); "
+        "expected -1 or 1 for each of the 24 rows",
     ):
         convert("secom", tmp_path / "down", tmp_path / "other")
 
@@ -274,7 +276,7 @@ def test_ordonez(tmp_path):
     [
         ("madelon_train.data", "1 2 x\n", "not a numeric table"),
         ("madelon_train.data", "1 2 3\n", "3 columns; expected 500"),
-        ("madelon_train.labels", "1\n7\n", "labels .*expected -1 or 1 for 6 rows"),
+        ("madelon_train.labels", "1\n7\n", "labels .*expected -1 or 1 for each of the 6 rows"),
         ("madelon_valid.data", None, r"madelon_valid\.data is in neither the folder"),
     ],
 )

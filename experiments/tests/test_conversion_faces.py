@@ -175,7 +175,7 @@ def test_lfpw(tmp_path):
     assert dict(zip(KEYPOINTS, image.visible[0])) == {name: "ear" not in name for name in KEYPOINTS}
     assert "1 annotated faces were skipped" in notes[-1]
     (folder / "kbvt_lfpw_v1_train.csv").write_text("imgurl,worker\n")
-    with pytest.raises(ValueError, match="expected the tab-separated table of LFPW"):
+    with pytest.raises(ValueError, match="expected the tab-separated LFPW table"):
         convert("lfpw", folder, tmp_path / "other")
 
 
@@ -250,5 +250,5 @@ def test_no_face_at_all(tmp_path):
         convert("lfpw", tmp_path / "lfpw", tmp_path / "out")
     (tmp_path / "db" / "data").mkdir(parents=True)
     (tmp_path / "db" / "data" / "aflw.sqlite").write_text("no database" * 100)
-    with pytest.raises(ValueError, match="not the database of AFLW"):
+    with pytest.raises(ValueError, match="not the AFLW database"):
         convert("aflw", tmp_path / "db", tmp_path / "out")

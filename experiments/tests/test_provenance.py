@@ -136,7 +136,10 @@ def test_the_table_of_a_script_is_stored_until_its_code_changes(checkout, monkey
 
 def test_a_script_that_fails_or_prints_no_table_changes_nothing(checkout, monkeypatch):
     monkeypatch.chdir(checkout)
-    for text, message in (("exit(3)", "exit code 3"), ("print(1)", "the command printed 0 tables")):
+    for text, message in (
+        ("exit(3)", "exited with code 3"),
+        ("print(1)", "the command printed 0 tables"),
+    ):
         (checkout / "benchmarks/speed.py").write_text(text)
         with pytest.raises(ValueError, match=message):
             run_script("benchmarks/speed.py", checkout / "speed.json")

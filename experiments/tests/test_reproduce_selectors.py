@@ -197,7 +197,8 @@ def test_tables_off_the_papers_design(monkeypatch):
     assert rows[0]["AUC"] is None  # new rows have other signs
     with pytest.raises(
         ValueError,
-        match=r"fsa-wide only has the lines \(N, k\) \[\(300, 10\), \(1000, 3\), \(300, 30\), ",
+        match=r"not valid for fsa-wide; expected \(N, k\) from "
+        r"\[\(300, 10\), \(1000, 3\), \(300, 30\), ",
     ):
         selectors.fsa_wide(1, sizes=[(5, 5)])
     assert printed("wide", "FSA", 1000, 10000, 100, "RMSE") == 1.17

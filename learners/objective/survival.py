@@ -163,12 +163,12 @@ def survival_targets(y: Any) -> np.ndarray:
     time, event = _times_and_events(y)
     if not np.isfinite(time).all() or (time < 0).any():
         bad = time[~(np.isfinite(time) & (time >= 0))][0]
-        raise ValueError(f"y contains the time {bad:g}; expected finite, non-negative times")
+        raise ValueError(f"y contains time {bad:g}; expected finite, non-negative times")
     if not np.isin(event, (0, 1)).all():
         bad = event[~np.isin(event, (0, 1))][0]
         raise ValueError(
-            f"y contains the event {bad:g}; "
-            "expected 1 (observed) or 0 (censored) in its second column"
+            f"y contains event indicator {bad:g}; "
+            "expected 1 (observed) or 0 (censored) in the second column"
         )
     if not event.any():
         raise ValueError(

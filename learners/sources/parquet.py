@@ -206,7 +206,7 @@ def without_package(error: ModuleNotFoundError, where: Path | str) -> ModuleNotF
     extra = {"pyarrow": "parquet", "fsspec": "dask"}.get(str(error.name), "disk")
     return ModuleNotFoundError(
         f"{where}: reading this file requires {error.name}; run pip install '.[{extra}]' in the "
-        "checkout of annealed",
+        "annealed checkout",
         name=error.name,
     )
 

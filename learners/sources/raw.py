@@ -144,7 +144,7 @@ def mapped(X: np.memmap) -> RawSource:
     while isinstance(base.base, np.ndarray):
         base = base.base
     if X.filename is None or base._mmap is None:
-        raise ValueError("the memmap has no file; expected a memmap opened from a path")
+        raise ValueError("the memmap is not backed by a file; expected a memmap opened from a path")
     start = np.frombuffer(base._mmap, np.uint8).__array_interface__["data"][0]
     page = base.offset - base.offset % mmap.ALLOCATIONGRANULARITY
     at = page + X.__array_interface__["data"][0] - start

@@ -375,7 +375,7 @@ class ImageClassifier(ModelFile):
             or not set(kinds) <= {WHOLE, HEADS}
             or not all(kinds.values())
         ):
-            raise ValueError("the classes or the scorers of the model are not valid")
+            raise ValueError("the classes or scorers of the model are not valid")
         n = features.n_words
         features.words_ = _vocabulary(path, arrays, WHOLE, WordCounts(n))
         features.head_words_ = (

@@ -262,8 +262,8 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     assembly = Assembly(described["assembly"])
     if n_anchors < 2 or len(set(names)) < n_keypoints or list(names[:n_anchors]) != anchors:
         raise ValueError(
-            f"keypoints={names}, anchors={anchors} of faces are not valid; "
-            "expected distinct names, with two or more anchors first"
+            f"faces: keypoints={names} and anchors={anchors} are not valid; "
+            "expected distinct keypoints that begin with at least two anchors"
         )
     example = {
         "noise": 0.0,

@@ -248,7 +248,7 @@ class TabularModel(ModelFile):
         """
         if self.classes is None or self.probabilities is None:
             raise ValueError(
-                f"a model for {self.task} of {self.about.get('estimator')} does not predict "
+                f"a {self.task} model fitted by {self.about.get('estimator')} does not predict "
                 "probabilities"
             )
         scores = self.decision_function(X)

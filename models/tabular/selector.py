@@ -173,7 +173,8 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
             validate_data(self, frame if is_frame(X) else X, skip_check_array=True)
             if len(frame) != len(target):
                 raise ValueError(
-                    f"X has {len(frame)} rows and y has {len(target)}; expected equal numbers"
+                    f"X has {len(frame)} rows and y has {len(target)}; "
+                    "expected the same number of rows"
                 )
             table = usable(table_from_frame(frame, target, options, []))
             if sample_weight is not None:

@@ -252,7 +252,7 @@ def _video_source(images: Sequence[str]) -> str | int | None:
         return None
     if len(images) > 1:
         raise ValueError(
-            f"{videos[0]}: a video must be the only input, but {len(images)} inputs are given; "
+            f"{videos[0]}: a video must be the only input, but {len(images)} inputs were given; "
             "expected a single video"
         )
     return videos[0]
@@ -361,7 +361,7 @@ def run_detection(
     images = list(images or ())
     if not images and group == "keypoints":
         raise ValueError(
-            "no INPUT is given; expected images, folders, patterns, a video, or camera 0"
+            "no INPUT was given; expected images, folders, patterns, a video, or camera 0"
         )
     if images and images[0] != "camera":
         images = common.list_inputs(images, (crops, overlay))
@@ -370,7 +370,7 @@ def run_detection(
     categories = [one.category or "face" for one in detectors]
     if len(set(categories)) < len(categories):
         raise ValueError(
-            f"--model {' '.join(model)}: the models are of the categories "
+            f"--model {' '.join(model)}: the models have the categories "
             f"{', '.join(categories)}; expected one model for each category"
         )
     if len(detectors) > 1 and (source is not None or keypoint or boxes):

@@ -55,7 +55,7 @@ def serve(
         typer.echo(f"annealed: {url} (stop with Ctrl-C)")
         if host not in ("localhost", "::1") and not host.startswith("127."):
             print_error(
-                f"--host {host}: everyone who can reach this computer can use the page without "
+                f"--host {host}: anyone who can reach this computer can use the page without "
                 "a password"
             )
 

@@ -90,7 +90,7 @@ class Checkpoint:
                 key, value = json.loads(line)
             except (ValueError, TypeError):
                 raise ValueError(
-                    f"{self.path}: line {number} is not a finished result; expected [key, value]"
+                    f"{self.path}: line {number} is not a valid result; expected [key, value]"
                 ) from None
             self._known[_name(key)] = value
 
@@ -141,7 +141,7 @@ def whole_lines(path: Path, file: Any) -> Iterator[bytes]:
     for number, line in enumerate(file):
         if number == 0 and not line.startswith(_BEGINNING[: len(line)]):
             raise ValueError(
-                f"{path}: the file exists and is not a checkpoint of annealed; use another name"
+                f"{path}: the file exists and is not an annealed checkpoint; use another name"
             )
         if not line.endswith(b"\n"):
             file.truncate(file.tell() - len(line))

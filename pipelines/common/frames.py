@@ -28,7 +28,8 @@ def different_frames(video: Path, n: int) -> list[int]:
     )
     if not 1 <= n <= len(thumbnails):
         raise ValueError(
-            f"--n {n}: expected at least 1 and at most {len(thumbnails)}, the frames of {video}"
+            f"--n {n} is not valid; expected an integer from 1 to {len(thumbnails)}, the number of "
+            f"frames of {video}"
         )
     distances = KMeans(n, n_init=1, random_state=0).fit_transform(thumbnails)
     return sorted({*distances.argmin(axis=0).tolist()})

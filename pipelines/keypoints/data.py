@@ -460,7 +460,9 @@ def read_coco(folder: Path) -> tuple[Path, dict[str, Any], dict[Any, dict[str, A
         for path in paths:
             contents.append(read_file(path, folder))
         if len(paths) > 1 and any(isinstance(content, dict) for content in contents):
-            raise ValueError(f"the folder contains {len(paths)} files; expected one COCO file")
+            raise ValueError(
+                f"the folder contains {len(paths)} annotation files; expected one COCO file"
+            )
         coco = contents[0] if isinstance(contents[0], dict) else as_coco(chain(*contents))
         for part in ("images", "annotations", "categories"):
             if len({entry["id"] for entry in coco[part] if "id" in entry}) < sum(

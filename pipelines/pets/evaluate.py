@@ -90,7 +90,8 @@ def evaluate_classifier(
     unknown = sorted({f.label for f in test} - set(model.classes))
     if unknown:
         raise ValueError(
-            f"class {unknown[0]!r} is unknown to the model; expected {', '.join(model.classes)}"
+            f"class {unknown[0]!r} is unknown to the model; "
+            f"expected one of {', '.join(model.classes)}"
         )
     side = model.features.side
     rows, seconds = [], []

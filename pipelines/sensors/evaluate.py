@@ -59,7 +59,8 @@ def day_folds(days: np.ndarray, n_folds: int | None = None) -> list[np.ndarray]:
     n = len(names) if n_folds is None else n_folds
     if len(names) < 2:
         raise ValueError(
-            f"the data contain {len(names)} day; expected at least 2, so that one can be held out"
+            f"the data contain {len(names)} day{'s' * (len(names) != 1)}; "
+            "expected at least 2, so that one can be held out"
         )
     if n < 2 or n > len(names):
         raise ValueError(

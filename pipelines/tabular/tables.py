@@ -285,7 +285,7 @@ def read_frame(
         except ImportError:
             raise ValueError(
                 f"{path}: reading .parquet requires pyarrow; run pip install '.[parquet]' in "
-                "the checkout of annealed"
+                "the annealed checkout"
             ) from None
         except (ValueError, OSError) as error:
             raise ValueError(f"{path}: the file is not a readable table ({error})") from None
@@ -296,7 +296,7 @@ def read_frame(
         except ImportError:
             raise ValueError(
                 f"{path}: reading .xlsx requires openpyxl; run pip install '.[export]' in the "
-                "checkout of annealed"
+                "annealed checkout"
             ) from None
         except Exception as error:  # damaged files raise errors of zipfile, xml and openpyxl
             raise ValueError(f"{path}: the file is not a readable .xlsx file ({error})") from None
@@ -369,7 +369,8 @@ def _read_text(
             else "set --encoding, for example to latin-1 or utf-16"
         )
         raise ValueError(
-            f"{path}: the file is not a readable table in {encoding or 'utf-8'} ({error}); {hint}"
+            f"{path}: the file cannot be read as a table with encoding {encoding or 'utf-8'} "
+            f"({error}); {hint}"
         ) from None
     # pandas' parser errors are ValueErrors
     except (ValueError, OSError, EOFError, csv.Error) as error:
@@ -482,7 +483,8 @@ def _read_npz(path: Path) -> Matrix:
         or y.dtype.kind not in "biufSU"
     ):
         raise ValueError(
-            f"{path}: X is {X.dtype} {X.shape} and y is {y.dtype} {y.shape}; "
+            f"{path}: X has dtype {X.dtype} and shape {X.shape}, and y has dtype {y.dtype} and "
+            f"shape {y.shape}; "
             "expected numeric arrays of shape (n, m) and (n,)"
         )
     labels = np.asarray(arrays.get("names", np.arange(X.shape[1])))

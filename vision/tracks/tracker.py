@@ -101,7 +101,7 @@ class Tracker:
                 "expected at least 2"
             )
         if not n_points:
-            raise ValueError(f"{path}: no corners were detected that could be tracked")
+            raise ValueError(f"{path}: no trackable corners were detected")
         tracks = np.full((len(rows), n_points, 2), np.nan)
         for t, (numbers, points) in enumerate(rows):
             tracks[t, numbers] = points

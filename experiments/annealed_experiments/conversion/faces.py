@@ -98,7 +98,7 @@ def aflw(source: Path, folder: Path, name: str) -> list[str]:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = {key: database.execute(query).fetchall() for key, query in _AFLW_QUERIES.items()}
     except sqlite3.Error as error:
-        raise ValueError(f"{path}: the file is not the database of AFLW ({error})") from None
+        raise ValueError(f"{path}: the file is not the AFLW database ({error})") from None
     named: dict[int, Points] = {}
     for face, point, x, y in rows["points"]:
         named.setdefault(face, {})[point] = (float(x), float(y), True)
@@ -123,7 +123,7 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
     if not tables:
         raise ValueError(
             f"{source}: kbvt_lfpw_v1_train.csv is in neither the folder nor its subfolders; "
-            "expected the tables of LFPW"
+            "expected the LFPW tables"
         )
     faces = _Faces(source.parent if source.is_file() else source)
     for path in tables:
@@ -133,7 +133,7 @@ def lfpw(source: Path, folder: Path, name: str) -> list[str]:
             if not {"worker", "left_eye_out_x", "left_eye_out_y"} <= set(reader.fieldnames or []):
                 raise ValueError(
                     f"{path}: the column worker, left_eye_out_x or left_eye_out_y is missing; "
-                    "expected the tab-separated table of LFPW"
+                    "expected the tab-separated LFPW table"
                 )
             for row in reader:
                 if row["worker"] == "average":
@@ -169,7 +169,7 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
     if not paths:
         raise ValueError(
             f"{source}: annotation/1.txt is in neither the folder nor its subfolders; expected "
-            "the files of HELEN"
+            "the HELEN files"
         )
     faces = _Faces(source)
     for path in paths:
@@ -178,8 +178,8 @@ def helen(source: Path, folder: Path, name: str) -> list[str]:
             xy = np.array([line.split(",") for line in lines[1:] if line.strip()], float)
         except ValueError:
             raise ValueError(
-                f"{path}: the file is not a file of HELEN; expected a name and {_N_HELEN} lines "
-                "'x , y'"
+                f"{path}: the file is not a HELEN annotation file; "
+                f"expected a name and {_N_HELEN} lines 'x , y'"
             ) from None
         if xy.shape != (_N_HELEN, 2) or not np.isfinite(xy).all():
             raise ValueError(

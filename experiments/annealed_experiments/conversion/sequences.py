@@ -48,8 +48,8 @@ def _tree(source: Path) -> Path:
     )
     if len(below) != 1:
         raise ValueError(
-            f"{source}: the folder contains no NAME/NAME{TRUTH}; expected the tree of "
-            "Hopkins155, or its archive"
+            f"{source}: the folder contains no NAME/NAME{TRUTH}; expected the "
+            "Hopkins155 tree or its archive"
         )
     return below[0]
 
@@ -68,7 +68,9 @@ def _extract_truth(archive: Path, place: Path) -> None:
             f"{archive}: the file is not a readable zip archive ({str(error)[:100]})"
         ) from None
     if not any(place.iterdir()):
-        raise ValueError(f"{archive}: the archive contains no NAME{TRUTH}; expected Hopkins155")
+        raise ValueError(
+            f"{archive}: the archive contains no NAME{TRUTH}; expected the Hopkins155 archive"
+        )
 
 
 def ordonez(source: Path, folder: Path, name: str) -> list[str]:

@@ -68,8 +68,8 @@ def _nips2003_part(source: Path, name: str, part: str):
     y = numbers(labels, 1)[:, 0].astype(int)
     if len(y) != X.shape[0] or set(y.tolist()) != {-1, 1}:
         raise ValueError(
-            f"{labels}: {len(y)} labels {sorted(set(y.tolist()))[:5]}; expected -1 or 1 for "
-            f"{X.shape[0]} rows"
+            f"{labels}: the labels are {sorted(set(y.tolist()))[:5]} ({len(y)} in total); "
+            f"expected -1 or 1 for each of the {X.shape[0]} rows"
         )
     if not sp.issparse(X) and (X.astype(np.uint16) == X).all():
         X = X.astype(np.uint16)
@@ -114,8 +114,8 @@ def ionosphere(source: Path, folder: Path, name: str) -> list[str]:
     X, y = table[:, :-1], table[:, -1]
     if len(y) <= n or not y.all():
         raise ValueError(
-            f"{path}: {len(y)} rows, {np.count_nonzero(y == 0)} of them without a label; "
-            "expected 351 rows that end with g or b"
+            f"{path}: the table has {len(y)} rows, {np.count_nonzero(y == 0)} of them without a "
+            "label; expected 351 rows that end in g or b"
         )
     save_set(folder, name, (X[:n], y[:n]), (X[n:], y[n:]))
     return []
@@ -131,8 +131,8 @@ def secom(source: Path, folder: Path, name: str) -> list[str]:
         labels = [line.split()[0] for line in lines if line.strip()]
     if len(labels) != len(X) or not set(labels) <= {"-1", "1"}:
         raise ValueError(
-            f"{path}: {len(labels)} labels {sorted(set(labels))[:5]}; expected -1 or 1 for "
-            f"{len(X)} rows"
+            f"{path}: the labels are {sorted(set(labels))[:5]} ({len(labels)} in total); "
+            f"expected -1 or 1 for each of the {len(X)} rows"
         )
     _save_divided(folder, name, X, np.array(labels, dtype=int), test_size=0.25)
     return ["the rows were split with our own random seed; sdist-real joins and splits them again"]
@@ -145,7 +145,7 @@ def farm_ads(source: Path, folder: Path, name: str) -> list[str]:
     path = source if source.is_file() else find_file(source, "farm-ads-vect")
     X, y = _svmlight(path, zero_based="auto")
     if set(np.unique(y)) != {-1, 1}:
-        raise ValueError(f"{path}: labels {np.unique(y)[:5].tolist()}; expected -1 and 1")
+        raise ValueError(f"{path}: the labels are {np.unique(y)[:5].tolist()}; expected -1 and 1")
     X.sort_indices()
     _, same = np.unique(
         [row.indices.tobytes() + row.data.tobytes() for row in X], return_inverse=True
@@ -199,8 +199,8 @@ def usps(source: Path, folder: Path, name: str) -> list[str]:
         digits = table[:, 0].astype(int)
         if not set(digits.tolist()) <= set(range(10)):
             raise ValueError(
-                f"{path}: digits {sorted(set(digits.tolist()))[:12]}; expected 0 to 9 in the "
-                "first column"
+                f"{path}: the digits are {sorted(set(digits.tolist()))[:12]}; "
+                "expected 0 to 9 in the first column"
             )
         return table[:, 1:], digits
 
@@ -229,8 +229,8 @@ def leukemia(source: Path, folder: Path, name: str) -> list[str]:
     values, counts = np.unique(y, return_counts=True)
     if len(values) != 2 or X.shape[1] != X_test.shape[1]:
         raise ValueError(
-            f"{path}: classes {values[:5].tolist()}; expected two classes of 72 patients with "
-            "7129 genes"
+            f"{path}: the classes are {values[:5].tolist()}; "
+            "expected two classes of 72 patients with 7129 genes"
         )
     rare = values[counts.argmin()]
     save_set(
@@ -277,8 +277,8 @@ def libsvm(source: Path, folder: Path, name: str) -> list[str]:
     values = np.unique(y)
     if len(values) != 2 or not set(np.unique(y_test)) <= set(values):
         raise ValueError(
-            f"{source}: labels {values[:5].tolist()}; expected two labels, which also occur in "
-            "the test file"
+            f"{source}: the labels are {values[:5].tolist()}; "
+            "expected two labels, which also occur in the test file"
         )
     save_set(
         folder,

@@ -283,7 +283,7 @@ def select(name: str, X, y, k: int, task: str, random_state=None) -> np.ndarray:
     if name not in available():
         raise ValueError(
             f"competitor {name} requires the package {_NEEDS[name]}; run pip install '.[bench]' "
-            "in the checkout of annealed"
+            "in the annealed checkout"
         )
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.simplefilter("ignore", RuntimeWarning)

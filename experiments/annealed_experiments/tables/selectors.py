@@ -347,7 +347,7 @@ def selector_table(
         ]
         if not designs:
             lines = list(dict.fromkeys((d.N, d.k) for d in DESIGNS[table]))
-            raise ValueError(f"sizes={sizes}: {name} only has the lines (N, k) {lines}")
+            raise ValueError(f"sizes={sizes} is not valid for {name}; expected (N, k) from {lines}")
     check_names(
         "method", methods, [*our_methods(designs[0]), *competitors.COMPETITORS, *competitors.ON_ALL]
     )

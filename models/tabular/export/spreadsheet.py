@@ -105,7 +105,7 @@ def cells(formula: Formula) -> tuple[list[str], list[str]]:
             or len(labels) > _MAX_LEVELS
         ):
             raise ValueError(
-                f"{title!r} is too long for a cell of a workbook; expected at most "
+                f"{title!r} is too long for a workbook cell; expected at most "
                 f"{_MAX_FORMULA} characters, and at most {_MAX_LEVELS} levels and classes"
             )
         show.names[name] = f"{_letters(len(line))}2"

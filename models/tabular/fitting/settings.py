@@ -205,7 +205,7 @@ def _columns_of(option: str, given: str, table: Table, expected: str) -> np.ndar
     number = table.names.index(name)
     if table.encoding.columns[number].kind == CATEGORY:
         raise ValueError(
-            f"{option} {given}: {name!r} is a category; expected a column of numbers or dates"
+            f"{option} {given}: {name!r} is categorical; expected a column of numbers or dates"
         )
     return table.encoding.groups == number
 

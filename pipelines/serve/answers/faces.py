@@ -42,8 +42,8 @@ def check_pixels(path: Path, most: int) -> None:
     width, height = image_size(path)
     if width * height > most:
         raise ValueError(
-            f"{path}: the image has {width} x {height} pixels; "
-            f"expected at most {most / 1e6:.0f} million"
+            f"{path}: the image is {width} x {height} pixels; "
+            f"expected at most {most / 1e6:.0f} million pixels"
         )
 
 

@@ -72,8 +72,8 @@ def _counter(path: Path, tell: Callable[..., object]) -> Callable[[], None]:
     capture.release()
     if width * height > limit.pixels:
         raise ValueError(
-            f"{path}: the frames have {width} x {height} pixels; "
-            f"expected at most {limit.pixels / 1e6:.0f} million"
+            f"{path}: the frames are {width} x {height} pixels; "
+            f"expected at most {limit.pixels / 1e6:.0f} million pixels"
         )
     tell("tracking points", 0, n_frames)
     done = 0

@@ -327,7 +327,7 @@ def test_a_reader_that_is_missing_is_named(tmp_path, monkeypatch):
     with pytest.raises(
         ModuleNotFoundError,
         match=r"X\.h5: reading this file requires h5py; "
-        r"run pip install '\.\[disk\]' in the checkout of annealed",
+        r"run pip install '\.\[disk\]' in the annealed checkout",
     ):
         on_disk(tmp_path / "X.h5")
 

@@ -109,6 +109,6 @@ def test_shap_that_is_missing_is_named(monkeypatch):
     with pytest.raises(
         ModuleNotFoundError,
         match=r"to_shap requires the package shap; run pip install "
-        r"'\.\[shap\]' in the checkout of annealed",
+        r"'\.\[shap\]' in the annealed checkout",
     ):
         explain(FSARegressor(2).fit(X, NUMBER), X).to_shap()

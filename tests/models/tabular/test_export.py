@@ -677,6 +677,6 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
         with pytest.raises(
             ModuleNotFoundError,
             match=rf"requires the package {package}; run pip install '\.\[export\]' in the "
-            rf"checkout of annealed",
+            rf"annealed checkout",
         ):
             export(model_of("linear, number"), tmp_path / f"m.{suffix}")

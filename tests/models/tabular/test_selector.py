@@ -128,7 +128,7 @@ def test_new_rows(tmp_path):
     "X, options, message",
     [
         (NUMBERS.set_axis(list("abcda"), axis=1), {}, "two columns have the name 'a'"),
-        (NUMBERS[:7], {}, "X has 7 rows and y has 120; expected equal numbers"),
+        (NUMBERS[:7], {}, "X has 7 rows and y has 120; expected the same number of rows"),
         (
             NUMBERS,
             {"include": ["z"]},

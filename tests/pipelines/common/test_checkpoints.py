@@ -49,7 +49,7 @@ def test_a_header_that_was_cut_short_is_written_again(path, length):
 @pytest.mark.parametrize("resume", [True, False])
 def test_foreign_files_are_refused_and_left_as_they_are(path, content, resume):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="is not a checkpoint"):
+    with pytest.raises(ValueError, match="is not an annealed checkpoint"):
         Checkpoint(path, SETTINGS, resume=resume)
     assert path.read_bytes() == content
 
@@ -58,7 +58,7 @@ def test_damaged_lines_are_named(path):
     Checkpoint(path, SETTINGS)({}, lambda: 1)
     with path.open("a") as file:
         file.write("noise\n")
-    with pytest.raises(ValueError, match="line 3 is not a finished result"):
+    with pytest.raises(ValueError, match="line 3 is not a valid result"):
         Checkpoint(path, SETTINGS)
 
 

@@ -50,8 +50,11 @@ def test_all_frames_and_repeated_frames(video, tmp_path):
     [
         (("gone.avi", "new"), "gone.avi: no such file"),
         (("text.avi", "new"), "text.avi: the file cannot be read as a video"),
-        (("VIDEO", "new", "--n", 31), "--n 31: expected at least 1 and at most 30, the frames of"),
-        (("VIDEO", "new", "--n", 0), "--n 0: expected at least 1"),
+        (
+            ("VIDEO", "new", "--n", 31),
+            "--n 31 is not valid; expected an integer from 1 to 30, the number of",
+        ),
+        (("VIDEO", "new", "--n", 0), "--n 0 is not valid; expected an integer from 1"),
         (("VIDEO", "full"), "full: already exists; expected a new or empty folder"),
         (("VIDEO", "text.avi"), "text.avi: already exists; expected a new or empty folder"),
     ],

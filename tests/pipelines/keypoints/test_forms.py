@@ -401,7 +401,7 @@ def test_a_file_of_somebody_else_is_kept(content, folder, tmp_path):
     result = run("faces", "detect", folder, "--out", tmp_path / "t.csv", "--resume")
     assert (
         result.exit_code == 2
-        and "is not a checkpoint of annealed" in result.stderr
+        and "is not an annealed checkpoint" in result.stderr
         and foreign.read_bytes() == content
     )
 
@@ -472,11 +472,11 @@ def test_several_models_that_do_not_fit(folder, heads_and_masks):
     head, mask = (("--model", model) for model in heads_and_masks)
     picture = folder / "a.png"
     for words, message in (
-        ([picture, *head, *mask, *head], "of the categories head, mask, head; expected one"),
+        ([picture, *head, *mask, *head], "have the categories head, mask, head; expected one"),
         ([picture, *head, *mask, "--keypoint", "chin"], "expected a single model"),
         (["camera", "0", *head, *mask], "expected a single model"),
     ):
         made = run("keypoints", "detect", *words)
         assert made.exit_code == 2 and message in made.stderr and made.stderr.count("\n") == 1
     twice = run("faces", "detect", picture, "--model", "faces", "--model", "faces")
-    assert twice.exit_code == 2 and "of the categories face, face" in twice.stderr
+    assert twice.exit_code == 2 and "have the categories face, face" in twice.stderr

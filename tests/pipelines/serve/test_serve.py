@@ -297,7 +297,7 @@ def test_too_many_pixels_are_not_decoded(client):
         assert (
             answer.status_code == 400
             and answer.json()["error"]
-            == f"a.png: the image has {side} x {side} pixels; expected at most 25 million"
+            == f"a.png: the image is {side} x {side} pixels; expected at most 25 million pixels"
         )
 
 

@@ -173,7 +173,7 @@ def test_guess_task():
             "already defines the target; remove --target y",
         ),
         ("t.csv", "", ("--target", "y", "-k", 1), "not a readable table"),
-        ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "not a readable table"),
+        ("t.csv", b"\xff\xfe\x00a\x80", ("--target", "y", "-k", 1), "with encoding utf-8"),
         ("t.parquet", "hello", ("--target", "y", "-k", 1), "not a readable table"),
         ("t.npz", "hello", ("-k", 1), "not a readable .npz file"),
         ("t.svm", "hello world", ("-k", 1), "not a readable svmlight file"),
@@ -196,7 +196,8 @@ def test_bad_input_is_one_line(tmp_path, name, content, args, message):
         ({"names": ["a", "a", "b"]}, "t.npz: two columns have the name 'a'"),
         (
             {"y": np.arange(30) + 1j},
-            "t.npz: X is float64 (30, 3) and y is complex128 (30,)",
+            "t.npz: X has dtype float64 and shape (30, 3), and y has dtype complex128 and "
+            "shape (30,)",
         ),
     ],
 )
@@ -331,7 +332,7 @@ def test_columns_with_which_the_score_may_only_rise(tmp_path, response):
         ("c1=up", "--monotone c1=up is not valid; expected COLUMN=+ or COLUMN=-"),
         ("c9=+", "column 'c9' cannot be used (not in the table)"),
         ("same=+", "column 'same' cannot be used (constant)"),
-        ("town=+", "'town' is a category; expected a column of numbers or dates"),
+        ("town=+", "'town' is categorical; expected a column of numbers or dates"),
         ("c1=+", "the target has 3 classes; expected two classes, or regression"),
     ],
 )

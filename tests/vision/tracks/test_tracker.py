@@ -64,7 +64,7 @@ def test_bad_videos(tmp_path):
     with pytest.raises(ValueError, match="1 readable frame; expected at least 2"):
         Tracker().track(tmp_path / "one.avi")
     write_video(tmp_path / "black.avi", iter([np.zeros((64, 64, 3), np.uint8)] * 3), 25.0)
-    with pytest.raises(ValueError, match="no corners"):
+    with pytest.raises(ValueError, match="no trackable corners"):
         Tracker().track(tmp_path / "black.avi")
     with pytest.raises(ValueError, match="cannot be written"):
         write_video(tmp_path / "nowhere" / "a.mp4", iter([np.zeros((64, 64, 3), np.uint8)]), 25.0)

@@ -184,7 +184,7 @@ def train_second_node(
     if not len(rows[0]) or not len(rows[1]):
         raise ValueError(
             f"there are {len(rows[0])} windows with an object and {len(rows[1])} without; "
-            "expected some of both to train the second node"
+            "expected at least one of each to train the second node"
         )
     job.say(f"second node: {len(rows[0])} positive and {len(rows[1])} negative windows")
     y = np.repeat([1.0, -1.0], [len(part) for part in rows])

@@ -193,7 +193,7 @@ def split_views(
     if not fitted or not calibration:
         raise ValueError(
             f"{len(images)} photographs are too few: they leave {len(fitted)} for fitting and "
-            f"{len(calibration)} held out; expected some of both"
+            f"{len(calibration)} held out; expected at least one of each"
         )
     schema = images[0].schema
     # Thresholds are set on photographs, since the hardest synthetic images would require thresholds

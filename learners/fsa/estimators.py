@@ -388,9 +388,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
         define groups, k is the number of groups. If k exceeds the number of features, all features
-        are selected, with a warning. "auto" minimises the extended Bayesian information criterion
-        along one path. If the rows suffice to estimate fewer than ten coefficients, "auto"
-        minimises the loss in five-fold cross-validation instead. It may select no features.
+        are selected, with a warning. "auto" minimises the extended BIC along one path. If the rows
+        suffice to estimate fewer than ten coefficients, "auto" minimises the loss in five-fold
+        cross-validation instead. It may select no features.
     loss : str or Loss, default "auto"
         Loss to minimise. With more than two classes, a margin loss is applied to the differences
         between class scores, and all classes share one support.
@@ -409,8 +409,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         its value ([2]_, section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN,
         which has a separate response.
     constraints : Constraints or None, default None
-        Groups of columns, included and excluded columns, bounds on coefficients, and monotone
-        responses.
+        Groups, included and excluded columns, bounds and monotone responses.
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
@@ -442,8 +441,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     warm_start : bool, default False
         Whether ``fit`` starts from the previous coefficients if their shapes match.
     class_weight : dict, "balanced" or None, default None
-        Factor for the row weights of each class. "balanced" gives all classes the same total
-        weight.
+        Factor for the row weights of each class; "balanced" equalises their total weights.
     random_state : int, RandomState or None, default None
         Random seed for the subsampling of data (see :func:`on_disk`, :func:`on_dask`).
     n_jobs : int or None, default None

@@ -23,9 +23,9 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         log p(y | F) - ridge / 2 ||weights||^2 + log prior(atoms),
         F(x) = constant + sum_l (weights of atom l) . (cos, sin)(omega_l . x)
 
-    A translation-invariant kernel corresponds to a distribution of frequencies omega. A sparse
-    frequency is called an atom, and the prior of its columns is a Markov chain. Reversible-jump
-    chains sample the atoms and their number [2]_. Columns are standardised internally.
+    A sparse frequency omega is called an atom, and the prior of its columns is a Markov chain.
+    Reversible-jump chains sample the atoms and their number [2]_. Columns are standardised
+    internally.
 
     Parameters
     ----------
@@ -37,8 +37,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
         Positive scale of the prior of the frequencies, in radians per standard deviation of a
         column.
     screening : {"pairs", "triples"} or None, default "pairs"
-        Table of informative columns and products of columns, from which half of the new atoms are
-        drawn.
+        Table of informative columns and products, from which half of the new atoms are drawn.
 
         * "pairs": products of two columns;
         * "triples": products of two or three columns, for at most 400 columns;
@@ -56,8 +55,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     n_steps : int, default 20000
         Number of moves per chain, at least 1.
     burn_in : int or None, default None
-        Number of moves before the first stored sample, less than ``n_steps``; None means half of
-        them.
+        Number of moves before the first stored sample; None means half of them.
     n_chains : int, default 2
         Number of chains or banks, at least 1. Their predictions are averaged.
     max_components : int, default 40
@@ -69,26 +67,23 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     group_correlation : float, default 0.5
         Absolute correlation above which columns form a group, in (0, 1].
     max_samples : int or None, default 10000
-        Maximum number of rows per chain, at least 1; the rows are drawn at random. None uses all
-        rows.
+        Maximum number of random rows per chain, at least 1. None uses all rows.
     random_state : int, RandomState or None, default None
-        Random seed for rows, candidates and chains.
+        Random seed.
     n_jobs : int or None, default None
         Number of threads; it does not affect the result.
     likelihood : {"gaussian", "logistic"}, default "gaussian"
         Likelihood p(y | F). More than two classes are fitted one-vs-rest.
 
-        * "gaussian": least squares on labels -1 and +1 with the noise variance integrated out; fast
-          and sparse;
-        * "logistic": logistic likelihood with Polya-Gamma variables [4]_; it models probabilities
-          but is several times slower.
+        * "gaussian": least squares on labels -1 and +1; fast and sparse;
+        * "logistic": logistic likelihood with Polya-Gamma variables [4]_, several times slower.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     coef_ : ndarray of shape (n_outputs, 2 n_atoms)
-        Weights of the features that ``transform`` returns; one output for two classes.
+        Weights of the features that ``transform`` returns.
     intercept_ : ndarray of shape (n_outputs,)
         Intercept of each output.
     inclusion_probabilities_ : ndarray of shape (n_features,)
@@ -106,8 +101,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     phases_ : ndarray of shape (n_atoms,)
         Phases of the atoms: the features are the cosine and sine of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions within atoms per sample. State j + 1 is column j; state 0 is the
-        start or end.
+        Mean number of transitions within atoms per sample. State j + 1 is column j; state 0, the
+        end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float

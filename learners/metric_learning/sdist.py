@@ -85,9 +85,9 @@ class SDist(
     update_every : int, default 20
         Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
-        Fraction of the rows that is drawn for each step, in (0, 1].
+        Fraction of the rows per step, in (0, 1].
     feature_fraction : float or "sqrt", default 1.0
-        Fraction of the columns that is drawn for each step, in (0, 1]; "sqrt" means 1 / sqrt(p).
+        Fraction of the columns per step, in (0, 1]; "sqrt" means 1 / sqrt(p).
     standardize : bool, default True
         Whether to scale columns and products to unit variance.
     stopping : {"holdout", "oob", "complexity"} or None, default None
@@ -102,7 +102,7 @@ class SDist(
     complexity_weight : float, default 0.1
         Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of initial products. The most correlated products are used, in O(n p^2) time.
+        Number of initial products, found in O(n p^2) time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
@@ -128,7 +128,7 @@ class SDist(
     components_ : ndarray of shape (rank, len(columns_))
         Factor L of W = L'L, with the strongest direction first.
     selected_features_ : ndarray of int
-        Columns of X that occur in ``columns_``.
+        Columns of X in ``columns_``.
     interactions_ : list of str
         Names of the products, in order of importance.
     n_neighbors_ : int

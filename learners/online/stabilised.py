@@ -175,10 +175,9 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     learning_rate : float, default 1.0
         Positive step size, in units of the inverse mean squared row length.
     rejection : float, default 0.05
-        Fraction of updates that is rejected while all features are active, in [0, 1] (beta_0 in eq.
-        (3.14)).
+        Fraction of updates rejected while all features are active, in [0, 1] (beta_0, eq. (3.14)).
     annealing : float, default 0.0
-        Rate at which rejection decreases with the number of active features (gamma in eq. (3.14)).
+        Rate at which rejection decreases with the number of active features (gamma, eq. (3.14)).
     burst_size : int, default 5
         Number K of rows per burst, at least 1.
     burst_growth : float or None, default None
@@ -189,8 +188,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     n_paths : int, default 16
         Number M of paths, at least 1.
     min_bursts : int, default 0
-        Non-negative number of bursts. A feature is evaluated only after it has occurred in more
-        than this number of bursts (delta_K in eq. (3.33)).
+        Non-negative number of bursts. A feature is evaluated once it has occurred in more bursts
+        (delta_K, eq. (3.33)).
     n_stages : int, default 100
         Number of stages in the schedule of ``partial_fit``, where the number of rows is unknown.
     refit : float or None, default None
@@ -207,7 +206,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     random_state : int, RandomState or None, default None
         Random seed for the order of the rows.
     n_jobs : int or None, default None
-        Number of threads, where -1 means all processors; it does not affect the result.
+        Number of threads; it does not affect the result.
     verbose : bool, default False
         Whether to show a progress bar.
 

@@ -334,15 +334,9 @@ def number_or_auto(option: str, text: str) -> int | None:
     other values."""
     if text == "auto":
         return None
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError(
-            f"{option} {text} is not valid; expected a positive integer or auto"
-        ) from None
-    if number < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"{option} {text} is not valid; expected a positive integer or auto")
-    return number
+    return int(text)
 
 
 def load_model_of(kind: str, name: str) -> Any:

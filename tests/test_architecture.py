@@ -17,6 +17,7 @@ LEVELS = {
     "learners": [
         {"types", "sklearn_bases"},
         {"compilation"},
+        {"parameters"},
         {"objective", "sources"},
         {"designs"},
         {"solvers"},

@@ -7,6 +7,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from ..learners.parameters import check_integer, check_real
+
 # For images with more pixels than LARGE, levels with more than KEPT are recomputed on demand. Both
 # values are heuristic: all levels of a photograph take 10 bytes per pixel, and computing a level
 # takes less than a hundredth of the time needed to search it.
@@ -167,12 +169,8 @@ def gaussian_pyramid(
             f"image has dtype {getattr(image, 'dtype', None)} and shape {np.shape(image)}; "
             "expected a uint8 array of shape (H, W, 3)"
         )
-    if scales_per_octave < 1 or int(scales_per_octave) != scales_per_octave:
-        raise ValueError(
-            f"scales_per_octave={scales_per_octave} is not valid; expected a positive integer"
-        )
-    if not 0 < max_scale <= 16:
-        raise ValueError(f"max_scale={max_scale} is not valid; expected a number in (0, 16]")
+    check_integer("scales_per_octave", scales_per_octave, 1)
+    check_real("max_scale", max_scale, 0.0, 16.0, above=True)
     if min_size < 1 or min_scale < 0:
         raise ValueError(
             f"min_size={min_size}, min_scale={min_scale} are not valid; "

@@ -1,10 +1,8 @@
-"""Validation of parameters and data, with one-line error messages."""
+"""Validation of data, with one-line error messages."""
 
-import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,17 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ..compilation import all_threads
+from ..parameters import (  # noqa: F401  # re-exported for estimators
+    check_choice,
+    check_greedy,
+    check_integer,
+    check_jobs,
+    check_parameters,
+    check_real,
+    is_size,
+    n_threads,
+    resolve_n_features,
+)
 from ..sklearn_bases import BaseEstimator
 from ..types import ArrayLike, Matrix
 
@@ -101,40 +109,6 @@ def validated(estimator: BaseEstimator, X: Matrix, y: Any = "no_validation", **o
         raise
 
 
-def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for ``n_jobs``, as defined by scikit-learn (-1: all cores)."""
-    if n_jobs is None:
-        return 1
-    limit = all_threads()
-    return max(1, min(limit, n_jobs if n_jobs > 0 else limit + 1 + n_jobs))
-
-
-def resolve_n_features(k: int | float, n_features: int, what: str = "features") -> int:
-    """Return the number of features that ``n_features_to_select=k`` selects.
-
-    ``k`` is an integer, or a fraction of ``n_features`` in (0, 1].
-
-    Raises
-    ------
-    ValueError
-        If ``k`` is neither an integer nor a valid fraction.
-    """
-    if not is_size(k):
-        raise ValueError(
-            f"n_features_to_select={k!r} is not valid; "
-            "expected an integer >= 1 or a fraction in (0, 1]"
-        )
-    if not isinstance(k, Integral):
-        return max(1, round(float(k) * n_features))
-    if k > n_features:
-        warnings.warn(
-            f"n_features_to_select={k} exceeds the {n_features} available {what}, so all of "
-            "them are kept",
-            stacklevel=2,
-        )
-    return min(int(k), n_features)
-
-
 def check_finite(
     X: Matrix, names: np.ndarray | None = None, expected: str = "expected finite numbers"
 ) -> None:
@@ -191,113 +165,6 @@ def check_squares(X: Matrix) -> None:
             f"column {column} of X contains values up to {most[column]:g}, whose squares "
             f"{what}; rescale the column"
         )
-
-
-def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
-    """Check that ``value`` is an integer from ``low`` to ``high``."""
-    expected = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
-    _require(
-        _is_whole(value) and value >= low and (high is None or value <= high),
-        name,
-        value,
-        expected,
-    )
-
-
-def check_real(
-    name: str,
-    value: Any,
-    low: float,
-    high: float = sys.float_info.max,
-    *,
-    above: bool = False,
-    below: bool = False,
-) -> None:
-    """Check that ``low <= value <= high``; ``above`` and ``below`` make the limits exclusive."""
-    expected = f"a number {'>' if above else '>='} {low:g}"
-    if high < sys.float_info.max:
-        expected += f" and {'<' if below else '<='} {high:g}"
-    inside = (
-        _is_number(value)
-        and (value > low if above else value >= low)
-        and (value < high if below else value <= high)
-    )
-    _require(inside, name, value, expected)
-
-
-def check_jobs(n_jobs: object) -> None:
-    """Check that ``n_jobs`` is a non-zero integer or None."""
-    _require(
-        n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0),
-        "n_jobs",
-        n_jobs,
-        "a non-zero integer or None",
-    )
-
-
-def is_size(value: Any) -> bool:
-    """Return whether ``value`` is an integer >= 1 or a fraction in (0, 1]."""
-    return value >= 1 if _is_whole(value) else _is_number(value) and 0 < value <= 1
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def check_choice(name: str, value: Any, allowed: tuple) -> None:
-    """Check that ``value`` is in ``allowed``."""
-    if not _is_one_of(value, allowed):
-        raise ValueError(f"{name}={value!r} is unknown; expected one of {allowed}")
-
-
-def _is_one_of(value: Any, allowed: tuple) -> bool:
-    return any(value is a or (isinstance(value, str) and value == a) for a in allowed)
-
-
-def check_parameters(
-    check: Callable,
-    estimator: BaseEstimator,
-    names: tuple[str, ...],
-    *limits: Any,
-    unless: tuple = (),
-    **options: bool,
-) -> None:
-    """Check parameters of an estimator by type, range or choice; values in ``unless`` are valid."""
-    for name in names:
-        value = getattr(estimator, name)
-        if not _is_one_of(value, unless):
-            check(name, value, *limits, **options)
-
-
-def check_greedy(
-    criterion: str, delta: float | None, epsilon: float | None, size: int | float | None
-) -> None:
-    """Check the entry criterion and the thresholds of a greedy search.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not valid. The message states its name, its value and the expectation.
-    """
-    check_choice("criterion", criterion, ("gradient", "objective"))
-    for name, value, belongs in (("delta", delta, "objective"), ("epsilon", epsilon, "gradient")):
-        if value is not None:
-            check_real(name, value, 0.0, above=True)
-            if criterion != belongs:
-                raise ValueError(
-                    f"{name}={value!r} applies to criterion={belongs!r}, not to {criterion!r}"
-                )
-    if size is None and delta is None and epsilon is None:
-        raise ValueError("n_features_to_select=None requires a threshold; set delta or epsilon")
-
-
-def _require(good: bool, name: str, value: Any, expected: str) -> None:
-    if not good:
-        raise ValueError(f"{name}={value!r} is not valid; expected {expected}")
 
 
 def check_offset(offset: ArrayLike, n_samples: int, n_outputs: int) -> np.ndarray:

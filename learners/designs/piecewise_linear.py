@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compilation import parallel_ranges
+from ..parameters import check_integer
 from . import kernels
 from .base import COMPACT_RATIO, Design, inverse_scale
 
@@ -210,8 +211,7 @@ def sublevels(n_bins: int) -> int:
     ValueError
         If ``n_bins`` is not in 1..126.
     """
-    if not 1 <= n_bins <= 126:
-        raise ValueError(f"n_bins={n_bins} is not valid; expected an integer from 1 to 126")
+    check_integer("n_bins", n_bins, 1, 126)
     return 252 // n_bins
 
 

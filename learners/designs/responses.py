@@ -1,10 +1,9 @@
 """Linear and piecewise-linear responses to a feature, and the knots of the latter."""
 
-from numbers import Integral
-
 import numpy as np
 
 from ..compilation import parallel_ranges
+from ..parameters import check_choice, check_integer
 from ..sklearn_bases import BaseEstimator
 
 # number of values sorted together; the values and their order take about 8 MB each
@@ -49,16 +48,8 @@ class PiecewiseLinear(BaseEstimator):
             If a parameter is not valid. The message names the parameter, its value and the expected
             values.
         """
-        if (
-            not isinstance(self.n_bins, Integral)
-            or isinstance(self.n_bins, bool)
-            or not 1 <= self.n_bins <= 126
-        ):
-            raise ValueError(
-                f"n_bins={self.n_bins!r} is not valid; expected an integer from 1 to 126"
-            )
-        if self.bins not in ("range", "quantile"):
-            raise ValueError(f"bins={self.bins!r} is not valid; expected 'range' or 'quantile'")
+        check_integer("n_bins", self.n_bins, 1, 126)
+        check_choice("bins", self.bins, ("range", "quantile"))
 
     def knots(self, X: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
         """Compute the ascending knots of each column.

@@ -69,8 +69,9 @@ def refine(
         plan.refinement == "exchange" and settings.chooses_ridge and plan.newton
     ):
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
-    scores = solution.design.scores(solution.coef) + solution.intercept
-    solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+    solution.value, _ = problem.loss.value_and_gradient(
+        problem.y, solution.design.scores(solution.coef) + solution.intercept, problem.sample_weight
+    )
     if along_path:
         # Centring removes one knot, and multiclass losses remove one class
         k, width, q = solution.coef.shape
@@ -118,13 +119,21 @@ def _refined_by_gradient(
         (problem.y, problem.loss, problem.sample_weight),
         (solution.coef, solution.intercept),
     )
-    prior = settings.fit_prior or Prior(shrinkage=SHRINKAGE)
     fitted = accelerated_gradient(
-        solution.design, *target, *start, prior=prior, fit_intercept=settings.fit_intercept
+        solution.design,
+        *target,
+        *start,
+        prior=settings.fit_prior or Prior(shrinkage=SHRINKAGE),
+        fit_intercept=settings.fit_intercept,
     )
     ridge = settings.ridge or SHRINKAGE
-    done = (f"gradient steps with ridge {ridge:.2g}",)
-    return replace(solution, coef=fitted[0], intercept=fitted[1], ridge=ridge, done=done)
+    return replace(
+        solution,
+        coef=fitted[0],
+        intercept=fitted[1],
+        ridge=ridge,
+        done=(f"gradient steps with ridge {ridge:.2g}",),
+    )
 
 
 def _exchanged(
@@ -138,33 +147,38 @@ def _exchanged(
 ) -> Solution:
     """Exchange features, and run the longer search if the labels look noisy."""
     support = support_problem(problem, settings, design)
-    rounds = 0 if along_path else 10
     kept, coef, intercept = exchange(
-        support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds
+        support,
+        design,
+        state,
+        groups=problem.groups,
+        fixed=problem.included,
+        rounds=0 if along_path else 10,
     )
     done = "exchanges"
     small = design.keep(kept)
     wrong = problem.y * (small.scores(coef) + intercept) <= 0  # defined for two classes only
     if searches(problem.facts, plan, len(kept), float(problem.sample_weight @ wrong[:, 0])):
-        flip = problem.loss.flip
         searched = search(
             design,
             problem.y,
             problem.sample_weight,
             kept,
             n_rows=problem.n_rows,
-            flip=flip,
+            flip=problem.loss.flip,
             fixed=problem.included,
         )
         done = "exchanges and the longer search"
         if not np.array_equal(searched, kept):
-            small = design.keep(searched)
             fit = refit(
-                support, small.matrix(), np.zeros((len(searched), 1)), np.zeros(1), tol=1e-9
+                support,
+                design.keep(searched).matrix(),
+                np.zeros((len(searched), 1)),
+                np.zeros(1),
+                tol=1e-9,
             )
             kept, coef, intercept = searched, fit.theta[:, None], fit.intercept
     ridge = settings.ridge or SHRINKAGE
-    done_so_far = (done, f"ridge {ridge:.2g}")
     return replace(
         solution,
         kept=kept,
@@ -172,7 +186,7 @@ def _exchanged(
         intercept=intercept,
         design=small,
         ridge=ridge,
-        done=done_so_far,
+        done=(done, f"ridge {ridge:.2g}"),
     )
 
 

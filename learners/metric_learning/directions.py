@@ -98,8 +98,7 @@ def lanczos(
             break
         beta.append(norm)
         basis.append(w / norm)
-    T = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
-    values, vectors = np.linalg.eigh(T)
+    values, vectors = np.linalg.eigh(np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1))
     return vectors[:, -1] @ np.array(basis), values[-1], values[0]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
+from ..parameters import check_real
 from .base import RowLoss
 
 
@@ -51,8 +52,7 @@ class MeanLoss(RowLoss):
         return np.log(np.maximum(sample_weight @ y, 1e-300))
 
     def encode_targets(self, y: Any) -> Any:
-        if not 1.0 <= self.power <= 2.0:
-            raise ValueError(f"power={self.power!r} is not valid; expected a number from 1 to 2")
+        check_real("power", self.power, 1.0, 2.0)
         values = np.asarray(y)
         numbers = values.dtype.kind in "iuf" and values.size
         lowest = np.fmin.reduce(values, axis=None) if numbers else np.nan
@@ -157,10 +157,7 @@ class NegativeBinomialLoss(MeanLoss):
         return mean * (1.0 + a * y) / (1.0 + a * mean) ** 2 * sample_weight[:, None]
 
     def encode_targets(self, y: Any) -> Any:
-        if not self.dispersion > 0.0:
-            raise ValueError(
-                f"dispersion={self.dispersion!r} is not valid; expected a number above 0"
-            )
+        check_real("dispersion", self.dispersion, 0.0, above=True)
         return super().encode_targets(y)
 
 

@@ -5,10 +5,9 @@ B + 1 for piecewise-linear responses, plus one if missing values have a separate
 is shrunk but not smoothed.
 """
 
-from numbers import Real
-
 import numpy as np
 
+from ..parameters import check_real
 from ..sklearn_bases import BaseEstimator
 
 
@@ -49,13 +48,8 @@ class Prior(BaseEstimator):
     def check(self) -> None:
         """Check the parameters; raise a ValueError for the first parameter that is out of range."""
         for name in ("shrinkage", "second_order", "total_variation", "huber"):
-            value = getattr(self, name)
-            least = 1e-12 if name == "huber" else 0.0
-            if not isinstance(value, Real) or not np.isfinite(float(value)) or value < least:
-                raise ValueError(
-                    f"Prior: {name}={value!r} is not valid; "
-                    f"expected a number {'> 0' if least else '>= 0'}"
-                )
+            low = 1e-12 if name == "huber" else 0.0
+            check_real(f"Prior: {name}", getattr(self, name), low)
 
     def value(self, coef: np.ndarray, n_knots: int) -> float:
         """Compute the sum of the penalties.

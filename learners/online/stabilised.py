@@ -335,13 +335,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                     burst: int = burst,
                 ) -> None:
                     first, last = bounds[thread], bounds[thread + 1]
-                    gravity = state.gravity
                     stabilised_stage(
                         rows,
                         part,
                         burst,
                         descent,
-                        gravity,
+                        state.gravity,
                         state.paths,
                         counts[thread],
                         first,
@@ -432,8 +431,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
         tied = np.flatnonzero(probability == limit)
-        strength = np.abs(coef.mean(axis=0)[tied])
-        stay[tied[strongest(strength, target - int(stay.sum()))]] = True
+        stay[tied[strongest(np.abs(coef.mean(axis=0)[tied]), target - int(stay.sum()))]] = True
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:

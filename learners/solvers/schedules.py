@@ -1,10 +1,11 @@
 """Annealing schedules, which determine the number of features after each step."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
+from ..parameters import check_integer
 from ..sklearn_bases import BaseEstimator
 
 Counts = Callable[[int, int, int], np.ndarray]
@@ -141,12 +142,7 @@ class Schedule(BaseEstimator):
                 f"schedule={self.kind!r} is unknown; "
                 f"expected one of {sorted(SCHEDULES)}, a Schedule or a function"
             )
-        if (
-            not isinstance(self.n_steps, Integral)
-            or isinstance(self.n_steps, bool)
-            or self.n_steps < 1
-        ):
-            raise ValueError(f"n_steps={self.n_steps!r} is not valid; expected an integer >= 1")
+        check_integer("n_steps", self.n_steps, 1)
         mu = 100.0 if isinstance(self.mu, str) and self.mu == "auto" else self.mu
         if not isinstance(mu, Real) or isinstance(mu, bool) or not 0.0 <= float(mu) < np.inf:
             raise ValueError(f"mu={self.mu!r} is not valid; expected 'auto' or a number >= 0")

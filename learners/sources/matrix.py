@@ -1,11 +1,11 @@
 """Interface of out-of-core matrices, with base classes for files and torch tensors."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 
+from ..parameters import check_real
 from ..types import Matrix
 
 # Number of rows summed at once in the precision of the data; blocks consist of such chunks
@@ -133,8 +133,7 @@ class OutOfCoreMatrix:
         ValueError
             If a value is out of range.
         """
-        if not isinstance(subsample, Real) or isinstance(subsample, bool) or not 0 < subsample <= 1:
-            raise ValueError(f"subsample={subsample!r} is not valid; expected a number in (0, 1]")
+        check_real("subsample", subsample, 0.0, 1.0, above=True)
         self.memory_limit = None if memory_limit is None else parse_bytes(memory_limit)
         self.subsample = float(subsample)
         return self

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import learners
+from ...learners.parameters import check_choice, check_integer
 from .scorers import AdditiveScorer, MetricScorer, Scorer
 
 METHODS = ("fsa", "piecewise", "sdist", "both", "sdist-sgd")
@@ -58,19 +59,9 @@ class ClassifierSettings:
     max_order: int = 1
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(
-                f"method={self.method!r} is unknown; expected one of {', '.join(METHODS)}"
-            )
-        if self.n_features_to_select < 1:
-            raise ValueError(
-                f"n_features_to_select={self.n_features_to_select} is not valid; "
-                "expected a positive integer"
-            )
-        if self.max_order < 1:
-            raise ValueError(
-                f"max_order={self.max_order} is not valid; expected a positive integer"
-            )
+        check_choice("method", self.method, tuple(METHODS))
+        check_integer("n_features_to_select", self.n_features_to_select, 1)
+        check_integer("max_order", self.max_order, 1)
 
     def learn(self, X: sp.csr_matrix | sp.csc_matrix, y: np.ndarray) -> list[Scorer]:
         """Fit the learner to a matrix of columns.

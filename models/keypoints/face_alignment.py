@@ -3,6 +3,7 @@
 import cv2
 import numpy as np
 
+from ...learners.parameters import check_integer
 from ...vision.images import as_rgb
 from .instances import Instance, SimilarityTransform
 
@@ -13,8 +14,7 @@ EYES = {"right_eye": (0.345, 0.465), "left_eye": (0.655, 0.465)}
 
 def check_size(size: int) -> None:
     """Raise a ValueError unless the side of the crops is from 8 to 4096 pixels."""
-    if not 8 <= size <= 4096:
-        raise ValueError(f"size={size} is not valid; expected an integer from 8 to 4096")
+    check_integer("size", size, 8, 4096)
 
 
 def align_face(image: np.ndarray, face: Instance, size: int = 112) -> np.ndarray:

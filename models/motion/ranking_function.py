@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...learners.common.additive import AdditiveModel
+from ...learners.parameters import check_choice
 from ..files import check_array, check_settings
 from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
 
@@ -86,10 +87,7 @@ class RankerSettings:
                 {**_LATER_SETTINGS, **record}, {**_LATER_SETTINGS, **asdict(cls())}, LIMITS
             )
         )
-        if settings.response not in ("linear", "piecewise"):
-            raise ValueError(
-                f"response={settings.response!r} is unknown; expected 'linear' or 'piecewise'"
-            )
+        check_choice("response", settings.response, ("linear", "piecewise"))
         return settings
 
 

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from ... import __version__
 from ...learners.common import AdditiveModel, class_probabilities, feature_names
+from ...learners.parameters import check_choice
 from ..files import ModelFile, check_array
 from .encoding import CATEGORY, TableEncoding, offsets
 
@@ -147,8 +148,7 @@ class TabularModel(ModelFile):
             else "ranking"
         )
         loss = getattr(estimator, "loss_", None)
-        calibration = getattr(estimator, "calibration_", None)
-        slope, flip = calibration or (1.0, getattr(loss, "flip", 0.0))
+        slope, flip = getattr(estimator, "calibration_", None) or (1.0, getattr(loss, "flip", 0.0))
         about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
         return cls(
             additive,
@@ -312,8 +312,7 @@ class TabularModel(ModelFile):
         if not all(isinstance(name, str) for name in columns):
             raise ValueError(f"the columns are {columns}; expected a name for each column")
         for name, allowed in (("task", TASKS), ("link", LINKS), ("probabilities", PROBABILITIES)):
-            if header[name] not in allowed:
-                raise ValueError(f"{name}={header[name]!r} is unknown; expected one of {allowed}")
+            check_choice(name, header[name], allowed)
         encoding = (
             None if header["encoding"] is None else TableEncoding.from_header(header["encoding"])
         )
@@ -361,9 +360,12 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
         responses = np.where(
             level[:, None, None], low + additive.knots[:, :, None] * (high - low), responses
         )
-    selected = position[additive.selected]
     moved = AdditiveModel(
-        selected, additive.knots, responses, additive.missing_responses, additive.intercept
+        position[additive.selected],
+        additive.knots,
+        responses,
+        additive.missing_responses,
+        additive.intercept,
     )
     return moved, encoding.only(used.tolist())
 

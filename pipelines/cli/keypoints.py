@@ -393,8 +393,7 @@ def run_detection(
         roll=roll,
     )
     resolved, *_ = [one.resolve(options) for one in detectors]
-    if every < 1:
-        raise ValueError(f"--every {every} is not valid; expected a positive integer")
+    common.check_integer("--every", every, 1)
     if table is not None:
         out = console.renamed(table, "--table", out, "--out")
     if resume and (source is not None or not (out or coco)):
@@ -431,9 +430,16 @@ def run_detection(
                 bool(pictures or crops),
                 known,
             )
-        assembled = resolved.assembly != "none"
         n_failed = _output(
-            results, finished, images, source, pictures, forms, assembled, as_json, quiet
+            results,
+            finished,
+            images,
+            source,
+            pictures,
+            forms,
+            resolved.assembly != "none",
+            as_json,
+            quiet,
         )
         if finished is not None:
             forms.write(finished, detectors)

@@ -158,17 +158,9 @@ def train(
     """
     from ...vision.tracks.io import read_sequences
 
-    if min_motion_size < 0:
-        raise ValueError(
-            f"--min-motion-size {min_motion_size} is not valid; expected a non-negative integer"
-        )
-    if not 0 <= synthetic <= len(motion.TRAINING_SEEDS):
-        raise ValueError(
-            f"--synthetic {synthetic} is not valid; expected an integer from 0 to "
-            f"{len(motion.TRAINING_SEEDS)}"
-        )
-    if driving < 0:
-        raise ValueError(f"--driving {driving} is not valid; expected a non-negative integer")
+    common.check_integer("--min-motion-size", min_motion_size, 0)
+    common.check_integer("--synthetic", synthetic, 0, len(motion.TRAINING_SEEDS))
+    common.check_integer("--driving", driving, 0)
     common.check_outputs([data], model=out)
     sequences = read_sequences(data)
     n = len(sequences) + synthetic + driving * len(motion.TRAINING_KINDS)
@@ -239,10 +231,8 @@ def evaluate(
 
     from ...vision.tracks.io import read_sequences
 
-    if partitions < 1:
-        raise ValueError(f"--partitions {partitions} is not valid; expected a positive integer")
-    if pool not in motion.POOLS:
-        raise ValueError(f"--pool {pool} is not valid; expected one of {', '.join(motion.POOLS)}")
+    common.check_integer("--partitions", partitions, 1)
+    common.check_names("--pool", [pool], motion.POOLS)
     if resume and report is None:
         raise ValueError(
             "--resume requires --report, whose folder contains the finished partitions"

@@ -64,8 +64,7 @@ def train(
     settings = models.ClassifierSettings(
         method=method, n_features_to_select=select, max_order=max_order
     )
-    if words < 1:
-        raise ValueError(f"--words {words} is not valid; expected a positive integer")
+    common.check_integer("--words", words, 1)
     common.check_outputs([data], model=out)
     files = [f for f in pets.read_pets(data) if f.split != "test"]
     features = PetFeatures(words, heads=True, random_state=0)

@@ -11,7 +11,7 @@ from .checkpoints import (
     whole_lines,
     write_part,
 )
-from .config import check_names, distinct, read_config, read_tables
+from .config import check_integer, check_names, distinct, read_config, read_tables
 from .file_map import FileMap, Jobs, by_processes, make_file_map, map_items, resolve_jobs, try_file
 from .frames import write_frames
 from .image_folders import IMAGE_SUFFIXES, are_few, list_images, list_inputs, read_rows
@@ -33,6 +33,7 @@ __all__ = [
     "are_few",
     "by_processes",
     "check_header",
+    "check_integer",
     "check_names",
     "check_outputs",
     "check_video_name",

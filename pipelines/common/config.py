@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...learners.parameters import check_integer as check_integer  # re-exported for commands
 from ..console import naming
 
 Settings = TypeVar("Settings")

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any
 
 from ...learners.compilation import all_threads, numpy_backend
+from ...learners.parameters import check_integer
 from ..console import log
 
 # ``file_map(work, model, items)`` yields ``work(model, item)`` in the order of the items; ``work``
@@ -54,8 +55,7 @@ def by_processes(n_jobs: int = 1) -> FileMap:
     >>> list(by_processes()(pow, 2, [1, 5, 3]))
     [2, 32, 8]
     """
-    if int(n_jobs) != n_jobs or n_jobs < 1:
-        raise ValueError(f"n_jobs={n_jobs} is not valid; expected a positive integer")
+    check_integer("n_jobs", n_jobs, 1)
     return partial(_in_processes, min(int(n_jobs), all_threads()))
 
 

@@ -12,6 +12,7 @@ from time import monotonic
 import cv2
 import numpy as np
 
+from ...learners.parameters import check_integer
 from ...models.keypoints import DetectionOptions, DetectionResult, KeypointDetector, of_instances
 from ...models.keypoints.instances import (
     DEFAULT_CUTOFF,
@@ -48,8 +49,7 @@ def frame_processor(
 
     def search(frame: np.ndarray, scale: float) -> list[Instance]:
         low, high = (size and size * scale for size in (options.min_size, options.max_size))
-        scaled = replace(options, min_size=low, max_size=high)
-        return list(detector.find(frame, scaled).instances)
+        return list(detector.find(frame, replace(options, min_size=low, max_size=high)).instances)
 
     tracker = InstanceTracker(
         detector.finder, search, min_probability=0.5 if min_probability is None else min_probability
@@ -76,8 +76,9 @@ def _is_tracked(detector: KeypointDetector, options: DetectionOptions) -> bool:
 def _result(
     detector: KeypointDetector, options: DetectionOptions, instances: list[Instance]
 ) -> DetectionResult:
-    size = detector.pool.window / detector.reference_length
-    detections = of_instances(instances, options.keypoints or (), size)
+    detections = of_instances(
+        instances, options.keypoints or (), detector.pool.window / detector.reference_length
+    )
     return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
 
 
@@ -128,8 +129,7 @@ def detect_video(
     cutoff = None if camera else _cutoff(detector, options, smooth)
     process = frame_processor(detector, smooth if camera else "off", options)
     name = f"camera {source}" if camera else str(source)
-    if every < 1:
-        raise ValueError(f"every={every} is not valid; expected a positive integer")
+    check_integer("every", every, 1)
     capture = cv2.VideoCapture(source) if isinstance(source, int) else open_video(source)
     with ExitStack() as stack:
         stack.callback(capture.release)

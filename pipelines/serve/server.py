@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ..common import check_integer
 from ..console import load_model_of
 
 
@@ -67,10 +68,8 @@ def serve(
             "annealed serve limits the memory of its workers, which Windows does not support; use "
             "Linux or macOS"
         )
-    if not 0 <= port < 2**16:
-        raise ValueError(f"--port {port} is not valid; expected an integer from 0 to 65535")
-    if workers < 1:
-        raise ValueError(f"--workers {workers} is not valid; expected a positive integer")
+    check_integer("--port", port, 0, 65535)
+    check_integer("--workers", workers, 1)
     import uvicorn
 
     from ..keypoints.labelling import LabelFolder

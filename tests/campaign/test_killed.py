@@ -297,7 +297,8 @@ def test_full_disk(tally, trial, place):
             f"exit code {code}: {output[-300:]}"
             if code not in (1, 2) or "Traceback" in output
             else f"no file named: {output[-300:]}"
-            if str(trial.out) not in output and not re.search(r"/\S+: the file cannot be written", output)
+            if str(trial.out) not in output
+            and not re.search(r"/\S+: the file cannot be written", output)
             else unfinished(trial) + rest
         )
         tally.note("full disk", f"{trial.name} {i} {size} of {largest}", failure)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...learners.parameters import check_integer
 from .feature_layout import (
     HAAR_KINDS,
     Column,
@@ -82,10 +83,7 @@ class FeaturePool:
     hog: HogLayout | None = field(default_factory=HogLayout)
 
     def __post_init__(self) -> None:
-        if not 2 <= self.window <= 64:
-            raise ValueError(
-                f"window={self.window} is not valid; expected a side of 2 to 64 pixels"
-            )
+        check_integer("window", self.window, 2, 64)
         if any(side < 1 for side in self.sides) or any(step < 1 for step in self._steps):
             raise ValueError(
                 f"sides={self.sides}, steps={self._steps} are not valid; "

@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from ...learners.parameters import check_integer, check_real
 from ..images import as_rgb
 
 N_CELLS = 4  # cells along each side of a descriptor
@@ -121,10 +122,8 @@ class DenseSift:
             raise ValueError(
                 f"sizes={self.sizes!r} is not valid; expected one or more positive sizes"
             )
-        if self.step < 1:
-            raise ValueError(f"step={self.step!r} is not valid; expected a positive integer")
-        if self.sigma <= 0.5:
-            raise ValueError(f"sigma={self.sigma!r} is not valid; expected a number above 0.5")
+        check_integer("step", self.step, 1)
+        check_real("sigma", self.sigma, 0.5, above=True)
 
     def grid(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and columns of the keypoints, centred in an image of the given size.

@@ -1,6 +1,5 @@
 """Transformers that learn a vocabulary of visual words by two-level k-means."""
 
-import numbers
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Self
@@ -8,6 +7,7 @@ from typing import Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ...learners.parameters import check_integer, check_parameters, check_real
 from ...learners.sklearn_bases import BaseEstimator, TransformerMixin
 from .dense_sift import N_VALUES, Descriptors
 from .pet_features import PetColumns, Photograph
@@ -164,16 +164,9 @@ class VisualWords(_Transformer, WordCounts):
         )
 
     def _check_parameters(self) -> None:
-        for name in ("n_words", "n_probes", "descriptors_per_image"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or value < 1:
-                raise ValueError(f"{name}={value!r} is not valid; expected a positive integer")
-        if not isinstance(self.lloyd_steps, numbers.Integral) or self.lloyd_steps < 0:
-            raise ValueError(
-                f"lloyd_steps={self.lloyd_steps!r} is not valid; expected a non-negative integer"
-            )
-        if not 0 < self.power <= 1:
-            raise ValueError(f"power={self.power!r} is not valid; expected a number in (0, 1]")
+        check_parameters(check_integer, self, ("n_words", "n_probes", "descriptors_per_image"), 1)
+        check_integer("lloyd_steps", self.lloyd_steps, 0)
+        check_real("power", self.power, 0.0, 1.0, above=True)
 
     def _two_levels(self, points: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Cluster the points into sqrt(n_words) cells, and each cell into its share of the

@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from ....learners.parameters import check_integer
 from ....vision.pyramid import Level, gaussian_pyramid, shrink
 from .assembly import NO_CANDIDATES
 from .instance_finder import Instance, InstanceFinder, probability_of, suppress_instances
@@ -120,8 +121,9 @@ class PersonTracker:
                 person = known[sighting]
                 self._see(person, sighting, person in near)
             else:
-                more = sighting, sighting.appearance, next(self._tracks)
-                person = _Person(next(self._numbers), *more)
+                person = _Person(
+                    next(self._numbers), sighting, sighting.appearance, next(self._tracks)
+                )
                 self._persons.append(person)
             numbered.append(replace(instance, person=person.number, track=person.track))
         self._persons = sorted(self._persons, key=lambda p: p.last.time)[-MAX_PERSONS:]
@@ -198,10 +200,7 @@ class InstanceTracker:
     _left: int = field(default=0, init=False)  # frames until the next search
 
     def __post_init__(self) -> None:
-        if self.search_every < 1:
-            raise ValueError(
-                f"search_every={self.search_every} is not valid; expected a positive integer"
-            )
+        check_integer("search_every", self.search_every, 1)
 
     def update(self, frame: np.ndarray, time: float | None = None) -> list[Instance]:
         """Return the faces of the next frame by decreasing probability.

@@ -507,8 +507,7 @@ def _describe(
     for number in np.unique(groups[additive.selected]):
         members = np.flatnonzero(groups[additive.selected] == number)
         encoding = table.encoding.columns[number]
-        added = parts[:, members].sum(axis=1)
-        effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
+        effect = float(np.sqrt((parts[:, members].sum(axis=1).std(axis=0) ** 2).sum()))
         column = {
             "name": encoding.name,
             "coefficient": None,

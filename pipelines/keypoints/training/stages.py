@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ....learners.parameters import check_real
 from ....models.files import check_writable, make_folder, replacing
 from ....models.keypoints import KeypointDetector, Schema, read_cascade, read_guide, write_parts
 from ....models.keypoints.windows.window_models import FaceCascade, Guide, Mode
@@ -86,15 +87,8 @@ class DetectorSettings:
     second_node: SecondNodeSettings = field(default_factory=SecondNodeSettings)
 
     def __post_init__(self) -> None:
-        if not 0 < self.held_out < 1:
-            raise ValueError(
-                f"held_out={self.held_out} is not valid; expected a fraction between 0 and 1"
-            )
-        if not 0 <= self.turned_heads <= 60:
-            raise ValueError(
-                f"turned_heads={self.turned_heads} is not valid; expected an angle from 0 to 60 "
-                "degrees"
-            )
+        check_real("held_out", self.held_out, 0.0, 1.0, above=True, below=True)
+        check_real("turned_heads", self.turned_heads, 0.0, 60.0)
         stages: dict[str, Any] = {
             "scan": self.scan,
             "guide": self.guide,

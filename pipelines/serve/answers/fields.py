@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ...common import check_names
+
 _FLAGS = {"true": True, "1": True, "on": True, "false": False, "0": False, "": False}
 
 
@@ -24,11 +26,7 @@ class Fields:
 
     def __init__(self, values: dict[str, list[str]], known: Iterable[str]):
         self.values, self.known = values, list(known)
-        unknown = [name for name in values if name not in self.known]
-        if unknown:
-            raise ValueError(
-                f"field {unknown[0]!r} is unknown; expected one of {', '.join(self.known)}"
-            )
+        check_names("field", values, self.known)
 
     def listed(self, name: str) -> list[str]:
         """Return all values of a field that are not empty."""

@@ -397,9 +397,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
 
         * "auto": "flipped_logistic" for two classes, "multinomial" for more than two;
         * "logistic": eq. (5) of [2]_; the multinomial loss for more than two classes;
-        * "flipped_logistic": logistic loss that is robust to a small fraction of wrong labels. Its
-          probabilities are limited to the range [0.02, 0.98]; :class:`FSAClassifierCV` calibrates
-          them;
+        * "flipped_logistic": logistic loss that is robust to a few wrong labels, with probabilities
+          from 0.02 to 0.98;
         * "huberised_hinge": smooth hinge loss of a support vector machine, eq. (8) of [2]_;
         * "lorenz": loss with bounded influence for noisy labels, eq. (8) of [1]_;
         * "multinomial": cross-entropy of softmax scores;
@@ -415,9 +414,9 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which features are compared: columns scaled to variance one, or raw columns, which
-        favour large values. If a sparse matrix stores at most a tenth of its values, each variance
-        includes one additional non-zero row, and the final ridge applies to raw units.
+        Units in which features are compared: columns scaled to variance one, or raw columns. If a
+        sparse matrix stores at most a tenth of its values, each variance includes one additional
+        non-zero row, and the final ridge applies to raw units.
     schedule : str, Schedule or function, default "inverse"
         Annealing schedule: the number of features that remain after each step.
 
@@ -439,15 +438,14 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         ``Refinement()``: feature exchanges if there are enough rows to distinguish supports, a
         longer search for noisy labels, and a final fit with an automatic ridge.
     fit_intercept : bool, default True
-        Whether to fit an intercept, which is neither dropped nor shrunk.
+        Whether to fit an intercept.
     warm_start : bool, default False
         Whether ``fit`` starts from the previous coefficients if their shapes match.
     class_weight : dict, "balanced" or None, default None
         Factor for the row weights of each class. "balanced" gives all classes the same total
         weight.
     random_state : int, RandomState or None, default None
-        Random seed for the subsampling of data (see :func:`on_disk`, :func:`on_dask`). All other
-        computations are deterministic.
+        Random seed for the subsampling of data (see :func:`on_disk`, :func:`on_dask`).
     n_jobs : int or None, default None
         Number of threads; -1 means all processors, and None means one. The result does not depend
         on it.

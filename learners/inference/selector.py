@@ -51,7 +51,7 @@ class FDRSelector(MetaEstimatorMixin, SupportMixin, BaseEstimator):
 
     A selected column is a false discovery if the target does not depend on it, given all other
     columns. The false discovery rate is the expected fraction of false discoveries among the
-    selected columns (0 if nothing is selected).
+    selected columns (0 if nothing is selected), on average over samples from the population.
 
     Parameters
     ----------

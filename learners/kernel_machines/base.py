@@ -38,7 +38,7 @@ from .rows import Standardiser, correlated_groups
 
 @jit
 def mean_scores(kept: ChainSamples, XT: np.ndarray, squash: bool) -> np.ndarray:
-    """Average the scores of each row over the samples.
+    """Average the scores of each row over the posterior samples.
 
     With ``squash``, the logistic function of the score is averaged instead.
     """

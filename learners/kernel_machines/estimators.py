@@ -25,8 +25,7 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
 
     A translation-invariant kernel corresponds to a distribution of frequencies omega. A sparse
     frequency is called an atom, and the prior of its columns is a Markov chain. Reversible-jump
-    chains sample the atoms and their number [2]_. This detects columns that are informative only
-    jointly. Columns are standardised internally.
+    chains sample the atoms and their number [2]_. Columns are standardised internally.
 
     Parameters
     ----------
@@ -107,8 +106,8 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     phases_ : ndarray of shape (n_atoms,)
         Phases of the atoms: the features are the cosine and sine of X frequencies_' - phases_.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions within atoms per sample. State j + 1 is column j, and state 0 is
-        the start or end of an atom.
+        Mean number of transitions within atoms per sample. State j + 1 is column j; state 0 is the
+        start or end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float

@@ -61,12 +61,11 @@ class SDist(
         Number k of neighbours, at least 1. "auto" means 15. With more than 20 columns per row, it
         means at least half of the smallest class.
     n_features_to_select : int or None, default None
-        Number of columns of phi in the final metric. The columns with the largest W_jj times
-        variance remain; None means all columns.
+        Number of columns of phi in the final metric. None means all columns.
     n_neighbors_predict : int, default 3
         Number of neighbours that vote in prediction, at least 1.
     max_order : int, default 2
-        Maximum number of factors in a product of columns, at least 1; 1 gives a linear metric.
+        Maximum number of columns in a product; 1 gives a linear metric.
     solver : {"power", "sgd"}, default "power"
         Method that computes the direction of a step.
 
@@ -103,8 +102,7 @@ class SDist(
     complexity_weight : float, default 0.1
         Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of initial products. The products most correlated with the class are used; the search
-        takes O(n p^2) time.
+        Number of initial products. The most correlated products are used, in O(n p^2) time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
@@ -132,13 +130,13 @@ class SDist(
     selected_features_ : ndarray of int
         Columns of X that occur in ``columns_``.
     interactions_ : list of str
-        Names of the products in ``columns_``, in order of importance.
+        Names of the products, in order of importance.
     n_neighbors_ : int
         Number k of neighbours in training.
     n_steps_ : int
         Number of steps of the final metric.
     path_ : list of (ndarray, ndarray, float)
-        Support, values and weight of each step, including steps after ``n_steps_``.
+        Support, values and weight of each step.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

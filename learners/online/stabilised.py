@@ -146,12 +146,11 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 
-    The order of the rows differs between paths. After a burst of rows, each coefficient shrinks in
-    proportion to the number of rows that changed it. The selection probability of a feature is the
-    fraction of bursts, over all paths, that leave its coefficient non-zero. After each stage of
-    bursts, the features with the lowest probabilities are dropped permanently. The final
-    coefficients are the mean over paths and later stages or, on a stream, the current mean of the
-    paths.
+    After a burst of rows, each coefficient shrinks in proportion to the number of rows that changed
+    it. The selection probability of a feature is the fraction of bursts, over all paths, that leave
+    its coefficient non-zero. After each stage of bursts, the features with the lowest probabilities
+    are dropped permanently. The final coefficients are the mean over paths and later stages or, on
+    a stream, the current mean of the paths.
 
     Parameters
     ----------
@@ -169,15 +168,15 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         * "threshold": the features below ``threshold``, as in the printed algorithm, with the mean
           of the last stage as the result.
     threshold : float, default 0.7
-        Threshold pi_0 of the selection probability, in [0, 1]. Larger values select fewer features.
+        Threshold pi_0 of the selection probability, in [0, 1].
     schedule : str, Schedule or function, default "inverse"
         Number of features that remain after each stage; see :class:`Schedule`. Schedules given by
         name ("inverse", "inverse_arxiv", "exponential", "linear") have mu = 0.3.
     learning_rate : float, default 1.0
-        Positive step size, relative to the inverse mean squared row length.
+        Positive step size, in units of the inverse mean squared row length.
     rejection : float, default 0.05
         Fraction of updates that is rejected while all features are active, in [0, 1] (beta_0 in eq.
-        (3.14)). Larger values give sparser models.
+        (3.14)).
     annealing : float, default 0.0
         Rate at which rejection decreases with the number of active features (gamma in eq. (3.14)).
     burst_size : int, default 5
@@ -225,7 +224,7 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         Number of passes over the rows.
     history_ : ndarray of shape (n_stages, 2)
         Number of active features after each stage, and the gravity of the stage. With several
-        classes, the values are those of the first class.
+        classes, those of the first class.
     n_features_in_, feature_names_in_
         Number and names of the training columns.
 

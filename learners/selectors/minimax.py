@@ -32,7 +32,7 @@ _AUTO_C = (
 class MinimaxSparseClassifier(ScaledSelector, SelectingClassifier):
     """Minimax sparse logistic regression for two classes (Tan et al. (2013) [1]_).
 
-    The classifier solves the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on
+    The classifier minimises the convex relaxation, eq. (9) of [1]_, of ridge logistic regression on
     sets d of ``r`` features::
 
         min over d of min over w of  1/2 ||w||^2 + C sum_i s_i ln(1 + exp(-y_i (w * d) . x_i))

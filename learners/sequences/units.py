@@ -76,7 +76,7 @@ class UnitModel:
         return self._norms(scaled)
 
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
-        """Compute the decrease in the objective if each candidate alone changes."""
+        """Compute, for each candidate, the decrease in the objective if only it changes."""
         out = np.zeros(len(candidates))
         held = replace(
             self.problem,

@@ -31,9 +31,10 @@ class ClassifierSettings:
     Parameters
     ----------
     method : {"fsa", "piecewise", "sdist", "both", "sdist-sgd"}, default "fsa"
-        Learner: FSA with linear responses, FSA with piecewise-linear responses, sDist on the
-        columns that linear FSA selects, the mean of the probabilities of linear FSA and sDist, or
-        sDist on all columns by stabilised truncated SGD, as in Ma (thesis).
+        Learner. "fsa" is FSA with linear responses, and "piecewise" has piecewise-linear ones.
+        "sdist" is sDist on the columns that linear FSA selects, and "both" averages the
+        probabilities of linear FSA and sDist. "sdist-sgd" is sDist on all columns by stabilised
+        truncated SGD (Ma, thesis).
     n_features_to_select : int, default 500
         Number of columns that the model uses, at least 1.
     shrinkage : float, default 0.03
@@ -43,7 +44,7 @@ class ClassifierSettings:
     n_steps : int, default 100
         Number of steps of the annealing schedule.
     max_order : int, default 1
-        Maximum number of factors in a product of sDist.
+        Maximum number of columns that are multiplied in a product of sDist.
 
     Raises
     ------

@@ -104,7 +104,7 @@ class Segmentation:
 
     @property
     def probability_of_motions(self) -> float:
-        """Probability of the number of motions."""
+        """Probability that the estimated number of motions is correct."""
         return self.probabilities[self.n_motions]
 
 

@@ -27,10 +27,10 @@ _UNREADABLE = json.JSONDecodeError, UnicodeDecodeError
 
 
 class Labelling:
-    """Labelled folder, with a model for proposals and the training of the next model.
+    """Folder of labelled images, with a model that proposes labels and the training of the next.
 
-    ``certainty`` has the lowest probability of the objects that each version of the model detects
-    in an image: 0 if it detects none, None if it is unknown.
+    For each image and version of the model, ``certainty`` is the lowest probability of the detected
+    objects: 0 if there are none, and None if it is unknown.
 
     Parameters
     ----------

@@ -415,8 +415,8 @@ class InstanceFinder:
     def with_whole(
         self, assembled: list[Hypothesis], whole: Candidates, n: int, min_support: float = 0.0
     ) -> list[Hypothesis]:
-        """Return the best n hypotheses. A whole object adds to the support of hypotheses at its
-        position, and also yields a separate hypothesis, which starts from the mean shape."""
+        """Return the best n hypotheses. A detected whole object increases the support of the
+        hypotheses at its position. It also yields a hypothesis of its own, from the mean shape."""
         if not len(whole.anchor):
             return assembled
         assembler, first = self.assembler, len(self.anchors)

@@ -74,13 +74,14 @@ class _Person:
 
 @dataclass
 class PersonTracker:
-    """Tracker that numbers the persons in a video, from 1.
+    """Tracker that assigns consecutive numbers, from 1, to the persons in a video.
 
-    A face is compared with each person seen in the last second by its distance from the person's
-    extrapolated position, its size, and its appearance, measured by the cosine distances between
-    the histograms at the 40% of its points that agree best. The assignment with the minimum total
-    cost is chosen (Kuhn-Munkres). The remaining faces, and all faces in a new scene, are compared
-    with all persons by appearance alone. A face that does not match any person is a new person.
+    Each face is compared with each person seen in the last second. The comparison uses the distance
+    from the person's extrapolated position, the difference in size, and the difference in
+    appearance: cosine distances between histograms at the 40% of the points that agree best. The
+    assignment with the minimum total cost is chosen (Kuhn-Munkres). The remaining faces, and all
+    faces in a new scene, are compared with all persons by appearance alone. A face that does not
+    match any person is a new person.
     """
 
     _persons: list[_Person] = field(default_factory=list, init=False)

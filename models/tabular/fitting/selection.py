@@ -227,7 +227,7 @@ def select_table(
         Number of columns; None chooses it by cross-validation or by the false discovery rate.
     request : SelectionOptions
     name : str
-        Name of the table, for the first note.
+        Name of the table, shown in the first message.
     progress : function
         Function that is called with an iterable and a label, and returns the wrapped iterable.
     note : function

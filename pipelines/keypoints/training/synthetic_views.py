@@ -340,7 +340,7 @@ def hard_augmentations(
 
 
 def hard_views(images: Sequence[AnnotatedImage], seed: int) -> list[AnnotatedImage]:
-    """Return copies of the photographs with a single object that are rolled, unevenly lit, dim,
-    blurred and partly covered."""
+    """Return modified copies of the photographs that contain a single object: rotated, unevenly
+    lit, darkened, blurred and partly covered."""
     kinds = hard_augmentations(images, seed)
     return [image for kind in kinds if kind != "three in one" for image in kinds[kind]]

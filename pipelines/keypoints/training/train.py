@@ -257,7 +257,7 @@ def train_keypoints(
     images : list of AnnotatedImage
         Annotated images of one schema.
     background : list of path
-        Images without objects of this kind.
+        Images that contain no objects of the annotated kind.
     out : path
         Model file; checkpoints are stored in the folder ``OUT.checkpoint`` next to it.
     resume : bool

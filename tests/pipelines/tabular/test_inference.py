@@ -115,7 +115,7 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
     assert result["certainty"]["notes"] == [
         "p-values could not be computed: column twin is a copy of column gene3, so "
         "no test can distinguish them; "
-        "exclude one"
+        "exclude one of them"
     ]
 
 

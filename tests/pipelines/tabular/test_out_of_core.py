@@ -328,7 +328,7 @@ def test_bad_input_is_one_line(frame, folder, tmp_path):
         ((folder, "--fdr", 0.1), "--fdr is not available for out-of-core tables"),
         (
             (folder, "-k", 2, "--table", tmp_path / "o.csv"),
-            "o.csv: not available for out-of-core tables",
+            "o.csv is not available for out-of-core tables",
         ),
         (
             (tmp_path / "t.csv", "-k", 2, "--dask", "tcp://x:1"),

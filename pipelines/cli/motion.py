@@ -234,9 +234,7 @@ def evaluate(
     common.check_integer("--partitions", partitions, 1)
     common.check_names("--pool", [pool], motion.POOLS)
     if resume and report is None:
-        raise ValueError(
-            "--resume requires --report, whose folder contains the finished partitions"
-        )
+        raise ValueError("--resume requires --report with the folder of the interrupted run")
     common.check_outputs([data], report=report, report_files=motion.REPORT_FILES)
     methods = method or [m for m in motion.METHODS if m != "lambdarank" or motion.has_lightgbm()]
     motion.check_methods(methods)

@@ -210,7 +210,7 @@ def evaluate(
     from joblib import hash as content_hash
 
     if resume and report is None:
-        raise ValueError("--resume requires --report, whose folder contains the finished folds")
+        raise ValueError("--resume requires --report with the folder of the interrupted run")
     common.check_names("method", method, homes.METHODS)
     kinds = _kinds(features) or (homes.FULL_KINDS if sensors is None else homes.SELECTION_KINDS)
     if sensors is not None:

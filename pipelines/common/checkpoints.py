@@ -68,7 +68,9 @@ class Checkpoint:
         if self.path.is_dir() or not os.access(
             self.path if self.path.exists() else self.path.parent, os.W_OK
         ):
-            raise ValueError(f"{self.path}: the file cannot be written; expected a writable file")
+            raise ValueError(
+                f"{self.path}: the file cannot be written (it is a folder or not writable)"
+            )
         self._header = header_line(made_from or {})
         with open_locked(self.path) as file:
             lines = list(whole_lines(self.path, file))

@@ -147,8 +147,8 @@ def write_sql(
     d = DIALECTS[dialect]
     if taken := [key for key in keys if key.partition("_")[0] in _RESULTS]:
         raise ValueError(
-            f"key {taken[0]!r} has the same name as a column of the result; rename this column "
-            "of the table"
+            f"key {taken[0]!r} conflicts with the name of a result column; rename this key in "
+            "the table"
         )
     kept = {key: f"k{i + 1}" for i, key in enumerate(keys)}
     cells = {name: f"c{i + 1}" for i, name in enumerate(formula.columns)}

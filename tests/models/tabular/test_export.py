@@ -400,7 +400,7 @@ def test_keys_stand_before_the_scores(place, tmp_path):
     assert list(result.columns)[:3] == ["key", "city", "score"] and result["key"].tolist() == list(
         range(N)
     )
-    with pytest.raises(ValueError, match="key 'score' has the same name as a column of the result"):
+    with pytest.raises(ValueError, match="key 'score' conflicts with the name of a result column"):
         export(model, tmp_path / "m.sql", keys=["score"])
 
 

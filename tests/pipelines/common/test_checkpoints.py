@@ -64,7 +64,7 @@ def test_damaged_lines_are_named(path):
 
 def test_places_where_no_file_can_be_written_are_refused_at_once(tmp_path):
     for nowhere in (tmp_path, tmp_path / "no folder" / "cells.jsonl"):
-        with pytest.raises(ValueError, match="expected a writable file"):
+        with pytest.raises(ValueError, match="it is a folder or not writable"):
             Checkpoint(nowhere)
 
 

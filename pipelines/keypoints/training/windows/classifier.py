@@ -330,7 +330,7 @@ class ClassifierTraining:
         if not len(positives) or not len(reference):
             raise ValueError(
                 f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
-                "expected faces for training and held-out faces"
+                "expected at least one face for training and one held out"
             )
         return positives, reference, join([n for _, n in parts], window)
 

@@ -329,12 +329,12 @@ def renamed(old: Path, name: str, new: Path | None, option: str) -> Path:
     return old
 
 
-def number_or_auto(option: str, text: str) -> int | None:
+def number_or_auto(option: str, text: str | int) -> int | None:
     """Parse an option value as a positive integer, or as None for "auto"; raise a ValueError for
     other values."""
     if text == "auto":
         return None
-    if not text.isdecimal() or int(text) < 1:
+    if not str(text).isdecimal() or int(text) < 1:
         raise ValueError(f"{option} {text} is not valid; expected a positive integer or auto")
     return int(text)
 

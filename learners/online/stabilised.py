@@ -141,8 +141,8 @@ def _gather(counts: list[Counts]) -> None:
 class StabilizedTruncatedSGDClassifier(OnlineClassifier):
     """Linear classifier trained by SGD that drops unstable features (Ma (thesis) [1]_).
 
-    The classifier implements Algorithms 3.2 to 3.4 of [1]_. Several parallel paths take stochastic
-    gradient steps on the mean loss::
+    The classifier implements Algorithms 3.2 to 3.4 of [1]_. Several parallel paths minimise the
+    mean loss by stochastic gradient steps::
 
         mean_i w_i loss(y_i (coef . x_i + intercept))
 

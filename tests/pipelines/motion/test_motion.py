@@ -252,7 +252,7 @@ def test_other_bad_calls(data, tmp_path):
         (["evaluate", "--data", tmp_path], "t: the sequence has no labels"),
         (
             ["evaluate", "--data", data, "--partitions", "0"],
-            "--partitions 0 is not valid; expected a positive integer",
+            "--partitions=0 is not valid; expected an integer >= 1",
         ),
         (["evaluate", "--data", data, "--method", "svm"], "method 'svm' is unknown"),
         (
@@ -269,11 +269,11 @@ def test_other_bad_calls(data, tmp_path):
                 "--min-motion-size",
                 "-1",
             ],
-            "expected a non-negative integer",
+            "expected an integer >= 0",
         ),
         (
             ["train", "--data", data, "--out", tmp_path / "m.safetensors", "--driving", "-1"],
-            "--driving -1 is not valid; expected a non-negative integer",
+            "--driving=-1 is not valid; expected an integer >= 0",
         ),
     ):
         result = run("motion", *arguments)

@@ -130,10 +130,9 @@ def solve_path(
                 break
             solution = Solution.of(states[k], k, settings.ridge)
             if settings.refinement is None:  # the paper's algorithm
+                scores = solution.design.scores(solution.coef) + solution.intercept
                 solution.value, _ = problem.loss.value_and_gradient(
-                    problem.y,
-                    solution.design.scores(solution.coef) + solution.intercept,
-                    problem.sample_weight,
+                    problem.y, scores, problem.sample_weight
                 )
             else:
                 solution = refine(
@@ -379,21 +378,14 @@ def training_problems(
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:
     """Return the problem on a few rows that have the given moments."""
     m, rows = problem.X.shape[1], moments.equivalent_rows()
-    return with_class_counts(
-        replace(
-            problem,
-            X=rows[:, :m],
-            y=rows[:, m:],
-            weight=np.full(len(rows), moments.n_rows / len(rows)),
-        )
-    )
+    weight = np.full(len(rows), moments.n_rows / len(rows))
+    return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))
 
 
 def with_class_counts(problem: FitProblem) -> FitProblem:
     """Set the number of rows in the rarest class from the means of the targets -1 and +1."""
     if problem.classification:
         positive = 0.5 * (problem.weight @ (1.0 + problem.y))
-        problem.facts = replace(
-            problem.facts, n_rarest=float(min(positive.min(), problem.n_rows - positive.max()))
-        )
+        rarest = float(min(positive.min(), problem.n_rows - positive.max()))
+        problem.facts = replace(problem.facts, n_rarest=rarest)
     return problem

@@ -333,12 +333,13 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                     burst: int = burst,
                 ) -> None:
                     first, last = bounds[thread], bounds[thread + 1]
+                    gravity = state.gravity
                     stabilised_stage(
                         rows,
                         part,
                         burst,
                         descent,
-                        state.gravity,
+                        gravity,
                         state.paths,
                         counts[thread],
                         first,

@@ -76,9 +76,8 @@ def _is_tracked(detector: KeypointDetector, options: DetectionOptions) -> bool:
 def _result(
     detector: KeypointDetector, options: DetectionOptions, instances: list[Instance]
 ) -> DetectionResult:
-    detections = of_instances(
-        instances, options.keypoints or (), detector.pool.window / detector.reference_length
-    )
+    size = detector.pool.window / detector.reference_length
+    detections = of_instances(instances, options.keypoints or (), size)
     return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
 
 

@@ -65,7 +65,8 @@ class SecondNodeSettings(WindowFitSettings):
 
 
 def _pyramid(view: View, job: TrainingJob) -> list[Level]:
-    return gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=job.settings.scan.enlarged)
+    enlarged = job.settings.scan.enlarged
+    return gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=enlarged)
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:

@@ -310,7 +310,8 @@ class Design:
         value : float
             Value of the loss.
         """
-        value, residual = loss.value_and_gradient(y, self.scores(coef) + intercept, sample_weight)
+        scores = self.scores(coef) + intercept
+        value, residual = loss.value_and_gradient(y, scores, sample_weight)
         return self.gradient(residual), residual.sum(axis=0), value
 
     def unstandardise(

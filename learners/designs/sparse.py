@@ -64,9 +64,8 @@ class SparseDesign(Design):
         """
         share, total, square, shift = np.zeros((4, self.n_features))
         present, self._counts = np.zeros(self.n_features), np.zeros(self.n_features, np.int64)
-        for rows, columns, part in self._blocks(
-            max(_READ_ENTRIES, _READ_ENTRIES_PER_COLUMN * self.n_features)
-        ):
+        size = max(_READ_ENTRIES, _READ_ENTRIES_PER_COLUMN * self.n_features)
+        for rows, columns, part in self._blocks(size):
             weight, d, ones = sample_weight[rows], part.data, np.ones(part.nnz)
             positive = np.count_nonzero(weight)
 

@@ -541,7 +541,8 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
             of earlier batches, or a label is not in ``classes``.
         """
         with rollback_on_error(self):
-            X, y = check_data(self, X, y, piecewise=False, reset=self._first_batch())
+            first = self._first_batch()
+            X, y = check_data(self, X, y, piecewise=False, reset=first)
             codes = stream_codes(self, y, classes)
             weight = check_sample_weight(sample_weight, X.shape[0])
             if self.class_weight is not None:
@@ -787,7 +788,7 @@ class FSARegressor(MultiOutputMixin, RegressorMixin, BatchEstimator):
             Predictions in the shape of the training targets. Losses with a log link predict the
             mean, and the Cox loss predicts the log relative hazard.
         """
-        scores = self._scores(X, offset)  # first, since it checks whether the estimator is fitted
+        scores = self._scores(X, offset)
         predicted = self.loss_.inverse_link(scores)
         return predicted[:, 0] if np.ndim(self.intercept_) == 0 else predicted
 

@@ -138,35 +138,29 @@ def _exchanged(
 ) -> Solution:
     """Exchange features, and run the longer search if the labels look noisy."""
     support = support_problem(problem, settings, design)
+    rounds = 0 if along_path else 10
     kept, coef, intercept = exchange(
-        support,
-        design,
-        state,
-        groups=problem.groups,
-        fixed=problem.included,
-        rounds=0 if along_path else 10,
+        support, design, state, groups=problem.groups, fixed=problem.included, rounds=rounds
     )
     done = "exchanges"
     small = design.keep(kept)
     wrong = problem.y * (small.scores(coef) + intercept) <= 0  # defined for two classes only
     if searches(problem.facts, plan, len(kept), float(problem.sample_weight @ wrong[:, 0])):
+        flip = problem.loss.flip
         searched = search(
             design,
             problem.y,
             problem.sample_weight,
             kept,
             n_rows=problem.n_rows,
-            flip=problem.loss.flip,
+            flip=flip,
             fixed=problem.included,
         )
         done = "exchanges and the longer search"
         if not np.array_equal(searched, kept):
+            small = design.keep(searched)
             fit = refit(
-                support,
-                design.keep(searched).matrix(),
-                np.zeros((len(searched), 1)),
-                np.zeros(1),
-                tol=1e-9,
+                support, small.matrix(), np.zeros((len(searched), 1)), np.zeros(1), tol=1e-9
             )
             kept, coef, intercept = searched, fit.theta[:, None], fit.intercept
     ridge = settings.ridge or SHRINKAGE

@@ -303,9 +303,8 @@ def selection_pvalues(
     check_is_fitted(estimator, "support_")
     model, problem, columns, included = checked_problem(estimator, X, y, fit_params)
     units, support = units_of(problem), estimator.support_[columns]
-    pvalues, _ = conditional_pvalues(
-        problem, fit_settings_of(model), candidates=np.unique(units[support])
-    )
+    candidates = np.unique(units[support])
+    pvalues, _ = conditional_pvalues(problem, fit_settings_of(model), candidates=candidates)
     return np.where(included, np.nan, pvalues[units])[support]
 
 

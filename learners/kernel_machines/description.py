@@ -82,9 +82,9 @@ class AtomFeatures(
             np.arange(len(atoms)), np.array([len(columns) for columns, _ in atoms], np.int64)
         )
         value = np.concatenate([np.empty(0), *(omega for _, omega in atoms)]) / scaler.deviation[at]
+        shape = (len(self.atoms_), n_features)
         self.frequencies_ = csr_matrix(
-            (value / scaler.unit[at], (row, scaler.usable[at])),
-            shape=(len(self.atoms_), n_features),
+            (value / scaler.unit[at], (row, scaler.usable[at])), shape=shape
         )
         self.phases_ = np.bincount(row, value * scaler.mean[at], minlength=len(self.atoms_))
         self._n_features_out = 2 * len(self.atoms_)

@@ -56,7 +56,8 @@ class SparseMetric:
         values, vectors = values[::-1], vectors[:, ::-1]
         kept = values > 1e-10 * max(values[0], 1e-300)
         L = (vectors[:, kept] * np.sqrt(values[kept])).T
-        return L * np.sign(L[np.arange(len(L)), np.abs(L).argmax(axis=1)])[:, None]
+        signs = np.sign(L[np.arange(len(L)), np.abs(L).argmax(axis=1)])
+        return L * signs[:, None]
 
     @classmethod
     def of(cls, path: Sequence[tuple[np.ndarray, np.ndarray, float]]) -> "SparseMetric":

@@ -98,7 +98,8 @@ def lanczos(
             break
         beta.append(norm)
         basis.append(w / norm)
-    values, vectors = np.linalg.eigh(np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1))
+    T = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
+    values, vectors = np.linalg.eigh(T)
     return vectors[:, -1] @ np.array(basis), values[-1], values[0]
 
 

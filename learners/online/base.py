@@ -195,9 +195,8 @@ class OnlineClassifier(SparseInputMixin, SparseClassifierMixin, SelectorMixin, B
                     "class_weight='balanced' cannot be computed on a stream; use a dict or pass "
                     "sample_weight"
                 )
-            weight = weighted_classes(
-                self.class_weight, self.classes_, np.searchsorted(self.classes_, y), weight
-            )
+            codes = np.searchsorted(self.classes_, y)
+            weight = weighted_classes(self.class_weight, self.classes_, codes, weight)
         X = canonical(sp.csr_array(X))
         if not X.data.all():  # stored zeros must not cause updates
             X = X.copy()

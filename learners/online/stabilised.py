@@ -430,7 +430,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
         limit = np.partition(probability, rank)[rank]
         stay = probability > limit
         tied = np.flatnonzero(probability == limit)
-        stay[tied[strongest(np.abs(coef.mean(axis=0)[tied]), target - int(stay.sum()))]] = True
+        strength = np.abs(coef.mean(axis=0)[tied])
+        stay[tied[strongest(strength, target - int(stay.sum()))]] = True
         return stay
 
     def _fit_again(self, state: PathState, X: Matrix, y: np.ndarray, weight: np.ndarray) -> None:

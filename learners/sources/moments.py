@@ -143,7 +143,6 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
                 part = X[rows, np.arange(m)]
             else:
                 part = X[rows].toarray() if sp.issparse(X) else X[rows]
-            total += Moments.of(
-                np.hstack([np.asarray(part, np.float64), targets[rows]]), weight[rows]
-            )
+            values = np.hstack([np.asarray(part, np.float64), targets[rows]])
+            total += Moments.of(values, weight[rows])
     return total

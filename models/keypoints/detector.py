@@ -289,7 +289,8 @@ class KeypointDetector(ModelFile):
         if not levels:
             return []
         light = self.search.pyramid(evened(pixels), *sizes)
-        search = partial(self._search_turned, replace(o, min_size=sizes[0], max_size=sizes[1]))
+        sized = replace(o, min_size=sizes[0], max_size=sizes[1])
+        search = partial(self._search_turned, sized)
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), search)
         light_anchors = self.anchor_maxima(light, self.finder.anchors, o.mode, o.max_detections)
         return [

@@ -138,13 +138,8 @@ def effect_chart(
     """Return a chart with a bar for the effect of each column and a dot for the share of random
     halves that select it."""
     row, left = 24, 12 + 7 * min(30, max(len(short(name)) for name in names))
-    axes = Axes(
-        (0.0, max([*effects, 1e-12])),
-        (0.0, 1.0),
-        width=640,
-        height=row * len(names) + 60,
-        left=left,
-    )
+    height = row * len(names) + 60
+    axes = Axes((0.0, max([*effects, 1e-12])), (0.0, 1.0), width=640, height=height, left=left)
     axes.right -= 150
     for i, (name, effect, share) in enumerate(zip(names, effects, stability)):
         y = axes.top + row * i

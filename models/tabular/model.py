@@ -148,7 +148,8 @@ class TabularModel(ModelFile):
             else "ranking"
         )
         loss = getattr(estimator, "loss_", None)
-        slope, flip = getattr(estimator, "calibration_", None) or (1.0, getattr(loss, "flip", 0.0))
+        calibration = getattr(estimator, "calibration_", None)
+        slope, flip = calibration or (1.0, getattr(loss, "flip", 0.0))
         about = {"annealed": __version__, "estimator": type(estimator).__name__, **about}
         return cls(
             additive,
@@ -360,12 +361,9 @@ def _used(additive: AdditiveModel, encoding: TableEncoding) -> tuple[AdditiveMod
         responses = np.where(
             level[:, None, None], low + additive.knots[:, :, None] * (high - low), responses
         )
+    selected = position[additive.selected]
     moved = AdditiveModel(
-        position[additive.selected],
-        additive.knots,
-        responses,
-        additive.missing_responses,
-        additive.intercept,
+        selected, additive.knots, responses, additive.missing_responses, additive.intercept
     )
     return moved, encoding.only(used.tolist())
 

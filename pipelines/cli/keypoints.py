@@ -430,16 +430,9 @@ def run_detection(
                 bool(pictures or crops),
                 known,
             )
+        assembled = resolved.assembly != "none"
         n_failed = _output(
-            results,
-            finished,
-            images,
-            source,
-            pictures,
-            forms,
-            resolved.assembly != "none",
-            as_json,
-            quiet,
+            results, finished, images, source, pictures, forms, assembled, as_json, quiet
         )
         if finished is not None:
             forms.write(finished, detectors)

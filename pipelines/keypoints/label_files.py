@@ -173,7 +173,6 @@ def _yolo(path: Path, folder: Path) -> Iterator[Part]:
                 )
             i, middle, sides = int(values[0]), values[1:3] * size, values[3:5] * size
             yield file, number, config["names"][i], (*(middle - sides / 2), *sides)
-            for name, (x, y, *seen) in zip(
-                given[i] if isinstance(given, dict) else given, values[5:].reshape(n, width)
-            ):
+            points = values[5:].reshape(n, width)
+            for name, (x, y, *seen) in zip(given[i] if isinstance(given, dict) else given, points):
                 yield file, number, name, (x * size[0], y * size[1], *(seen or [2 * (x > 0)]))

@@ -25,7 +25,8 @@ def read_objects(folder: Path, schema: Schema) -> list[AnnotatedImage]:
     images = read_annotations(folder, schema)
     for image in images:
         image_size(image.path)
-    for i, n in enumerate(np.concatenate([image.visible for image in images]).sum(axis=0)):
+    n_seen = np.concatenate([image.visible for image in images]).sum(axis=0)
+    for i, n in enumerate(n_seen):
         if n < MIN_COMPLETE:
             first = next((image.name for image in images if image.visible[:, i].any()), "no image")
             raise ValueError(

@@ -222,7 +222,8 @@ def _neighbours(XT: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for first in range(0, p, BLOCK):
         block = correlations(values, first, min(first + BLOCK, p))
         block[np.arange(len(block)), first + np.arange(len(block))] = 0.0
-        for i in np.flatnonzero((np.abs(block) > MIN_CORRELATION).any(axis=1)):
+        rows = np.flatnonzero((np.abs(block) > MIN_CORRELATION).any(axis=1))
+        for i in rows:
             strong = np.flatnonzero(np.abs(block[i]) > MIN_CORRELATION)
             strong = strong[np.argsort(-np.abs(block[i, strong]), kind="stable")][:MAX_NEIGHBOURS]
             for j in strong:

@@ -361,7 +361,8 @@ def _upright(points: np.ndarray, mean: np.ndarray, mirror: np.ndarray) -> RigidM
     """Rotate a shape so that its frontal view is the mean shape, with the nose towards the viewer;
     make it symmetric, with the eyes one unit apart."""
     points = points - points.mean(axis=0)
-    camera = np.linalg.lstsq(points, np.stack([mean.real, mean.imag], axis=1), rcond=None)[0].T
+    target = np.stack([mean.real, mean.imag], axis=1)
+    camera = np.linalg.lstsq(points, target, rcond=None)[0].T
     left, _, right = np.linalg.svd(camera, full_matrices=False)
     rows = left @ right
     points = points @ np.vstack([rows, np.cross(rows[0], rows[1])]).T

@@ -122,9 +122,8 @@ class PersonTracker:
                 person = known[sighting]
                 self._see(person, sighting, person in near)
             else:
-                person = _Person(
-                    next(self._numbers), sighting, sighting.appearance, next(self._tracks)
-                )
+                more = sighting, sighting.appearance, next(self._tracks)
+                person = _Person(next(self._numbers), *more)
                 self._persons.append(person)
             numbered.append(replace(instance, person=person.number, track=person.track))
         self._persons = sorted(self._persons, key=lambda p: p.last.time)[-MAX_PERSONS:]

@@ -264,9 +264,8 @@ class WindowSearch:
                 )
 
             if mode == Mode.PRUNE:
-                for channels, corner, points in self._near_faces(
-                    levels, number, names, buffers, objects
-                ):
+                near = self._near_faces(levels, number, names, buffers, objects)
+                for channels, corner, points in near:
                     for name in names:
                         xy, score = self._score_guided(channels, name, points[name])
                         keep(name, xy + corner, score)
@@ -330,12 +329,13 @@ class WindowSearch:
             x, y, scale, score = np.concatenate(
                 [np.empty((0, 4)), *(windows[name] for windows in scored)]
             ).T
+            place = self.models[name].localisation
             maxima[name] = suppress_non_maxima(
                 x,
                 y,
                 scale,
                 score,
-                self.models[name].localisation,
+                place,
                 self.reference_length,
                 self.suppression,
                 thresholds[name],

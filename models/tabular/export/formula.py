@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...messages import plain
 from ..encoding import DATE, NUMBER, as_words, days, logarithm, to_numbers
 
 TEXT = "text"  # kind of a cell that is neither a number nor a date (days since 1970-01-01)
@@ -90,11 +89,11 @@ class Formula:
         return {
             "format": "annealed formula",
             "version": 1,
-            "columns": plain(self.columns),
-            "outputs": plain(self.outputs),
-            "classes": plain(self.classes),
-            "stages": plain(self.stages),
-            "results": plain(self.results),
+            "columns": _plain(self.columns),
+            "outputs": _plain(self.outputs),
+            "classes": _plain(self.classes),
+            "stages": _plain(self.stages),
+            "results": _plain(self.results),
         }
 
 
@@ -163,3 +162,11 @@ class Printer:
                 return self.cells[column]
             return self.symbols[op](self.cells[column], *map(self.literal, rest))
         return self.symbols[op](*(operands if op == "label" else map(self, operands)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and value != value else value

@@ -507,7 +507,8 @@ def _describe(
     for number in np.unique(groups[additive.selected]):
         members = np.flatnonzero(groups[additive.selected] == number)
         encoding = table.encoding.columns[number]
-        effect = float(np.sqrt((parts[:, members].sum(axis=1).std(axis=0) ** 2).sum()))
+        added = parts[:, members].sum(axis=1)
+        effect = float(np.sqrt((added.std(axis=0) ** 2).sum()))
         column = {
             "name": encoding.name,
             "coefficient": None,

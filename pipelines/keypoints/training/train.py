@@ -360,12 +360,9 @@ def learning_curve(
             continue
         say(f"learning curve: training on {len(some)} images")
         with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "some.safetensors"
             made, _ = train_keypoints(
-                [*some, *test],
-                background,
-                Path(folder) / "some.safetensors",
-                say=lambda line: None,
-                **given,
+                [*some, *test], background, out, say=lambda line: None, **given
             )
         n_fitted = len(some) - len(held_out_images(made, some))
         rows.append(

@@ -81,7 +81,8 @@ class Runs:
     def errors(self, matrix: np.ndarray) -> np.ndarray:
         """Compute distances from the annotated keypoints, in reference lengths; the result has
         shape (n_runs, n_keypoints)."""
-        return abs(self.now @ matrix.T - self.truth @ matrix.T) / self.reference_length[:, None]
+        truth = self.truth @ matrix.T
+        return abs(self.now @ matrix.T - truth) / self.reference_length[:, None]
 
     def moves(self, regressor: ShapeRegressor) -> np.ndarray:
         """Compute the remaining displacements in the frames of the shapes; the result has shape
@@ -195,7 +196,8 @@ def train_regressor(
         target = moves @ regressor.basis.reshape(len(regressor.basis), -1).T.astype(
             float
         )  # coefficients with respect to the basis
-        stage = fit_stage(values, target, (selection or annealed)(values, target, s), ied, cell, s)
+        kept = (selection or annealed)(values, target, s)
+        stage = fit_stage(values, target, kept, ied, cell, s)
         move_runs(runs, regressor, stage, values, units)
         regressor = replace(regressor, stages=(*regressor.stages, stage))
         facts["median_error"].append(float(np.median(runs.errors(matrix))))

@@ -85,7 +85,8 @@ def calibrate(
 
     def score_view(item: NamedView) -> tuple[View, LocalMaxima, bool]:
         view = open_view(item[0], keypoint, item[1])
-        windows = detector.search.score_levels(detector.search.pyramid(view.pixels), keypoint, mode)
+        levels = detector.search.pyramid(view.pixels)
+        windows = detector.search.score_levels(levels, keypoint, mode)
         x, y, scale, score = np.concatenate([np.empty((0, 4)), *windows]).T
         length, radius = detector.reference_length, detector.suppression
         maxima = local_maxima(x, y, scale, score, widest, length, radius)

@@ -118,8 +118,13 @@ def plot_path(path: Any, *, against: str = "size", n_labels: int = 10, ax: Any =
         if n_kept[feature]:
             ax.plot(at, values[:, feature], color=_GREY, linewidth=0.6, zorder=1)
     for feature in named:
-        marker = "." if against == "size" else None  # a single size is visible, too
-        ax.plot(at, values[:, feature], label=_name(path, feature), marker=marker, zorder=2)
+        ax.plot(
+            at,
+            values[:, feature],
+            label=_name(path, feature),
+            marker="." if against == "size" else None,  # a single size is visible, too
+            zorder=2,
+        )
     ax.axhline(0, color="0.5", linewidth=0.8, zorder=0)
     ax.set(xlabel=label, ylabel="standardised coefficient")
     if against == "size" and at[-1] > 50:
@@ -459,9 +464,13 @@ def _axes(ax: Any) -> Any:
 def _panels(count: int, n_columns: int, sharey: bool = True) -> Any:
     columns = min(count, n_columns)
     rows = -(-count // columns)
-    size = (3.0 * columns, 2.4 * rows)
     figure, axes = pyplot().subplots(
-        rows, columns, figsize=size, layout="constrained", squeeze=False, sharey=sharey
+        rows,
+        columns,
+        figsize=(3.0 * columns, 2.4 * rows),
+        layout="constrained",
+        squeeze=False,
+        sharey=sharey,
     )
     for spare in axes.ravel()[count:]:
         figure.delaxes(spare)

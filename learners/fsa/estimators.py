@@ -368,8 +368,9 @@ class BatchEstimator(FSAEstimator):
             )
         with rollback_on_error(self):
             rows = moments.equivalent_rows()
-            weight = np.full(len(rows), moments.n_rows / len(rows))
-            problem = self._by_moments(rows[:, :m], rows[:, m:], weight)
+            problem = self._by_moments(
+                rows[:, :m], rows[:, m:], np.full(len(rows), moments.n_rows / len(rows))
+            )
             # folds of condensed rows are meaningless
             problem.facts = replace(problem.facts, out_of_core=True)
             return self._solve(problem, settings)

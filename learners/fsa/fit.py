@@ -130,9 +130,10 @@ def solve_path(
                 break
             solution = Solution.of(states[k], k, settings.ridge)
             if settings.refinement is None:  # the paper's algorithm
-                scores = solution.design.scores(solution.coef) + solution.intercept
                 solution.value, _ = problem.loss.value_and_gradient(
-                    problem.y, scores, problem.sample_weight
+                    problem.y,
+                    solution.design.scores(solution.coef) + solution.intercept,
+                    problem.sample_weight,
                 )
             else:
                 solution = refine(
@@ -378,14 +379,21 @@ def training_problems(
 def _on(moments: Moments, problem: FitProblem) -> FitProblem:
     """Return the problem on a few rows that have the given moments."""
     m, rows = problem.X.shape[1], moments.equivalent_rows()
-    weight = np.full(len(rows), moments.n_rows / len(rows))
-    return with_class_counts(replace(problem, X=rows[:, :m], y=rows[:, m:], weight=weight))
+    return with_class_counts(
+        replace(
+            problem,
+            X=rows[:, :m],
+            y=rows[:, m:],
+            weight=np.full(len(rows), moments.n_rows / len(rows)),
+        )
+    )
 
 
 def with_class_counts(problem: FitProblem) -> FitProblem:
     """Set the number of rows in the rarest class from the means of the targets -1 and +1."""
     if problem.classification:
         positive = 0.5 * (problem.weight @ (1.0 + problem.y))
-        rarest = float(min(positive.min(), problem.n_rows - positive.max()))
-        problem.facts = replace(problem.facts, n_rarest=rarest)
+        problem.facts = replace(
+            problem.facts, n_rarest=float(min(positive.min(), problem.n_rows - positive.max()))
+        )
     return problem

@@ -237,9 +237,13 @@ class FitProblem:
             bounds = None if bounds is None else (bounds[0][allowed], bounds[1][allowed])
             monotone = None if monotone is None else monotone[allowed]
             groups = None if groups is None else np.unique(groups[allowed], return_inverse=True)[1]
-        stay = included if included.any() else None
         return replace(
-            self, groups=groups, allowed=allowed, included=stay, bounds=bounds, monotone=monotone
+            self,
+            groups=groups,
+            allowed=allowed,
+            included=included if included.any() else None,
+            bounds=bounds,
+            monotone=monotone,
         )
 
 

@@ -69,8 +69,9 @@ def refine(
         plan.refinement == "exchange" and settings.chooses_ridge and plan.newton
     ):
         solution = _refined_by_newton(problem, settings, solution, previous, along_path)
-    scores = solution.design.scores(solution.coef) + solution.intercept
-    solution.value, _ = problem.loss.value_and_gradient(problem.y, scores, problem.sample_weight)
+    solution.value, _ = problem.loss.value_and_gradient(
+        problem.y, solution.design.scores(solution.coef) + solution.intercept, problem.sample_weight
+    )
     if along_path:
         # Centring removes one knot, and multiclass losses remove one class
         k, width, q = solution.coef.shape
@@ -118,13 +119,21 @@ def _refined_by_gradient(
         (problem.y, problem.loss, problem.sample_weight),
         (solution.coef, solution.intercept),
     )
-    prior = settings.fit_prior or Prior(shrinkage=SHRINKAGE)
     fitted = accelerated_gradient(
-        solution.design, *target, *start, prior=prior, fit_intercept=settings.fit_intercept
+        solution.design,
+        *target,
+        *start,
+        prior=settings.fit_prior or Prior(shrinkage=SHRINKAGE),
+        fit_intercept=settings.fit_intercept,
     )
     ridge = settings.ridge or SHRINKAGE
-    done = (f"gradient steps with ridge {ridge:.2g}",)
-    return replace(solution, coef=fitted[0], intercept=fitted[1], ridge=ridge, done=done)
+    return replace(
+        solution,
+        coef=fitted[0],
+        intercept=fitted[1],
+        ridge=ridge,
+        done=(f"gradient steps with ridge {ridge:.2g}",),
+    )
 
 
 def _exchanged(
@@ -164,7 +173,6 @@ def _exchanged(
             )
             kept, coef, intercept = searched, fit.theta[:, None], fit.intercept
     ridge = settings.ridge or SHRINKAGE
-    done_so_far = (done, f"ridge {ridge:.2g}")
     return replace(
         solution,
         kept=kept,
@@ -172,7 +180,7 @@ def _exchanged(
         intercept=intercept,
         design=small,
         ridge=ridge,
-        done=done_so_far,
+        done=(done, f"ridge {ridge:.2g}"),
     )
 
 

@@ -90,9 +90,9 @@ def transition_counts(kept: ChainSamples, n_columns: int) -> csr_matrix:
     path = np.column_stack([np.zeros(len(state), np.int64), state, np.zeros(len(state), np.int64)])
     steps = np.arange(path.shape[1] - 1) <= length[:, None]
     start, end = path[:, :-1][steps], path[:, 1:][steps]
-    shape = (n_columns + 1, n_columns + 1)
     return coo_matrix(
-        (np.full(len(start), 1.0 / len(kept.size)), (start, end)), shape=shape
+        (np.full(len(start), 1.0 / len(kept.size)), (start, end)),
+        shape=(n_columns + 1, n_columns + 1),
     ).tocsr()
 
 
@@ -222,9 +222,9 @@ class SparseFourierBase(AtomFeatures):
         self.group_inclusion_probabilities_ = 1.0 - np.prod(none, axis=0)
         counts = sum(transition_counts(kept, len(usable)) for kept in self._kept).tocoo()
         state = np.concatenate([[0], usable + 1])
-        shape = (n_features + 1, n_features + 1)
         self.transition_counts_ = csr_matrix(
-            (counts.data, (state[counts.row], state[counts.col])), shape=shape
+            (counts.data, (state[counts.row], state[counts.col])),
+            shape=(n_features + 1, n_features + 1),
         )
 
     def _describe_chains(self) -> None:

@@ -418,9 +418,8 @@ class SDist(
         Scores are vote fractions of the nearest neighbours, or the negative mean distances to the
         nearest rows of each class.
         """
-        Z = self.transform(X)
         return class_scores(
-            self, Z, self._train, self._codes, len(self.classes_), self.n_neighbors_
+            self, self.transform(X), self._train, self._codes, len(self.classes_), self.n_neighbors_
         )
 
     def predict_proba(self, X: Matrix) -> np.ndarray:

@@ -137,7 +137,6 @@ def choose_ridge(
         if search.best == start and not search.settled:
             search.walk(start + 1, 1, 1)
     ridge, fit = float(RIDGES[search.best]), search.fit
-    exact = until_stationary or q > 1
     fit = refit(
         replace(problem, shrinkage=ridge),
         A,
@@ -146,7 +145,7 @@ def choose_ridge(
         n_iter=100,
         tol=1e-9,
         joint=q > 1,
-        until_stationary=exact,
+        until_stationary=until_stationary or q > 1,
     )
     return fit, ridge, " by approximate leave-one-out"
 

@@ -333,13 +333,12 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
                     burst: int = burst,
                 ) -> None:
                     first, last = bounds[thread], bounds[thread + 1]
-                    gravity = state.gravity
                     stabilised_stage(
                         rows,
                         part,
                         burst,
                         descent,
-                        gravity,
+                        state.gravity,
                         state.paths,
                         counts[thread],
                         first,

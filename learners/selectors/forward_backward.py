@@ -59,9 +59,8 @@ class _NewtonFit:
     def value_without(self, positions: np.ndarray) -> float:
         coef = self.coef.copy()
         coef[positions] = 0.0
-        scores = self.Z @ coef + self.intercept
         return self.problem.loss.value(
-            self.problem.y, scores, self.problem.sample_weight
+            self.problem.y, self.Z @ coef + self.intercept, self.problem.sample_weight
         ) + self.problem.penalty(coef)
 
 

@@ -54,8 +54,13 @@ class _TISP(ScaledSelector):
             """
             if not isinstance(self.learning_rate, str):
                 return float(self.learning_rate)
-            direction = start_direction(columns, y, loss, weight, zero)
-            return safe_step(columns, loss, weight, direction, penalty=self.ridge)
+            return safe_step(
+                columns,
+                loss,
+                weight,
+                start_direction(columns, y, loss, weight, zero),
+                penalty=self.ridge,
+            )
 
         rate = step_of(design)
         curve: list[float] = []
@@ -71,7 +76,6 @@ class _TISP(ScaledSelector):
             kept = strongest(strengths(moved), k)
             small = design.keep(kept)
             rate = step_of(small)
-            start = moved[kept] / (1.0 + rate * self.ridge)  # hard-ridge thresholding
             state = anneal(  # the annealing loop without drops is gradient descent
                 small,
                 y,
@@ -79,7 +83,7 @@ class _TISP(ScaledSelector):
                 np.full(share, k),
                 sample_weight=weight,
                 learning_rate=rate,
-                coef=start,
+                coef=moved[kept] / (1.0 + rate * self.ridge),  # hard-ridge thresholding
                 intercept=intercept,
                 prior=Prior(shrinkage=0.5 * self.ridge),
                 fit_intercept=self.fit_intercept,

@@ -78,8 +78,12 @@ class UnitModel:
     def decreases(self, candidates: np.ndarray) -> np.ndarray:
         """Compute, for each candidate, the decrease in the objective if only it changes."""
         out = np.zeros(len(candidates))
-        offset = self.part.scores(self.fit)
-        held = replace(self.problem, offset=offset, fit_intercept=False, fit_transitions=False)
+        held = replace(
+            self.problem,
+            offset=self.part.scores(self.fit),
+            fit_intercept=False,
+            fit_transitions=False,
+        )
         transitions = self.fit.transitions
         for unit in np.flatnonzero(candidates):
             alone = held.keep(self.codes == unit)[1]

@@ -56,8 +56,14 @@ def accelerated_gradient(
     gradient schemes", Found. Comput. Math. 15 (2015).
     """
     penalty = float(np.linalg.norm(prior.curvature(design.n_knots, design.width), 2))
-    direction = start_direction(design, y, loss, sample_weight, intercept)
-    rate = safe_step(design, loss, sample_weight, direction, slack=_SLACK, penalty=penalty)
+    rate = safe_step(
+        design,
+        loss,
+        sample_weight,
+        start_direction(design, y, loss, sample_weight, intercept),
+        slack=_SLACK,
+        penalty=penalty,
+    )
     ahead, ahead_intercept, t = coef, intercept, 1.0
     last = np.inf
     for _ in range(n_steps):

@@ -124,8 +124,13 @@ def write_rows(
             block.indices.astype(np.int32, copy=False).tofile(indices)
             positions.append(rows)
             lengths.append(np.diff(block.indptr))
-    indptr = np.cumsum(np.concatenate(lengths))
-    np.savez(folder / "index.npz", indptr=indptr, base=0, width=n_features, dtype=str(dtype))
+    np.savez(
+        folder / "index.npz",
+        indptr=np.cumsum(np.concatenate(lengths)),
+        base=0,
+        width=n_features,
+        dtype=str(dtype),
+    )
     return SparseSource(folder, np.argsort(np.concatenate(positions)))
 
 

@@ -77,8 +77,9 @@ def _is_tracked(detector: KeypointDetector, options: DetectionOptions) -> bool:
 def _result(
     detector: KeypointDetector, options: DetectionOptions, instances: list[Instance]
 ) -> DetectionResult:
-    size = detector.pool.window / detector.reference_length
-    detections = of_instances(instances, options.keypoints or (), size)
+    detections = of_instances(
+        instances, options.keypoints or (), detector.pool.window / detector.reference_length
+    )
     return DetectionResult(sorted(detections, key=lambda detection: -detection.score), instances)
 
 

@@ -71,9 +71,12 @@ class Patches:
 def _patch(image: np.ndarray, x: float, y: float, width: float, height: float) -> np.ndarray:
     """Resize a window to PATCH pixels; outside the image, border pixels are repeated."""
     place = np.array([[width / PATCH, 0, x - width / 2], [0, height / PATCH, y - height / 2]])
-    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return cv2.warpAffine(
-        image, place, (PATCH, PATCH), flags=flags, borderMode=cv2.BORDER_REPLICATE
+        image,
+        place,
+        (PATCH, PATCH),
+        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+        borderMode=cv2.BORDER_REPLICATE,
     )
 
 

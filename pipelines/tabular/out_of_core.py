@@ -115,10 +115,9 @@ def read_out_of_core(path: Any, request: Request) -> Table:
     source = EncodedSource(path, decided.encoding, np.float32 if single else np.float64).set_limits(
         limit, 1.0
     )
-    X = source if len(whole.rows) == n else source[whole.rows]
     table = replace(
         whole,
-        X=X,
+        X=source if len(whole.rows) == n else source[whole.rows],
         max_rows=n_drawn,
         encoding=decided.encoding,
         left_out=decided.left_out,

@@ -87,8 +87,12 @@ class Photograph:
         scale = side / max(height, width)
         if scale != 1:
             size = (max(1, round(width * scale)), max(1, round(height * scale)))
-            way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-            pixels = np.asarray(cv2.resize(pixels, size, interpolation=way), np.uint8)
+            pixels = np.asarray(
+                cv2.resize(
+                    pixels, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+                ),
+                np.uint8,
+            )
             if head is not None:
                 head = Box(*(v * scale for v in head))
         return Photograph(pixels, head)

@@ -284,11 +284,10 @@ def pasted(images: Sequence[AnnotatedImage], rng: np.random.Generator) -> Annota
         landmarks.append(None if image.landmarks is None else shown(image.landmarks[0]) + [left, 0])
         left += size[0]
     known = None if any(one is None for one in landmarks) else np.array(landmarks)
-    visible = np.concatenate([image.visible[:1] for image in images])
     return replace(
         images[0],
         instances=np.array(faces),
-        visible=visible,
+        visible=np.concatenate([image.visible[:1] for image in images]),
         ignore=np.zeros((0, 4)),
         landmarks=known,
         view=partial(_pasted, parts),

@@ -105,8 +105,9 @@ class Decisions:
             "enlarged": self.enlarged,
         }
         scan = TrainingSettings(**chosen, **sizes, **_range(self.side))
-        n_copies = int(np.clip(_COPIES // n_objects, 1, 20))
-        copies = AugmentationSettings(copies=n_copies, covered=_COVERED)
+        copies = AugmentationSettings(
+            copies=int(np.clip(_COPIES // n_objects, 1, 20)), covered=_COVERED
+        )
         values = {"n_features": int(np.clip(8 * n_objects, 300, 1500)), "n_components": 30}
         refinement = RegressionSettings(copies, ied=_SIZES, cell=_CELLS, **values)
         probabilities = ProbabilitySettings(

@@ -218,9 +218,15 @@ def _select(
     def annealed(
         design: Design, y: np.ndarray, weight: np.ndarray, counts: np.ndarray, **start: Any
     ) -> Annealed:
-        rate = annealing_step(loss, weight, s.learning_rate)
         return anneal(
-            design, y, loss, counts, sample_weight=weight, learning_rate=rate, prior=prior, **start
+            design,
+            y,
+            loss,
+            counts,
+            sample_weight=weight,
+            learning_rate=annealing_step(loss, weight, s.learning_rate),
+            prior=prior,
+            **start,
         )
 
     weight = weights(y[rows])

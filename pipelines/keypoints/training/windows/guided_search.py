@@ -164,9 +164,12 @@ class GuidedTraining(ClassifierTraining):
 
     def detector(self, keypoint: str, model: KeypointModel, **more: Any) -> KeypointDetector:
         """Return a detector in which the model scores the windows of its guide."""
-        guides = {keypoint: self.guides[keypoint]}
         return super().detector(
-            keypoint, model, guides=guides, face_cascade=self.face_cascade, **more
+            keypoint,
+            model,
+            guides={keypoint: self.guides[keypoint]},
+            face_cascade=self.face_cascade,
+            **more,
         )
 
     def candidates(self, keypoint: str) -> Callable[[Sequence[Level]], list[np.ndarray]]:

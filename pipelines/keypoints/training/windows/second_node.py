@@ -65,8 +65,7 @@ class SecondNodeSettings(WindowFitSettings):
 
 
 def _pyramid(view: View, job: TrainingJob) -> list[Level]:
-    enlarged = job.settings.scan.enlarged
-    return gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=enlarged)
+    return gaussian_pyramid(view.pixels, SCALES_PER_OCTAVE, max_scale=job.settings.scan.enlarged)
 
 
 def is_near(view: View, rows: np.ndarray, reference_length: float) -> np.ndarray:

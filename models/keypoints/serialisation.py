@@ -347,9 +347,9 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
     if "alone" in described:
         alone = float(check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"])
         # Models trained before version 0.3 do not use the yaw.
-        n_inputs = 4 if arrays.get("faces/probabilities/face", np.empty(5)).shape == (4,) else 5
-        face = read("faces/probabilities/face", np.float64, (n_inputs,))
-        face = face if n_inputs == 5 else np.insert(face, 3, 0.0)
+        former = arrays.get("faces/probabilities/face", np.empty(5)).shape == (4,)
+        face = read("faces/probabilities/face", np.float64, (4 if former else 5,))
+        face = np.insert(face, 3, 0.0) if former else face
         within = [
             read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS))
             for t in (10, 5)

@@ -186,9 +186,13 @@ def reported_faces(
             middle = i.landmarks.mean(axis=0, keepdims=True)
             if (error < _TRUE or error > _FALSE) and not in_boxes(middle, image.ignore)[0]:
                 assert i.appearance is not None  # of a detected face
-                score = finder.classifier.score(i.appearance)
                 refined = RefinedShape(
-                    i.landmarks, i.appearance, score, i.support, i.reference_length, yaw=i.pose.yaw
+                    i.landmarks,
+                    i.appearance,
+                    finder.classifier.score(i.appearance),
+                    i.support,
+                    i.reference_length,
+                    yaw=i.pose.yaw,
                 )
                 yield refined.inputs, error < _TRUE
 

@@ -84,8 +84,7 @@ def train_probabilities(
         unit,
         s,
     )
-    faces = [*job.split.fitted, *harder]
-    classifier, facts = train_classifier(finder, faces, false, s)
+    classifier, facts = train_classifier(finder, [*job.split.fitted, *harder], false, s)
     job.say(
         f"probabilities: classifier trained on {facts['faces']} faces and "
         f"{facts['false_shapes']} false shapes"

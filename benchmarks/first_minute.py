@@ -182,7 +182,7 @@ def main(argv=None):
         help="Python interpreter of another installation, for comparison",
     )
     options = parser.parse_args(argv)
-    print_head("processor seconds, median", "import", "first call", "second call")
+    print_head("call", "import", "first call", "second call")
     for case in options.cases or [*COMMANDS, *CASES]:
         runs = [measure(options.python, case) for _ in range(options.runs)]
         row = [f"{statistics.median(column):.3f}" for column in zip(*runs, strict=True)]

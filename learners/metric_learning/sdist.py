@@ -263,7 +263,7 @@ class SDist(
         ):
             raise ValueError(
                 f"kappa={self.kappa!r} is not valid; "
-                "expected a positive integer or a fraction in (0, 1)"
+                "expected an integer >= 1 or a fraction in (0, 1)"
             )
         if self.stopping == "oob" and self.bagging >= 1:
             raise ValueError(

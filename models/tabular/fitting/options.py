@@ -242,7 +242,7 @@ class SelectionOptions(SelectionParameters):
             if chosen[option] and chosen[other]:
                 raise ValueError(f"{option} is not available with {other}; use only one of them")
         if self.fdr is not None and not 0 < self.fdr < 1:
-            raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number > 0 and < 1")
+            raise ValueError(f"fdr={self.fdr!r} is not valid; expected a number in (0, 1)")
         lists = {
             "--monotone": self.monotone,
             "--bounds": self.bounds,

@@ -197,8 +197,7 @@ class Loss(BaseEstimator):
         raise NotImplementedError
 
     def curvature(self, y: np.ndarray, scores: np.ndarray, sample_weight: np.ndarray) -> np.ndarray:
-        """Compute the non-negative second derivatives with respect to the scores. See
-        :class:`Loss`."""
+        """Compute the non-negative curvature with respect to the scores. See :class:`Loss`."""
         raise NotImplementedError
 
     def row_hessians(
@@ -454,8 +453,7 @@ class MarginLoss(RowLoss):
         raise NotImplementedError
 
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
-        """Compute the second derivative with respect to the margin, or a majorant. See
-        :class:`MarginLoss`."""
+        """Compute the second derivative, or an upper bound on it. See :class:`MarginLoss`."""
         raise NotImplementedError
 
     def row_values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ from .tracks import Tracks
 def merged(tracks: Tracks, labels: np.ndarray, n_motions: int) -> np.ndarray:
     """Merge pairs of motions until ``n_motions`` motions remain.
 
-    Each step merges the pair for which the total geometric robust information criterion (GRIC)
-    increases least [1]_.
+    Each step merges the pair whose union increases the total geometric robust information criterion
+    (GRIC) by the smallest amount [1]_.
 
     Parameters
     ----------

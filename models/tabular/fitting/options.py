@@ -277,9 +277,7 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Options that specify columns with properties of rows, such as weights.
-
-        The result also contains these columns.
+        """Columns with properties of rows, such as weights, by the name of their option.
         """
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}

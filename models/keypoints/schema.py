@@ -124,8 +124,7 @@ class Schema:
         return list(groups.values())
 
     def trained_as(self, keypoint: str) -> str:
-        """Return the keypoint whose model is used for this keypoint: the first of its mirror
-        pair."""
+        """Return the keypoint of the mirror pair whose model is used for this keypoint."""
         return (
             min(keypoint, self.opposite[keypoint], key=self.keypoints.index)
             if self.mirrored

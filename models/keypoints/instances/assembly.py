@@ -99,7 +99,7 @@ class Hypothesis:
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length of an object of this size, seen from the front, in image pixels. """
+        Reference length of an object of this size, seen from the front, in image pixels."""
 
     rows: np.ndarray
     score: float

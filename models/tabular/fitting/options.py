@@ -277,8 +277,7 @@ class SelectionOptions(SelectionParameters):
 
     @property
     def of_rows(self) -> dict[str, str]:
-        """Columns with properties of rows, such as weights, by the name of their option.
-        """
+        """Columns with properties of rows, such as weights, by the name of their option."""
         names = ("row_groups", "weight", "offset", "exposure", "time")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 

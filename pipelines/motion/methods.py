@@ -150,8 +150,7 @@ def fit_ridge(train: Sequence[CandidateSet], columns: np.ndarray, shrinkage: flo
 
 
 def fit_best_rule(train: Sequence[CandidateSet], columns: np.ndarray) -> Scorer:
-    """Select the feature whose minimum has the smallest mean error on the training sequences.
-    """
+    """Select the feature whose minimum has the smallest mean error on the training sequences."""
     errors = np.zeros(len(columns))
     for one in train:
         errors += one.known_errors[np.argmin(one.features[:, columns], axis=0)]

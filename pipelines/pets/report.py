@@ -1,5 +1,4 @@
-"""Figures of an image classifier, as in Figures 4.2, 4.3 and 4.6 of Ma (thesis).
-"""
+"""Figures of an image classifier, as in Figures 4.2, 4.3 and 4.6 of Ma (thesis)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,8 +179,7 @@ def draw_component(path: Path, values: np.ndarray, labels: Sequence[str], n_bins
 
 
 def draw_evidence(path: Path, explained: Sequence[tuple[str, Explanation]]) -> None:
-    """Draw photographs, and copies with the evidence for the label in red and against it in
-    blue."""
+    """Draw photographs and, below them, the evidence for the label (red) and against it (blue)."""
     figure = Figure(figsize=(3 * len(explained), 5.6), layout="constrained")
     for column, (title, e) in zip(
         np.reshape(figure.subplots(2, len(explained)), (2, -1)).T, explained

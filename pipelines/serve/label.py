@@ -72,8 +72,7 @@ class Labelling:
         self._training = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=self._said)
 
     def training(self) -> dict[str, Any]:
-        """Return the state of the training run, its last line of output, and whether a report
-        exists.
+        """Return the state of the training run, its last output, and whether a report exists.
 
         The state is ``none``, ``running``, ``done`` or ``failed``.
         """

@@ -92,7 +92,7 @@ class Labelling:
         }
 
     def version(self) -> str:
-        """Return the version of the model; empty if there is no model."""
+        """Return the version of the model; empty without a model."""
         return "" if self.model is None else str(self.model.stat().st_mtime_ns)
 
     def stop(self) -> None:

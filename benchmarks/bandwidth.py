@@ -3,9 +3,9 @@
 
     python benchmarks/bandwidth.py --samples 10000 --features 10000
 
-Processor time of one thread, for a row-major and a column-major matrix. The limit is ONE fused read of the remaining columns per step: the schedule's sum of M_e times the
-time of one read of the matrix, measured in the same run as the fastest of a sum over it and a
-product with a vector.
+Processor time of one thread, for a row-major and a column-major matrix. The limit is ONE fused read
+of the remaining columns per step: the schedule's sum of M_e times the time of one read of the
+matrix, measured in the same run as the fastest of a sum over it and a product with a vector.
 """
 
 from __future__ import annotations

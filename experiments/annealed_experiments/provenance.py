@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import json
+import os
 import platform
 import re
 import shlex
@@ -206,6 +207,8 @@ def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
     versions = {"python": platform.python_version()} | {
         name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")
     }
+    if folder := os.environ.get("ANNEALED_DATA"):
+        command = command.replace(folder, "DATA")
     made = {"command": command, "date": str(date.today()), **source_of_code(), "versions": versions}
     return made | {
         "processor": names[0] if names else platform.processor(),

@@ -160,12 +160,14 @@ def _cells(check: Check, stored: dict[str, Any], data_dir) -> Iterator[Pair]:
 
 def _equal(new: Any, old: Any, tolerance: float) -> bool:
     """Return whether two values, or all numbers of two cells, differ by at most the tolerance."""
+    if old == _MISSING:
+        return False
     if isinstance(new, str) and isinstance(old, str):
         numbers = [re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", cell) for cell in (new, old)]
         return len(numbers[0]) == len(numbers[1]) and all(
             abs(float(a) - float(b)) <= tolerance for a, b in zip(*numbers, strict=True)
         )
-    if new is None or old is None or old == _MISSING:
+    if new is None or old is None:
         return new is old
     return bool(abs(new - old) <= tolerance)
 

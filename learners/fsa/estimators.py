@@ -406,17 +406,17 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         * "squared": squared error on labels -1 and +1;
         * a :class:`Loss` object.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
-        Response to each feature: a linear or a piecewise-linear function of its value ([2]_,
-        section 4.1). "piecewise" is ``PiecewiseLinear(n_bins=6)``; it accepts NaN, which has a
-        separate response.
+        Response to each feature. "linear" is a coefficient times the value of the feature.
+        "piecewise" is ``PiecewiseLinear(n_bins=6)``, a piecewise-linear function of the value
+        ([2]_, section 4.1), which accepts NaN.
     constraints : Constraints or None, default None
         Groups, included and excluded columns, bounds and monotone responses.
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which features are compared: columns scaled to variance one, or raw columns. If at
-        most a tenth of the values of a sparse matrix are stored, each variance includes one
-        additional non-zero row, and the final ridge applies to raw columns.
+        Whether columns are scaled to variance one. If at most a tenth of the values of a sparse
+        matrix are stored, each variance is computed as if one more row were non-zero, and the final
+        ridge applies to the raw columns.
     schedule : str, Schedule or function, default "inverse"
         Annealing schedule: the number of features that remain after each step.
 

@@ -63,11 +63,11 @@ class SDist(
     n_features_to_select : int or None, default None
         Number of columns of phi in the final metric. None means all columns.
     n_neighbors_predict : int, default 3
-        Number of neighbours that vote, at least 1.
+        Number of neighbours that vote in prediction, at least 1.
     max_order : int, default 2
         Maximum number of columns in a product; 1 means a linear metric.
     solver : {"power", "sgd"}, default "power"
-        Method that computes the directions.
+        Method that computes the direction of a step.
 
         * "power": truncated power method, Algorithm 2.1 of [1]_;
         * "sgd": stochastic (Oja) steps with informative truncation, sections 3.3.1 and 3.3.3 of
@@ -77,7 +77,7 @@ class SDist(
     initial : {"zero", "identity"}, default "zero"
         Initial metric W_0. "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Number of columns in each step, or a fraction (rho in [1]_) in (0, 1).
+        Number of columns in the direction of each step, or a fraction in (0, 1), rho in [1]_.
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
@@ -102,7 +102,7 @@ class SDist(
     complexity_weight : float, default 0.1
         Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of initial products, computed in O(n p^2) time.
+        Number of products of columns that are added before the first step, found in O(n p^2) time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"
@@ -142,8 +142,8 @@ class SDist(
 
     Notes
     -----
-    A step takes O(n k + n p) time, and the fit needs O(n p) memory, without any p x p or n x n
-    matrix. See docs/metric.md for the differences from [1]_.
+    A step takes O(n k + n p) time, and the fit needs O(n p) memory.
+    See docs/metric.md for the differences from [1]_.
 
     References
     ----------

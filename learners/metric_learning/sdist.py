@@ -59,7 +59,7 @@ class SDist(
     ----------
     n_neighbors : int or "auto", default "auto"
         Number k of neighbours, at least 1. "auto" means 15. With more than 20 columns per row, it
-        means half the size of the smallest class, but at least 15.
+        means half the smallest class size, but at least 15.
     n_features_to_select : int or None, default None
         Number of columns of phi in the final metric. None means all columns.
     n_neighbors_predict : int, default 3
@@ -102,7 +102,7 @@ class SDist(
     complexity_weight : float, default 0.1
         Non-negative weight lambda_C in eq. (2.17), for ``stopping="complexity"``.
     seed_interactions : int, default 0
-        Number of products of columns that are added before the first step, found in O(n p^2) time.
+        Number of products that are added before the first step, in O(n p^2) time.
     max_products : int or None, default None
         Maximum number of products; None means three per column of X.
     classifier : {"knn", "base"}, default "knn"

@@ -213,8 +213,8 @@ def check_made_from(path: Path | None, recorded: Any, expected: dict[str, Any]) 
     """
     if recorded != json.loads(json.dumps(expected)):
         raise ValueError(
-            f"{path}: the file was created with different settings or data; use the same ones, "
-            "or choose another output"
+            f"{path}: the file was created with different settings or data; use the same "
+            "settings and data, or choose another output"
         )
 
 

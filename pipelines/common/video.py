@@ -47,7 +47,7 @@ def writing_video(path: Path, rate: float) -> Iterator[Callable[[np.ndarray], No
                 )
                 if not writers[0].isOpened():
                     raise ValueError(
-                        f"{path}: there is no encoder for this file type; use another one, such "
+                        f"{path}: there is no encoder for this file type; use another type, such "
                         "as .avi"
                     )
             writers[0].write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))

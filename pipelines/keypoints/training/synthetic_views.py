@@ -173,7 +173,7 @@ def _mesh(
 def turned_head(image: AnnotatedImage, degrees: float, rigid: RigidModel) -> AnnotatedImage:
     """Rotate the only face of a photograph towards the right of the image.
 
-    The image shows the head and its surroundings, with an IED of at most 64 pixels.
+    The image shows the head and its surroundings. The eyes are at most 64 pixels apart.
     """
     assert image.landmarks is not None
     landmarks, ied = image.landmarks[0], float(image.reference_length[0])

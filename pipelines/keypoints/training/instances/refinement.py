@@ -200,7 +200,10 @@ def train_regressor(
     matrix = regressor.to_keypoints
     regressor = replace(regressor, basis=principal_displacements(runs, regressor, s.n_components))
     facts: dict = {"runs": len(runs.now), "median_error": [float(np.median(runs.errors(matrix)))]}
-    say(f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} IED")
+    say(
+        f"refinement: {len(runs.now)} starts, median error {facts['median_error'][0]:.4f} "
+        "reference lengths"
+    )
     for number, (ied, cell) in enumerate(zip(s.ied, s.cell, strict=True)):
         values, units = describe_runs(runs, regressor, ied, cell)
         moves = _parts((runs.truth - runs.now) / units[:, None]).reshape(len(values), -1)
@@ -212,7 +215,10 @@ def train_regressor(
         move_runs(runs, regressor, stage, values, units)
         regressor = replace(regressor, stages=(*regressor.stages, stage))
         facts["median_error"].append(float(np.median(runs.errors(matrix))))
-        say(f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} IED")
+        say(
+            f"refinement: stage {number + 1}, median error {facts['median_error'][-1]:.4f} "
+            "reference lengths"
+        )
     return replace(regressor, offset=annotation_offset(runs, regressor)), facts
 
 

@@ -330,8 +330,8 @@ class ClassifierTraining:
         )
         if not len(positives) or not len(reference):
             raise ValueError(
-                f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
-                "expected at least one face for training and one held out"
+                f"{keypoint}: no face with a reference length above {s.ied_low:g} px has a "
+                "visible point; expected at least one face for training and one held out"
             )
         return positives, reference, join([n for _, n in parts], window)
 

@@ -140,8 +140,8 @@ def train_guide(
     fitted, reference = near(views, 1), near(held_out_views, 2)
     if not len(fitted.patches) or not len(reference.patches):
         raise ValueError(
-            f"{keypoint}: no face with an IED above {s.ied_low:g} px has a visible point; "
-            "expected at least one face for training and one held out"
+            f"{keypoint}: no face with a reference length above {s.ied_low:g} px has a "
+            "visible point; expected at least one face for training and one held out"
         )
     fit = WindowFitSettings(n_features=s.n_offsets, first_rows=s.first_rows, shrinkage=s.shrinkage)
     offsets = fit_offsets(*fitted, pool, fit, [s.seed, 3])

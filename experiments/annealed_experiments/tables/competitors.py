@@ -42,8 +42,8 @@ def search_strength(
 
     The columns of these coefficients, in ascending order, and the penalty are returned. ``fit``
     takes a penalty and returns coefficients (n_features,); ``low`` gives too many non-zero
-    coefficients and ``high`` too few. If no penalty gives exactly k, the k largest coefficients at the largest penalty with
-    more than k are used.
+    coefficients and ``high`` too few. If no penalty gives exactly k, the k largest coefficients at
+    the largest penalty with more than k are used.
     """
     best: tuple[np.ndarray, float] | None = None
     for _ in range(14):

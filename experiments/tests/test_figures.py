@@ -3,7 +3,7 @@
 import pytest
 from annealed_experiments.figures import metric as metric_figures
 from annealed_experiments.registry import FIGURES, draw
-from annealed_experiments.tables import annealing
+from annealed_experiments.tables import annealing, sensors
 from helpers import run
 
 
@@ -75,9 +75,18 @@ def test_sensitivity_on_madelon_is_drawn(data_dir, tmp_path, monkeypatch):
 
 
 def test_sensors_are_drawn_by_their_number(tmp_path, monkeypatch):
-    monkeypatch.setattr("annealed_experiments.tables.sensors.N_FEATURES", (8, 16))
     monkeypatch.setattr("annealed_experiments.tables.sensors.N_DAYS", 2)
-    assert draw("sensors-features", tmp_path, runs=1)[0].stat().st_size > 5000
+    options = {"runs": 1, "sizes": (8, 16)}
+    assert draw("sensors-features", tmp_path, sets=[], **options)[0].stat().st_size > 5000
+
+
+@pytest.mark.data
+def test_features_are_selected_in_a_public_home(data_dir):
+    rows = sensors.sensors_features(
+        data_dir=data_dir, sets=["ordonezA"], methods=["FoBa"], sizes=[3, 6]
+    )["rows"]
+    assert [row["home"] for row in rows] == ["ordonezA"] * 2
+    assert rows[1]["error"] < rows[0]["error"] < 0.6 and rows[1]["sensors"] <= 6
 
 
 def test_unknown_figures_and_options_are_named(tmp_path):

@@ -38,6 +38,11 @@ TABLES: dict[str, tuple[str, str, str]] = {
         "up to 100,000 rows of equicorrelated columns: Barbu et al. (2017), eq. (18)",
     ),
     "fsa-speed": ("tables.annealing", "fsa_speed", "time against mu: Barbu et al. (2017), Table I"),
+    "fsa-parts": (
+        "tables.annealing",
+        "fsa_parts",
+        "loop, refit, exchanges and longer search of the default settings",
+    ),
     "fsa-challenge": (
         "tables.annealing",
         "fsa_challenge",

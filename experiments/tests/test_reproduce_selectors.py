@@ -6,7 +6,7 @@ import importlib.util
 import numpy as np
 import pytest
 from annealed_experiments.printed_values import TABLES, printed
-from annealed_experiments.tables import competitors, selectors
+from annealed_experiments.tables import annealing, competitors, selectors
 from annealed_experiments.tables import minimax as reproduce_minimax
 from annealed_experiments.tables.annealing import fsa_challenge, fsa_speed, fsa_stability
 from annealed_experiments.tables.minimax import (
@@ -331,3 +331,13 @@ def test_texts_at_equal_numbers_of_columns(data_dir):
     assert [row["columns"] for row in rows] == sorted(row["columns"] for row in rows)
     with pytest.raises(ValueError, match="'rcv1' is unknown"):
         mslr_real(1, data_dir, sets=["rcv1"])
+
+
+def test_parts_of_the_default_settings(monkeypatch):
+    """Exchanges detect more columns than the loop alone."""
+    chosen = ("logistic: loop", "logistic: and exchanges")
+    monkeypatch.setattr(annealing, "PARTS", {name: annealing.PARTS[name] for name in chosen})
+    rows = annealing.fsa_parts(2)["rows"]
+    assert [row["method"] for row in rows] == [*chosen] * 4
+    loop, exchanges = (row["PCD"] for row in rows if row["case"] == "clean 1000, 30")
+    assert 50.0 < loop < exchanges

@@ -1,5 +1,6 @@
 """Tables and figures of the papers by name."""
 
+import json
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -160,6 +161,17 @@ FIGURES: dict[str, tuple[str, str, str]] = {
 }
 
 
+# Figures that take more than a minute and are not drawn from stored rows, with their processor
+# minutes.
+MINUTES = {
+    "faces-curves": 10,
+    "faces-keypoints": 4,
+    "faces-modes": 5,
+    "motion-table": 15,
+    "sdist-sensitivity": 3,
+}
+
+
 def entries() -> list[tuple[str, str]]:
     """Return every name and its description, tables first. The description of a table's figure
     follows "--figures".
@@ -176,18 +188,26 @@ def entries() -> list[tuple[str, str]]:
     ]
 
 
-def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) -> list[Path]:
-    """Draw one figure or all figures as ``NAME.png`` in a folder, and return the files.
+def draw(
+    name: str | None,
+    folder: str | Path,
+    data_dir=None,
+    results: Path | None = None,
+    **options: Any,
+) -> list[Path]:
+    """Draw one figure as ``NAME.png`` in a folder, or all figures except those in ``MINUTES``, and
+    return the files.
 
     ``options`` are ``runs`` and ``checkpoint``. If all figures are drawn, options that a figure
-    does not have are ignored.
+    does not have are ignored. Figures of a table are drawn from its stored rows in the folder
+    ``results``, if given.
     """
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
     if options.get("runs", 1) < 1:
         raise ValueError(f"runs={options['runs']!r} is not valid; expected a positive integer")
     written = []
-    for key in FIGURES if name is None else [name]:
+    for key in [k for k in FIGURES if k not in MINUTES] if name is None else [name]:
         module, function, _ = FIGURES[key]
         make = getattr(import_module(f".figures.{module}", __package__), function)
         known = signature(make).parameters
@@ -196,6 +216,9 @@ def draw(name: str | None, folder: str | Path, data_dir=None, **options: Any) ->
             if name is not None and not variadic:
                 raise ValueError(f"{option}: this option is not available for the figure {name}")
         given = {option: value for option, value in options.items() if variadic or option in known}
+        stored = None if results is None else results / f"{key}.json"
+        if stored is not None and "rows" in known and stored.is_file():
+            given = {"rows": json.loads(stored.read_text(encoding="utf-8"))["rows"]}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"\d+ features found")
             figure = make(data_dir=data_dir, **given)

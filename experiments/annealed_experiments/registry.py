@@ -205,7 +205,7 @@ def draw(
     if name is not None and name not in FIGURES:
         raise ValueError(f"{name!r} has no figure; expected one of {', '.join(FIGURES)}")
     if options.get("runs", 1) < 1:
-        raise ValueError(f"runs={options['runs']!r} is not valid; expected a positive integer")
+        raise ValueError(f"runs={options['runs']!r} is not valid; expected an integer >= 1")
     written = []
     for key in [k for k in FIGURES if k not in MINUTES] if name is None else [name]:
         module, function, _ = FIGURES[key]
@@ -259,7 +259,7 @@ def reproduce(name: str, runs: int | None = None, data_dir=None, **options) -> d
     for option in set(options) - set(signature(make).parameters):
         raise ValueError(f"{option}: this option is not available for {name}")
     if runs is not None and runs < 1:
-        raise ValueError(f"runs={runs!r} is not valid; expected a positive integer")
+        raise ValueError(f"runs={runs!r} is not valid; expected an integer >= 1")
     given = {"runs": runs, "data_dir": data_dir, **options}
     with warnings.catch_warnings():
         warnings.filterwarnings(

@@ -185,8 +185,8 @@ _SMALL = {"FoBa-obj": 1000, "skscope": 3000, "LightGBM": 3000}  # maximum number
 _RUNS = {
     "FoBa-obj": (5, 0, 0),
     "L1": (30, 20, 20),
-    "EL": (10, 3, 1),
-    "EL, early stopping": (10, 20, 1),
+    "EL": (10, 5, 3),
+    "EL, early stopping": (10, 20, 10),
     "MCP": (30, 30, 20),
     "SCAD": (30, 30, 20),
     "RFE": (30, 20, 3),

@@ -64,10 +64,11 @@ def check_real(
     below: bool = False,
 ) -> None:
     """Check that ``low <= value <= high``; ``above`` excludes ``low``, and ``below`` ``high``."""
-    if high == sys.float_info.max:
-        expected = f"a number {'>' if above else '>='} {low:g}"
-    else:
-        expected = f"a number in {'[('[above]}{low:g}, {high:g}{'])'[below]}"
+    expected = (
+        f"a number {'>' if above else '>='} {low:g}"
+        if high == sys.float_info.max
+        else f"a number in {'[('[above]}{low:g}, {high:g}{'])'[below]}"
+    )
     inside = (
         _is_number(value)
         and (value > low if above else value >= low)
@@ -148,5 +149,5 @@ def check_greedy(
 
 def _require(good: bool, name: str, value: Any, expected: str) -> None:
     if not good:
-        given = f"{name} {value}" if name.startswith("-") else f"{name}={value!r}"
-        raise ValueError(f"{given} is not valid; expected {expected}")
+        value = f" {value}" if name.startswith("-") else f"={value!r}"
+        raise ValueError(f"{name}{value} is not valid; expected {expected}")

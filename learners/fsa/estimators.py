@@ -389,7 +389,7 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
     n_features_to_select : int, float or "auto", default 10
         Number k of features to select, or a fraction of the features in (0, 1]. If the constraints
         define groups, k is the number of groups. If k exceeds the number of features, all features
-        are selected and a warning is issued. "auto" minimises the extended BIC along one path. If
+        are selected, with a warning. "auto" minimises the extended BIC along one path. If
         the rows suffice to estimate fewer than ten coefficients, "auto" minimises the loss in
         five-fold cross-validation instead. It may select no features.
     loss : str or Loss, default "auto"
@@ -407,17 +407,16 @@ class FSAClassifier(SparseClassifierMixin, BatchEstimator):
         * a :class:`Loss` object.
     response : {"linear", "piecewise"} or PiecewiseLinear, default "linear"
         Response to each feature. "linear" is a coefficient times the value of the feature.
-        "piecewise" is a piecewise-linear function of the value ([2]_, section 4.1), with the
-        default ``PiecewiseLinear(n_bins=6)``. It accepts NaN, which has a separate response.
+        "piecewise" is ``PiecewiseLinear(n_bins=6)``, a piecewise-linear function of the value
+        ([2]_, section 4.1), which accepts NaN.
     constraints : Constraints or None, default None
         Groups, included and excluded columns, bounds and monotone responses.
     prior : Prior or None, default None
         Shrinkage and smoothness penalties, applied during annealing and in the final fit.
     scaling : {"standardize", "none"}, default "standardize"
-        Units in which features are compared. "standardize" scales the columns to variance one, and
-        "none" uses the raw columns. If at most a tenth of the values of a sparse matrix are stored,
-        each variance is computed as if one more row were non-zero, and the final ridge applies to
-        the raw columns.
+        Whether columns are scaled to variance one. If at most a tenth of the values of a sparse
+        matrix are stored, each variance is computed as if one more row were non-zero, and the final
+        ridge applies to the raw columns.
     schedule : str, Schedule or function, default "inverse"
         Annealing schedule: the number of features that remain after each step.
 

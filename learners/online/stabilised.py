@@ -165,8 +165,8 @@ class StabilizedTruncatedSGDClassifier(OnlineClassifier):
 
         * "annealed": the features with the lowest selection probabilities (ties are broken by the
           mean coefficient), where ``schedule`` determines their number;
-        * "threshold": the features with a selection probability below ``threshold``, as in the
-          printed algorithm. The result is the mean of the last stage.
+        * "threshold": the features with a probability below ``threshold``, as printed. The result
+          is the mean of the last stage.
     threshold : float, default 0.7
         Threshold pi_0 of the selection probability, in [0, 1].
     schedule : str, Schedule or function, default "inverse"

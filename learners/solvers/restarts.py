@@ -78,9 +78,7 @@ def search(
     fit = refit(
         problem, pool.matrix_of(support), np.zeros((len(kept), 1)), np.zeros(1), tol=_TOLERANCE
     )
-    best = current = swap(
-        problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False
-    )
+    best = current = swap(problem, pool, support, fit, n_tries=_TRIES, tol=_TOLERANCE)
     unmoved, rng = 0, np.random.default_rng(_SEED)
     # A small pool allows few other supports.
     for _ in range(min(n_rounds, len(pool.units) // len(kept))):
@@ -90,7 +88,7 @@ def search(
             break
         if unmoved:
             continue
-        new = swap(problem, pool, *grown, n_tries=_TRIES, tol=_TOLERANCE, hopeful=False)
+        new = swap(problem, pool, *grown, n_tries=_TRIES, tol=_TOLERANCE)
         if new[1].value < best[1].value:
             best = new
         if (new[1].value - current[1].value) * n_rows < slack * rng.random():

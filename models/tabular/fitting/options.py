@@ -207,7 +207,7 @@ class SelectionOptions(SelectionParameters):
             If two options exclude each other.
         """
         if (k is None) == (self.fdr is None):
-            raise ValueError("expected exactly one of the options -k and --fdr")
+            raise ValueError("expected exactly one of -k (a number of columns, or auto) and --fdr")
         if self.size_rule != "explained" and k != "auto":
             raise ValueError(f"--size-rule {self.size_rule} is only available with -k auto")
         if self.card and k == "auto":

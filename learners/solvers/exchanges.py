@@ -29,7 +29,7 @@ REGROWTH = 0.01
 N_GRADIENT_CANDIDATES = 5
 # Maximum number of values (over all rows) in memory at a time, where a subset of the rows or one
 # part after another suffices (heuristic)
-_MAX_VALUES = 1 << 25
+_MAX_VALUES = 1 << 23
 _MIN_GAIN = 1e-6  # relative gain required of an exchange; smaller gains are rounding errors
 # Minimum fraction of a unit's curvature that remains given the support, so that the predicted gain
 # of a nearly redundant unit is finite
@@ -329,19 +329,15 @@ def regrown(
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
     """Read standardised columns for all or some rows, a few at a time if they are large."""
-    pieces = _pieces(design, features)
-    first = design.keep(pieces[0]).matrix()
+    pieces = [features] if design.streams else _pieces(design, features)
+    block = design.keep(pieces[0]).matrix_rows(rows)
     if len(pieces) == 1:
-        return first if rows is None else first[rows]
-    Z, start = (
-        _empty(
-            len(first) if rows is None else len(rows), len(features) * design.width, first.dtype
-        ),
-        0,
-    )
-    for some in pieces:
-        block = first if start == 0 else design.keep(some).matrix()
-        Z[:, start : start + block.shape[1]] = block if rows is None else block[rows]
+        return block
+    Z = _empty(len(block), len(features) * design.width, block.dtype)
+    Z[:, : block.shape[1]], start = block, block.shape[1]
+    for some in pieces[1:]:
+        block = design.keep(some).matrix_rows(rows)
+        Z[:, start : start + block.shape[1]] = block
         start += block.shape[1]
     return Z
 
@@ -445,11 +441,8 @@ def proposed(
     The pool contains the resulting support and the units that could best replace one of its
     units.
     """
-    weight = problem.sample_weight[candidates.rows]
-    n_rows = None if problem.n_rows is None else problem.n_rows * weight.sum()
-    part = replace(
-        problem, y=problem.y[candidates.rows], sample_weight=weight / weight.sum(), n_rows=n_rows
-    )
+    assert candidates.rows is not None
+    part = problem.on(candidates.rows)
     fit = refit(part, pool.matrix_of(support), *start)
     pool, selected, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
     near = ascending(exchange_changes(part, pool, selected, fit).min(axis=0))[
@@ -462,8 +455,8 @@ def proposed(
     return decided, np.searchsorted(units, pool.units[selected]), (fit.theta, fit.intercept)
 
 
-def _some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
-    """Return a subset of the rows to propose exchanges if there are many rows, else None."""
+def some_rows(problem: SupportProblem, n_columns: int) -> np.ndarray | None:
+    """Return a subset of the rows to propose a support if there are many rows, else None."""
     rows = np.flatnonzero(problem.sample_weight)
     n = max(_ROWS, _ROWS_PER_COLUMN * n_columns)
     if len(rows) < _MANY * n or not problem.loss.pointwise or problem.offset is not None:
@@ -510,7 +503,7 @@ def exchange(
     units = Units.of_groups(groups, design.n_features, fixed)
     chosen = np.unique(units.of_feature[state.kept])
     numbers, theta = _around(units, state, chosen, max(POOL_FACTOR * len(chosen), len(chosen) + 20))
-    start, rows = (theta, np.asarray(state.intercept, dtype=float)), _some_rows(problem, len(theta))
+    start, rows = (theta, np.asarray(state.intercept, dtype=float)), some_rows(problem, len(theta))
     candidates = Candidates(design, units, rows)
     pool, support = candidates.read(numbers), np.searchsorted(numbers, chosen)
     if rows is not None:

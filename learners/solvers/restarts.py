@@ -95,13 +95,13 @@ def search(
             best = new
         if (new[1].value - current[1].value) * n_rows < slack * rng.random():
             current = new
-    found = np.sort(pool.units[best[0]])
+    searched = np.sort(pool.units[best[0]])
     if rows is None:
-        return found
+        return searched
     before, after = (
-        refit(everything, design.keep(units).matrix(), *start) for units in (kept, found)
+        refit(everything, design.keep(units).matrix(), *start) for units in (kept, searched)
     )
-    return found if after.value < before.value else kept
+    return searched if after.value < before.value else kept
 
 
 def _neighbours(

@@ -313,18 +313,9 @@ class DaskDesign(OutOfCoreDesign):
             return super().matrix_rows(rows)
         new = copy(self)
         new._narrow(np.arange(self.n_features), compact=True)
-        new.tiles = [
-            [
-                task(
-                    np.take,
-                    tile,
-                    rows[slice(*np.searchsorted(rows, (r.start, r.stop)))] - r.start,
-                    0,
-                )
-                for tile in row
-            ]
-            for r, row in zip(new.rows, new.tiles)
-        ]
+        for r, row in zip(new.rows, new.tiles):
+            inside = rows[slice(*np.searchsorted(rows, (r.start, r.stop)))] - r.start
+            row[:] = [task(np.take, tile, inside, 0) for tile in row]
         return new._resident(new._collected()).matrix()
 
     def _fits(self) -> bool:

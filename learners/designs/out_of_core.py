@@ -327,11 +327,9 @@ class BlockDesign(OutOfCoreDesign):
         rows = np.arange(self.n_samples) if rows is None else rows
         Z = np.empty((len(rows), self.n_features * self.width), self.source.dtype, order="F")
         for tile, part, block in self._blocks():
-            first, last = np.searchsorted(rows, (tile.start, tile.stop))
-            columns = slice(part.start * self.width, part.stop * self.width)
-            Z[first:last, columns] = self._tile(block, part).matrix_rows(
-                rows[first:last] - tile.start
-            )
+            inside = slice(*np.searchsorted(rows, (tile.start, tile.stop)))
+            values = self._tile(block, part).matrix_rows(rows[inside] - tile.start)
+            Z[inside, part.start * self.width : part.stop * self.width] = values
         return Z
 
     def _load(self, columns: np.ndarray) -> np.ndarray:

@@ -206,12 +206,6 @@ class Pool:
         np.concatenate([self.Z, other.Z], axis=1, out=Z)
         return Pool(np.concatenate([self.units, other.units]), Z, offsets, fixed)
 
-    def moved(self, theta: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Return coefficients for a new support, which are zero for new units."""
-        every = np.zeros((self.Z.shape[1], theta.shape[1]))
-        every[self.columns_of(old)] = theta
-        return every[self.columns_of(new)]
-
 
 def swap(
     problem: SupportProblem,
@@ -260,8 +254,7 @@ def swap(
         enough = fit.value - _MIN_GAIN * abs(fit.value)
         for trial in proposals(change, n_tries) if n_swaps < _MAX_SWAPS else ():
             new = support.copy()
-            for out, entering in trial:
-                new[out] = entering
+            new[[out for out, _ in trial]] = [entering for _, entering in trial]
             A, limit = pool.matrix_of(new), enough - (charges[new].sum() - charges[support].sum())
             new_fit = refit(problem, A, *predicted(problem, A, fit), tol=tol, limit=limit)
             if new_fit.value < limit:
@@ -288,32 +281,29 @@ def regrow(
     fit : Fit
         Fit of the new support.
     """
-    k, sizes = len(support), np.diff(pool.offsets)
-    some = max(1, k // 8)
-    units, theta = support, fit.theta
-    widest = min(2 * k, len(sizes))
-    growing = True
-    while True:
-        if len(units) > k or not growing:
-            # Two Newton steps suffice until the last size, since the next units change all
-            # coefficients. With a single step, fewer true features are found.
-            n_iter = 2 if len(units) > k else 30
-            fit = refit(problem, pool.matrix_of(units), theta, fit.intercept, n_iter=n_iter)
-        growing = growing and len(units) < widest
-        if growing:
+    k, some, n_columns = len(support), max(1, len(support) // 8), np.diff(pool.offsets)
+    widest = min(2 * k, len(n_columns))
+    units = support
+    for size in (*range(k + some, widest, some), widest, *range(widest - some, k, -some), k):
+        if size > len(units):
             gradient = pool.Z.T @ fit.residual.astype(pool.Z.dtype)
-            steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / sizes
+            steep = np.add.reduceat((gradient**2).sum(axis=1), pool.offsets[:-1]) / n_columns
             steep[units] = -1.0
-            new = np.concatenate([units, ascending(-steep)[: min(some, widest - len(units))]])
-        elif len(units) == k:
-            return units, fit
+            new = np.concatenate([units, ascending(-steep)[: size - len(units)]])
         else:
-            begins = np.concatenate([[0], np.cumsum(sizes[units])[:-1]])
-            strength = np.add.reduceat((fit.theta**2).sum(axis=1), begins) / sizes[units]
+            begins = np.concatenate([[0], np.cumsum(n_columns[units])[:-1]])
+            strength = np.add.reduceat((fit.theta**2).sum(axis=1), begins) / n_columns[units]
             if pool.fixed is not None:
                 strength[pool.fixed[units]] = np.inf
-            new = units[np.sort(ascending(-strength)[: max(k, len(units) - some)])]
-        units, theta = new, pool.moved(fit.theta, units, new)
+            new = units[np.sort(ascending(-strength)[:size])]
+        theta = np.zeros((pool.Z.shape[1], fit.theta.shape[1]))
+        theta[pool.columns_of(units)] = fit.theta
+        units, theta = new, theta[pool.columns_of(new)]  # zero for new units
+        # Two Newton steps suffice until the last size, since the next units change all
+        # coefficients. With a single step, fewer true features are found.
+        n_iter = 2 if size > k else 30
+        fit = refit(problem, pool.matrix_of(units), theta, fit.intercept, n_iter=n_iter)
+    return units, fit
 
 
 def regrown(
@@ -329,14 +319,13 @@ def regrown(
 
 def _columns(design: Design, features: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
     """Read standardised columns for all or some rows, a few at a time if they are large."""
-    pieces = [features] if design.streams else _pieces(design, features)
-    block = design.keep(pieces[0]).matrix_rows(rows)
-    if len(pieces) == 1:
-        return block
-    Z = _empty(len(block), len(features) * design.width, block.dtype)
-    Z[:, : block.shape[1]], start = block, block.shape[1]
-    for some in pieces[1:]:
+    pieces, start = [features] if design.streams else _pieces(design, features), 0
+    for some in pieces:
         block = design.keep(some).matrix_rows(rows)
+        if len(pieces) == 1:
+            return block
+        if start == 0:
+            Z = _empty(len(block), len(features) * design.width, block.dtype)
         Z[:, start : start + block.shape[1]] = block
         start += block.shape[1]
     return Z
@@ -441,8 +430,7 @@ def proposed(
     The pool contains the resulting support and the units that could best replace one of its
     units.
     """
-    assert candidates.rows is not None
-    part = problem.on(candidates.rows)
+    part = problem.on(candidates.rows)  # type: ignore[arg-type]  # never None here
     fit = refit(part, pool.matrix_of(support), *start)
     pool, selected, fit = swap_until_stable(part, candidates, pool, support, fit, rounds)
     near = ascending(exchange_changes(part, pool, selected, fit).min(axis=0))[
@@ -614,7 +602,12 @@ def exchange_changes(
         if pool.single:
             diagonal = curvature[:, 0] + problem.penalty_hessian(1)[0, 0]
             schur = np.maximum(diagonal - np.einsum("kp,kp->p", cross, C), _MIN_SCHUR * diagonal)
-            single_changes(inverse[:p, :p], fit.theta[:, q], C[:p], schur, gradient, change)
+            # Adding j changes the coefficients of the support by C_ij g_j / s_j. Removing i then
+            # costs theta_i'^2 / (2 [H^-1]'_ii).
+            step = gradient / schur
+            moved = C[:p] * step + fit.theta[:, [q]]
+            spread = C[:p] * C[:p] / schur + np.diag(inverse)[:p, None]
+            change += 0.5 * (moved * moved / spread - gradient * step)
             continue
         for a, b in pairwise(offsets):
             full = curvature[a:b, : b - a] + problem.penalty_hessian(b - a)[: b - a, : b - a]
@@ -700,25 +693,6 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
         size //= 2
     for pair in ranked[:n_tries]:
         yield [pair]
-
-
-def single_changes(
-    inverse: np.ndarray,
-    theta: np.ndarray,
-    C: np.ndarray,
-    schur: np.ndarray,
-    gradient: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """Add the predicted change for every pair of support feature i and pool column j.
-
-    Adding j changes the coefficients of the support by C_ij g_j / s_j. Removing i then costs
-    theta_i'^2 / (2 [H^-1]'_ii).
-    """
-    step = gradient / schur
-    moved = C * step + theta[:, None]
-    spread = C * C / schur + np.diag(inverse)[:, None]
-    out += 0.5 * (moved * moved / spread - gradient * step)
 
 
 def block_changes(

@@ -98,10 +98,10 @@ def search(
     searched = np.sort(pool.units[best[0]])
     if rows is None:
         return searched
-    before, after = (
-        refit(everything, design.keep(units).matrix(), *start) for units in (kept, searched)
+    return min(
+        (kept, searched),
+        key=lambda units: refit(everything, design.keep(units).matrix(), *start).value,
     )
-    return searched if after.value < before.value else kept
 
 
 def _neighbours(

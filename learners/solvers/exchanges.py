@@ -156,8 +156,7 @@ class Pool:
         if self.single:
             return np.zeros(len(self.units))
         per_feature = self.Z.any(axis=0).reshape(-1, problem.width).sum(axis=1)
-        if problem.width > 1:
-            per_feature = np.maximum(per_feature - 1, 0)
+        per_feature = np.maximum(per_feature - (problem.width > 1), 0)
         return problem.charges(
             np.add.reduceat(per_feature, self.offsets[:-1] // problem.width), fit.scores
         )
@@ -258,7 +257,14 @@ def swap(
             new = support.copy()
             new[[out for out, _ in trial]] = [entering for _, entering in trial]
             A, limit = pool.matrix_of(new), enough - (charges[new].sum() - charges[support].sum())
-            new_fit = refit(problem, A, *predicted(problem, A, fit), tol=tol, limit=limit)
+            # Fits that will not lower the objective are abandoned, if their gain can be predicted
+            new_fit = refit(
+                problem,
+                A,
+                *predicted(problem, A, fit),
+                tol=tol,
+                limit=limit if problem.loss.exact_curvature else np.inf,
+            )
             if new_fit.value < limit:
                 support, fit = new, new_fit
                 break

@@ -130,7 +130,7 @@ def moments_of(X: Any, targets: np.ndarray, weight: np.ndarray) -> Moments:
     with problem_size(n_values(X)), np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n, height):
             rows = slice(start, min(start + height, n))
-            part = X[rows, np.arange(m)] if isinstance(X, OutOfCoreMatrix) else X[rows]
+            part: Any = X[rows, np.arange(m)] if isinstance(X, OutOfCoreMatrix) else X[rows]
             dense = part.toarray() if sp.issparse(part) else np.asarray(part, np.float64)
             total += Moments.of(np.hstack([dense, targets[rows]]), weight[rows])
     return total

@@ -16,7 +16,7 @@ LARGE, KEPT = 32_000_000, 4_000_000
 
 
 def nearest_pixel(xy: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the pixel that contains each point by rounding its coordinates half up.
+    """Return the pixel that contains each point; coordinates are rounded half up.
 
     Parameters
     ----------

@@ -77,11 +77,11 @@ class SDist(
     initial : {"zero", "identity"}, default "zero"
         Initial metric W_0. "identity", as in [1]_, uses every column.
     kappa : int or float, default 5
-        Number of columns in the direction of each step, or a fraction in (0, 1), rho in [1]_.
+        Number of columns in the direction of each step, or a fraction in (0, 1) (rho in [1]_).
     n_steps : int, default 150
         Maximum number of boosting steps, at least 1.
     learning_rate : float, default 0.03
-        Fraction of the optimal step length, in (0, 1]; nu in eq. (2.22).
+        Fraction of the optimal step length, in (0, 1] (nu in eq. (2.22)).
     update_every : int, default 20
         Number of steps between searches for neighbours, at least 1.
     bagging : float, default 1.0
@@ -142,8 +142,8 @@ class SDist(
 
     Notes
     -----
-    A step takes O(n k + n p) time, and the fit needs O(n p) memory.
-    See docs/metric.md for the differences from [1]_.
+    For n rows and p columns, a step takes O(n k + n p) time, and the fit needs O(n p) memory. See
+    docs/metric.md for the differences from [1]_.
 
     References
     ----------
@@ -295,7 +295,8 @@ class SDist(
     def interactions_(self) -> list[str]:
         """Names of the products in the metric, in descending order of importance.
 
-        The importance is the contribution to the mean squared distance, W_jj times the variance.
+        The importance of product j is its contribution to the mean squared distance: W_jj times its
+        variance.
         """
         check_is_fitted(self)
         names = feature_names(self)

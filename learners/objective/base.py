@@ -75,7 +75,7 @@ def diagonal_products(curvature: np.ndarray) -> list[HessianProduct]:
 
 
 class Loss(BaseEstimator):
-    """Differentiable loss of the scores, a weighted mean ``sum_i w_i loss(y_i, f_i)`` over rows.
+    """Differentiable loss: the weighted mean ``sum_i w_i loss(y_i, f_i)``, with scores f_i.
 
     Unless stated otherwise, the methods take three arrays and return arrays in the shape of the
     scores:
@@ -435,9 +435,10 @@ class RowLoss(Loss):
 
 
 class MarginLoss(RowLoss):
-    """Loss of the margin u = y f with y in {-1, +1}, summed over columns; y = 0 ignores a score.
+    """Loss of the margin u = y f, with target y in {-1, +1} and score f, summed over the columns.
 
-    Subclasses define functions of the margin, which accept and return arrays of any shape.
+    Scores with y = 0 are ignored. Subclasses define functions of the margin, which accept and
+    return arrays of any shape.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -46,7 +46,7 @@ class Threshold(NamedTuple):
     If ``penalty`` is negative, coefficients shrink by ``burst * gravity`` after every ``burst``
     rows, with a constant step size (Algorithm 3.1). Otherwise, ``burst`` and ``gravity`` are 1, and
     coefficients shrink by ``penalty`` times the step size of each row, which decreases as 1 /
-    sqrt(t) (3.36).
+    sqrt(t) at row t, eq. (3.36).
     """
 
     burst: int
@@ -230,11 +230,11 @@ def thresholded_pass(
     due: float,
     b: float,
 ) -> tuple[float, float]:
-    """Take gradient steps with soft thresholds.
+    """Take gradient steps with soft-thresholding.
 
-    Thresholds are deferred until a feature occurs. ``t`` is the number of earlier rows, ``due`` the
-    number of thresholds so far, each of size ``burst * gravity``, and ``done[j]`` the number
-    applied to w[j]. The intercept and the updated ``due`` are returned.
+    The thresholding of a coefficient is deferred until its feature occurs. ``t`` is the number of
+    earlier rows, ``due`` the number of thresholds so far, each of size ``burst * gravity``, and
+    ``done[j]`` the number applied to w[j]. The intercept and the updated ``due`` are returned.
     """
     data, indices, start, end, y, weight = rows
     loss, h, fit_intercept, rate = descent

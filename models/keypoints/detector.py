@@ -221,7 +221,7 @@ class KeypointDetector(ModelFile):
         Parameters
         ----------
         image : ndarray
-            Image, as in :meth:`detect`, with the same errors.
+            Image, as in :meth:`detect`.
         options : DetectionOptions, optional
             Search options, as in :meth:`detect`.
         **keywords
@@ -232,6 +232,11 @@ class KeypointDetector(ModelFile):
         DetectionResult
             Detections and instances. An instance has all keypoints, including those that were not
             requested.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`detect`.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
         assert o.keypoints is not None and o.mode is not None

@@ -82,7 +82,7 @@ class LevelChannels:
         Integral image of each channel. The sums may overflow, but the box sums of a window are
         exact.
     inverse_sigma : ndarray of shape (rows, stride), float32
-        1 / sigma of the window at each pixel.
+        Inverse standard deviation of the window at each pixel.
     expected_requests : float
         Estimate of the total number of windows whose histograms will be requested, as a multiple of
         the current number.
@@ -380,7 +380,7 @@ def _deviations(planes, integral, window, squares, inverse_sigma):  # type: igno
 
 @jit(plain=_deviations, by_size=False)
 def deviations(planes, integral, window, squares, inverse_sigma):  # type: ignore[no-untyped-def]
-    """Compute 1 / sigma of every window from the integral images of the channels.
+    """Compute the inverse deviation of every window from the integral images of the channels.
 
     The integral image of the squares is written to ``squares``.
     """

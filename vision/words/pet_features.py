@@ -187,7 +187,7 @@ class PetColumns(ImageRows):
         Parameters
         ----------
         photograph : Photograph
-            Photograph, with or without the box of the head.
+            Photograph, with or without a head box.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class PetColumns(ImageRows):
         Parameters
         ----------
         photograph : Photograph
-            Photograph, with or without the box of the head.
+            Photograph, with or without a head box.
 
         Returns
         -------

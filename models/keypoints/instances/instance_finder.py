@@ -262,7 +262,7 @@ class RefinedShape:
 
 @dataclass(frozen=True)
 class InstanceFinder:
-    """Finder of whole objects, given candidates of some keypoints, the anchors.
+    """Finder of whole objects, given candidates of some keypoints (the anchors).
 
     Parameters
     ----------

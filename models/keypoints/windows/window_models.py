@@ -427,7 +427,7 @@ class FaceCascade:
     def level(self, levels: Sequence[Level], number: int) -> Level:
         """Return the level on which to search for faces whose keypoints are on ``levels[number]``.
 
-        The result is one of the levels, or a smaller level.
+        If none of ``levels`` has the required scale, ``levels[number]`` is shrunk to it.
         """
         wanted = levels[number].scale * self.coarser
         for level in levels[number:]:

@@ -40,8 +40,8 @@ class FramePair:
     points : ndarray of shape (n,), int
         Indices of the points in the tracks.
     rows : ndarray of shape (n, 4)
-        Coordinates x, y, x', y', centred in each frame and divided by the common ``scale``, so that
-        distances in the two frames are comparable.
+        Coordinates x, y in the first frame and x', y' in the second frame, centred in each frame
+        and divided by the common ``scale``, so that distances in the two frames are comparable.
     scale : float
         Pixels per unit of the rows.
     """

@@ -99,11 +99,10 @@ class SparseFourierClassifier(SparseClassifierMixin, SparseFourierBase):
     frequencies_ : csr_matrix of shape (n_atoms, n_features)
         Frequencies in radians per unit of X.
     phases_ : ndarray of shape (n_atoms,)
-        Phases of the atoms: the features are the cosine and sine of ``X @ frequencies_.T -
-        phases_``.
+        Phases of the atoms: cosine and sine of ``X @ frequencies_.T - phases_`` are the features.
     transition_counts_ : csr_matrix of shape (n_features + 1, n_features + 1)
-        Mean number of transitions within atoms per sample. State j + 1 is column j, and state 0 is
-        the end.
+        Mean number of transitions within atoms per sample. State j + 1 is column j; state 0 is the
+        end.
     n_components_ : ndarray of int of shape (n_outputs, n_chains, n_kept)
         Number of atoms in each sample.
     acceptance_ : dict of str to float

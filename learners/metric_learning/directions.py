@@ -21,10 +21,12 @@ _BLOCK_VALUES = 1 << 20  # number of differences in memory at a time
 def laplacian(
     same: np.ndarray, other: np.ndarray, weight: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the product u -> L u as a function that takes O(n k) time for k neighbours per row.
+    """Return the product u -> L u as a function that takes O(n k) time.
 
-    Entry i of the result is ``weight_i (mean over other j of (u_i - u_j) - mean over same j)``,
-    plus the opposite terms of the edges that end in i. The edge weights form a sparse matrix.
+    There are n rows with k neighbours of each kind. Entry i of the result is ``weight_i`` times the
+    mean of u_i - u_j over the neighbours j of other classes, minus the mean over those of the same
+    class, plus the opposite terms of the edges that end in i. The edge weights form a sparse
+    matrix.
     """
     rows = np.hstack([other, same])
     known = rows >= 0

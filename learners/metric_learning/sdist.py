@@ -69,7 +69,7 @@ class SDist(
     solver : {"power", "sgd"}, default "power"
         Method that computes the direction of a step.
 
-        * "power": truncated power method, Algorithm 2.1 of [1]_;
+        * "power": truncated power method, Algorithm 2.1;
         * "sgd": stochastic (Oja) steps with informative truncation, sections 3.3.1 and 3.3.3 of
           [1]_.
     start : {"lanczos", "ones"}, default "lanczos"
@@ -142,8 +142,8 @@ class SDist(
 
     Notes
     -----
-    For n rows and p columns, a step takes O(n k + n p) time, and the fit needs O(n p) memory. See
-    docs/metric.md for the differences from [1]_.
+    For n rows, a step takes O(n k + n p) time; the fit needs O(n p) memory. See docs/metric.md for
+    the differences from [1]_.
 
     References
     ----------

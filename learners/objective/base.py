@@ -336,7 +336,7 @@ class JointLoss(Loss):
 
 
 class BandedLoss(JointLoss):
-    """Loss that equals ``base`` in a band of scores, and tangent parabolas outside the band.
+    """Loss that equals ``base`` in a band of scores, and parabolas tangent to it outside the band.
 
     The curvature is bounded.
 
@@ -347,7 +347,7 @@ class BandedLoss(JointLoss):
     centre : ndarray of shape (n_outputs,)
         Centre of the band.
     half_width : float, default 2.0
-        Half width of the band.
+        Half the width of the band.
     """
 
     def __init__(self, base: Loss, centre: np.ndarray, half_width: float = 2.0) -> None:

@@ -16,7 +16,7 @@ def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule of eq. (3) of Barbu et al. (2017), which reaches k at e = E / 2.
 
     The number of features after step e is M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)) for M
-    features and E steps.
+    features, E steps and speed mu.
 
     Examples
     --------

@@ -401,8 +401,8 @@ def faces_keypoints(
     """Compute the average precision of all keypoints of the shipped model on ``faces/test``.
 
     This reproduces Figure 7 of Barbu et al. (2017) with each detector alone and with assembled
-    faces. ``methods`` are names in ``ASSEMBLIES``. The chin has no detector of its own. There is a
-    single model, so ``runs`` is not used.
+    faces. ``methods`` are names in ``ASSEMBLIES``. The ears and the chin have no detectors of their
+    own. There is a single model, so ``runs`` is not used.
     """
     cells = keypoints_of(data_dir, methods=methods, model=model, checkpoint=checkpoint)
     return {"name": "faces-keypoints", "settings": {}, "rows": [_row(cell) for cell in cells]}

@@ -4,6 +4,7 @@ import ast
 import functools
 import hashlib
 import json
+import os
 import platform
 import re
 import shlex
@@ -206,6 +207,8 @@ def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
     versions = {"python": platform.python_version()} | {
         name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")
     }
+    if folder := os.environ.get("ANNEALED_DATA"):
+        command = command.replace(folder, "DATA")
     made = {"command": command, "date": str(date.today()), **source_of_code(), "versions": versions}
     return made | {
         "processor": names[0] if names else platform.processor(),
@@ -215,16 +218,14 @@ def run_of(command: str, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run_script(command: str, file: Path) -> None:
-    """Run a script of the checkout, and store the Markdown table that it prints in a results file.
+def table_of(command: str) -> tuple[list[str], list[list[str]]]:
+    """Run a script of the checkout, and return the columns and rows of the Markdown table that it
+    prints.
 
     Parameters
     ----------
     command : str
         Path of the script below the current folder, with its arguments.
-    file : path
-        Results file, which is replaced by ``name``, ``made``, ``columns`` and ``rows``, with the
-        cells as printed.
     """
     words = shlex.split(command)
     lines = []
@@ -249,15 +250,27 @@ def run_script(command: str, file: Path) -> None:
     if len(heads) != 1:
         raise ValueError(f"{command}: the command printed {len(heads)} tables; expected one")
     hidden = {*rules, *(i - 1 for i in rules)}
-    write(
-        file,
-        {
-            "name": file.stem,
-            "made": [run_of(f"python {command}", {})],
-            "columns": list(heads.pop()),
-            "rows": [row for i, row in enumerate(cells) if i not in hidden],
-        },
-    )
+    return list(heads.pop()), [row for i, row in enumerate(cells) if i not in hidden]
+
+
+def run_script(command: str, file: Path) -> None:
+    """Run a script of the checkout, and store the table that it prints in a results file, with the
+    cells as printed."""
+    made = [run_of(f"python {command}", {})]  # the code as it is at the start
+    columns, rows = table_of(command)
+    write(file, {"name": file.stem, "made": made, "columns": columns, "rows": rows})
+
+
+def run_command(command: str, file: Path) -> None:
+    """Run a command of the package, and store the rows of its JSON output in a results file."""
+    words = [sys.executable, "-m", "annealed.pipelines.cli", *shlex.split(command)[1:], "--json"]
+    ran = subprocess.run(words, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=False)
+    if ran.returncode:
+        raise ValueError(f"{command}: the command exited with code {ran.returncode}; expected 0")
+    record = json.loads(ran.stdout)
+    record["rows"] = [row | {"made": 0} for row in record["rows"]]
+    made = [run_of(command, record["settings"])]
+    write(file, {"name": record["name"], "settings": record["settings"], "made": made} | record)
 
 
 def write(file: Path, record: dict[str, Any]) -> None:

@@ -325,7 +325,7 @@ class Design:
     def unstandardise(
         self, coef: np.ndarray, intercept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Convert coefficients and intercept from standardised to raw columns u_j(x).
+        """Convert coefficients and intercept from standardised to raw columns.
 
         Parameters
         ----------

@@ -178,7 +178,7 @@ def gradient(values: np.ndarray, state: State, slopes: tuple[np.ndarray, ...]) -
 
 
 def beside(pair: Rows, _: object) -> Rows:
-    """Return targets and weights on the worker that holds their tile."""
+    """Return targets and weights, so that a task moves them to the worker that holds their tile."""
     return pair
 
 

@@ -25,7 +25,8 @@ def strongest_products(X: Matrix, classes: np.ndarray, count: int) -> list[tuple
     X : ndarray or CSR matrix of shape (n, p)
         Centred dense columns, or sparse columns.
     classes : ndarray of shape (n,), int
-        Class codes. More than two classes are treated one-vs-rest with the largest correlation.
+        Class codes. With more than two classes, the largest of the one-vs-rest correlations is
+        used.
     count : int
         Number of pairs to return.
 

@@ -46,14 +46,14 @@ class SDist(
 ):
     """Sparse nonlinear metric learnt by boosting, with a nearest-neighbour classifier.
 
-    Boosting adds one sparse matrix w_m xi_m xi_m' of rank one per step (Algorithm 2.2 of [1]_) to
-    minimise::
+    Boosting adds one sparse matrix of rank one per step (Algorithm 2.2 of [1]_) to minimise::
 
         sum_i exp(-f_W(x_i)),  f_W(x) = mean squared distance to the k nearest rows of other classes
                                          - mean squared distance to the k nearest rows of its own
 
     The squared distance is (phi(a) - phi(b))' W (phi(a) - phi(b)), where phi consists of columns of
-    X and their products. The matrix W = sum_m w_m xi_m xi_m' is positive semi-definite and sparse.
+    X and their products. W = sum_m w_m xi_m xi_m' is positive semi-definite, with weight w_m and
+    direction xi_m of step m.
 
     Parameters
     ----------
@@ -122,11 +122,11 @@ class SDist(
     classes_ : ndarray of shape (n_classes,)
         Class labels in ascending order.
     columns_ : list of tuple of int
-        Columns of phi in the metric: (3,) is x3, and (3, 17) is x3 x17.
+        Columns of phi in the metric: (3,) is x3, (3, 17) is x3 x17.
     W_ : ndarray of shape (len(columns_), len(columns_))
         Metric on these columns.
     components_ : ndarray of shape (rank, len(columns_))
-        Factor L of W = L'L, with the strongest direction first.
+        Factor L of W = L'L, strongest direction first.
     selected_features_ : ndarray of int
         Columns of X in ``columns_``.
     interactions_ : list of str

@@ -108,7 +108,7 @@ def stabilised_stage(
     The paths are ``first`` to ``last - 1``, and the method is that of Algorithms 3.2 and 3.3 of Ma
     (thesis). Path m processes the rows in the order ``orders[m]``. After every ``burst`` rows, each
     coefficient shrinks by ``gravity`` times the number of these rows in which its feature is
-    non-zero. Without ``count_all``, rows where the slope of the loss is zero do not count.
+    non-zero. Unless ``count_all`` is set, rows in which the slope of the loss is zero do not count.
     ``indices`` and ``seen`` are unsigned, which avoids checks for negative indices. No branch
     depends on which features occur in a burst, since the processor could not predict such a branch.
     """

@@ -159,8 +159,9 @@ class TruncatedGradientClassifier(SoftThresholdClassifier):
 class FOBOSClassifier(SoftThresholdClassifier):
     """Linear classifier trained by forward-backward splitting: SGD with soft-thresholding.
 
-    The method is that of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_. On a stream
-    of rows, it minimises::
+    The method is that of Duchi and Singer (2009) [1]_, eq. (3.36) of Ma (thesis) [2]_.
+    Soft-thresholding follows the gradient step of every row. On a stream of rows, the method
+    minimises::
 
         mean_i w_i loss(y_i (coef . x_i + intercept)) + penalty ||coef||_1
 

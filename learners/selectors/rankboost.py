@@ -50,12 +50,12 @@ def _best_threshold(
 class RankBoost(BaseEstimator):
     """RankBoost ranker with threshold rules (Freund et al. (2003) [1]_), a baseline in [2]_.
 
-    Boosting adds one weak ranker per round, which compares one feature with a threshold, to
-    minimise, over pairs in which item i should score above item j::
+    Each round of boosting adds a weak ranker, which compares one feature with a threshold. The
+    objective, over pairs in which item i should score above item j, is::
 
         sum_ij D_ij exp(F(x_j) - F(x_i)),   F(x) = sum_t alpha_t [x_f(t) > theta_t]
 
-    Here f(t) is the column of weak ranker t. Each round adds the weak ranker with the largest
+    Here f(t) is the column of weak ranker t. The added weak ranker is that with the largest
     ``|r|``, where r = sum_ij D_ij (h(x_i) - h(x_j)) for the weak ranker h and the current weights
     D, eq. (23) of [2]_. Its weight is alpha = 1/2 ln((1 + r) / (1 - r)), the third method of [1]_.
     Pairs without a preference are ignored. Boosting ends early if the ranking is perfect.

@@ -13,7 +13,7 @@ N_STEPS = 100  # default number of steps
 
 
 def inverse(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
-    """Return the schedule of eq. (3) of Barbu et al. (2017), which reaches k at e = E / 2.
+    """Return the schedule of eq. (3) of Barbu et al. (2017), which reaches k after half the steps.
 
     The number of features after step e is M_e = k + (M - k) max(0, (E - 2e) / (2 e mu + E)) for M
     features, E steps and speed mu.
@@ -40,8 +40,8 @@ def inverse_arxiv(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarra
 def exponential(n_features: int, k: int, n_steps: int, mu: float) -> np.ndarray:
     """Return the schedule M_e = max(k, M xi^e) with xi = (k / M)^(2 mu / E).
 
-    It reaches k at e = E / 2 for mu = 1, and earlier for larger mu; see :func:`inverse` for the
-    symbols.
+    For mu = 1, it reaches k after half of the steps; for larger mu, earlier. See :func:`inverse`
+    for the symbols.
     """
     e = np.arange(1, n_steps + 1)
     return _whole(

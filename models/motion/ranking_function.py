@@ -247,8 +247,8 @@ class MotionChooser:
     certainty : float
         Factor of the scores in the probabilities, which are proportional to exp(certainty * score).
     best_only : bool
-        Whether only the best candidates of each number are compared. If False, all candidates are
-        compared, as in older model files.
+        Whether only the best candidates for each number of motions are compared. If False, all
+        candidates are compared, as in older model files.
     """
 
     function: RankingFunction
@@ -318,7 +318,7 @@ class MotionChooser:
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
-    """Return the best candidate of each number of motions."""
+    """Return the best candidate for each number of motions."""
     groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
     return mixed.only(
         np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups])

@@ -152,7 +152,7 @@ def ramp(t, k):  # type: ignore[no-untyped-def]
 def clipped_ramps(t, r0, r1, r2, r3, r4, r5):  # type: ignore[no-untyped-def]
     """Compute ``sum_k r_k * clip(t - k, 0, 1)`` without a table lookup.
 
-    This is the sum over six bins of a piecewise-linear response.
+    This is a piecewise-linear response at position t among six bins, with increments r_k.
     """
     return (
         r0 * ramp(t, 0)

@@ -136,8 +136,9 @@ def learn_shape(
 
     The ``faces``, of shape (n_faces, n, 2), include mirror images. A face is dropped if an anchor
     is hidden. Other hidden points are replaced by their predicted positions. The mean shape is
-    scaled and rotated such that the transforms to the faces have, on geometric average, the given
-    ``lengths`` in pixels and no rotation.
+    scaled such that the scales of the transforms to the faces, divided by the given ``lengths`` in
+    pixels, have a geometric mean of 1. It is rotated such that the transforms have no rotation on
+    average.
     """
     usable = visible[:, anchors].all(axis=1) & np.isfinite(faces).all(axis=(1, 2))
     points = (faces[..., 0] + 1j * faces[..., 1])[usable]

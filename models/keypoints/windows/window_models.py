@@ -352,7 +352,7 @@ class Guide:
         reference_length: float,
         localisation: Localisation | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the x and y of the distinct windows that the classifier c1 scores, in row order.
+        """Return the x and y of the distinct windows that the classifier scores, in row order.
 
         The windows are at the predictions from the given grid points. The best windows of a
         classifier are displaced from the keypoint by the offset of its localisation, and those of a

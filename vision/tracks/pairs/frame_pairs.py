@@ -55,7 +55,7 @@ class FramePair:
 
     @cached_property
     def moments(self) -> dict[str, np.ndarray]:
-        """Contribution of each point to the fit of each model.
+        """Contribution of each point to the fit of each model; see :func:`.geometry.moments`.
 
         The dict contains an array of shape (n, q, q) for each model name.
         """
@@ -132,7 +132,7 @@ class FramePairs:
 
     @cached_property
     def moments_of_all(self) -> dict[str, np.ndarray]:
-        """Sums of the moments over the points of each pair.
+        """Sums of the moments over the points of each pair; see :func:`.geometry.moments`.
 
         The dict contains an array of shape (n_pairs, q, q) for each model name.
         """

@@ -127,7 +127,7 @@ def test_columns_that_cannot_be_tested_leave_a_line(folder):
             ["-k", 3, "--fdr", 0.1],
             "expected exactly one of -k (a number of columns, or auto) and --fdr",
         ),
-        (["--fdr", 1.5], "fdr=1.5 is not valid; expected a number > 0 and < 1"),
+        (["--fdr", 1.5], "fdr=1.5 is not valid; expected a number in (0, 1)"),
     ],
 )
 def test_bad_options_are_one_line(folder, arguments, message):

@@ -59,9 +59,9 @@ class DaskDesign(OutOfCoreDesign):
     Attributes
     ----------
     tiles : list of list of Delayed
-        Grid of tiles, which hold values or codes.
+        Grid of tiles, which contain values or codes.
     parts : list of slice
-        Range of features that each column of tiles holds.
+        Range of features in each column of tiles.
     remaining : list of (ndarray or None)
         Stored columns that remain in each column of tiles; None if all remain. They are copied once
         few are left, as for data in memory.
@@ -69,7 +69,7 @@ class DaskDesign(OutOfCoreDesign):
         Number of columns stored in the tiles. It is 0 for the original tiles, which are replaced
         when columns are first dropped.
     rows : list of slice
-        Range of rows that each row of tiles holds.
+        Range of rows in each row of tiles.
 
     References
     ----------

@@ -53,10 +53,10 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     n_features_to_select : int or "auto", default "auto"
         Number of columns to select; "auto" chooses it by cross-validation or by ``fdr``.
     size_rule : {"explained", "best", "one-se"}, default "explained"
-        Rule by which "auto" chooses the number of columns. "explained" takes the smallest number
-        that achieves 97% of the best number's improvement over a constant model. "best" takes the
-        number with the lowest loss. "one-se" takes the smallest number within one standard error of
-        the best.
+        Rule by which "auto" chooses the number of columns. "explained" selects the smallest number
+        that achieves 97% of the best number's improvement over a constant model. "best" selects the
+        number with the lowest loss. "one-se" selects the smallest number within one standard error
+        of the best.
     task : {"auto", "classification", "regression"}, default "auto"
         Task. "auto" treats text, booleans and few distinct integers as classes. The
         cross-validation functions of scikit-learn stratify their folds only with "classification".

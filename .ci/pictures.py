@@ -62,10 +62,6 @@ SLOW = {
         "annealed reproduce online-sparsity --figures OUT",
         "online-sparsity.png",
     ),
-    "images/paper_faces_curves.png": (
-        "annealed reproduce faces-curves --figures OUT",
-        "faces-curves.png",
-    ),
     "images/score_cards.png": (
         "benchmarks/score_cards.py --data DATA/tables --figure OUT/cards.png",
         "cards.png",

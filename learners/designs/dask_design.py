@@ -308,6 +308,16 @@ class DaskDesign(OutOfCoreDesign):
             columns.knots = self.knots[bounds[group[0]] : bounds[group[-1] + 1]]
         return task(tasks.join, columns, [positions[j] for j in group], *[row[j] for j in group])
 
+    def matrix_rows(self, rows: np.ndarray | None) -> np.ndarray:
+        if rows is None or self.knots is not None:
+            return super().matrix_rows(rows)
+        new = copy(self)
+        new._narrow(np.arange(self.n_features), compact=True)
+        for r, row in zip(new.rows, new.tiles):
+            inside = rows[slice(*np.searchsorted(rows, (r.start, r.stop)))] - r.start
+            row[:] = [task(np.take, tile, inside, 0) for tile in row]
+        return new._resident(new._collected()).matrix()
+
     def _fits(self) -> bool:
         few = LEFT * self.n_features <= self.n_all or self._bytes(self.n_features) <= EASY_BYTES
         return few and super()._fits()

@@ -243,12 +243,9 @@ def _anneal(
     """Return the states of one annealing run at ascending ``sizes``, planned for the first size."""
     weight, prior = problem.sample_weight, with_ridge(settings.prior, plan.annealing_ridge)
     loss = problem.loss.surrogate(problem.y, weight)
-    step = loss.default_step_size
-    if step is not None:
-        step *= plan.step_share
     rate = (
         settings.learning_rate
-        or step
+        or (loss.default_step_size or 0.0) * plan.step_share
         or annealing_step(loss, weight, bound=loss.curvature_bound(problem.y))
     )
     if (

@@ -37,10 +37,6 @@ class _Parameters(SelectionParameters):
     n_features_to_select: int | str = field(default="auto", kw_only=False)
 
 
-def _predicts_classes(selector: "TabularSelector") -> bool:
-    return getattr(selector, "task_", selector.task) != "regression"
-
-
 class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
     """Selector of the columns of a data frame that predict a target, as in ``annealed select``.
 
@@ -215,7 +211,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         rows = self._rows(X)
         return self.model_.predict(rows)
 
-    @available_if(_predicts_classes)
+    @available_if(lambda self: getattr(self, "task_", self.task) != "regression")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probabilities of the classes.
 

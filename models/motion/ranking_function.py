@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from ...learners.common.additive import AdditiveModel
 from ...learners.parameters import check_choice
@@ -299,18 +299,12 @@ class MotionChooser:
         """
         untrained = cls(*_columns(features), np.empty(0))
         finals = [finalists(one, ranking) for one in mixed]
-        width = len(MOTIONS) - 1 + len(untrained.levels) + len(untrained.steps)
-        values = np.zeros((len(finals), len(MOTIONS), width))
-        exists = np.zeros((len(finals), len(MOTIONS)), bool)
-        truth = np.zeros_like(exists)
-        for i, one in enumerate(finals):
-            known = one.n_motions
-            values[i, : len(known)] = untrained.inputs(one)
-            exists[i, : len(known)] = True
-            truth[i, np.argmin(np.abs(known - numbers[i]))] = True
-        scale = values[exists].std(axis=0)
+        inputs = [untrained.inputs(one) for one in finals]
+        scale = np.concatenate(inputs).std(axis=0)
         scale[scale < 1e-9] = 1.0
-        return replace(untrained, weights=_conditional_logit(values / scale, exists, truth) / scale)
+        true = [int(np.argmin(np.abs(one.n_motions - k))) for one, k in zip(finals, numbers)]
+        weights = _conditional_logit([one / scale for one in inputs], true) / scale
+        return replace(untrained, weights=weights)
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
         """Return the inputs of the utilities, of shape (n_numbers, n_weights), relative to their
@@ -353,33 +347,33 @@ class MotionChooser:
 
 def _columns(features: Sequence[Feature]) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of the levels and of the steps."""
-
-    def matching(quantities: tuple[str, ...], spaces: tuple[str, ...]) -> np.ndarray:
-        return np.array(
-            [
-                column
-                for column, (kind, space, quantity) in enumerate(features)
-                if (space.endswith(", all gaps") and quantity in quantities) or (space in spaces)
-            ],
-            np.int64,
-        )
-
-    return matching(_LEVELS, _CUT_SPACES), matching(_STEPS, (*_CUT_SPACES, "dominant motion"))
+    levels, steps = [], []
+    for column, (_, space, quantity) in enumerate(features):
+        fit = space.endswith(", all gaps")
+        if space in _CUT_SPACES or (fit and quantity in _LEVELS):
+            levels.append(column)
+        if space in (*_CUT_SPACES, "dominant motion") or (fit and quantity in _STEPS):
+            steps.append(column)
+    return np.array(levels, np.int64), np.array(steps, np.int64)
 
 
-def _conditional_logit(values: np.ndarray, exists: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def _conditional_logit(inputs: Sequence[np.ndarray], true: Sequence[int]) -> np.ndarray:
     """Return the weights (n,) of a conditional logit model with a ridge penalty, given the inputs
-    (n_sequences, n_numbers, n) of all alternatives, which of them exist, and which are true."""
+    (n_alternatives, n) of each sequence and the index of its true alternative."""
+    values, sizes = np.concatenate(inputs), [len(one) for one in inputs]
+    starts = np.cumsum([0, *sizes[:-1]])
+    sequence, chosen = np.repeat(np.arange(len(sizes)), sizes), starts + true
 
     def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        # einsum calls no BLAS, so that the result does not depend on the number of threads
-        utilities = np.where(exists, np.einsum("skn,n->sk", values, weights), -np.inf)
-        wrong = softmax(utilities, axis=1) - truth
-        gradient = np.einsum("sk,skn->n", wrong, values) / len(values) + _RIDGE * weights
-        fit = -log_softmax(utilities, axis=1)[truth].mean()
-        return fit + 0.5 * _RIDGE * weights @ weights, gradient
+        # einsum calls no BLAS, so that the result does not depend on the number of threads.
+        utilities = np.einsum("an,n->a", values, weights)
+        chances = np.exp(utilities - np.maximum.reduceat(utilities, starts)[sequence])
+        chances /= np.add.reduceat(chances, starts)[sequence]
+        loss = 0.5 * _RIDGE * weights @ weights - np.log(chances[chosen]).mean()
+        chances[chosen] -= 1.0
+        return loss, np.einsum("a,an->n", chances, values) / len(sizes) + _RIDGE * weights
 
-    return minimize(cost, np.zeros(values.shape[2]), jac=True, method="L-BFGS-B").x
+    return minimize(cost, np.zeros(values.shape[1]), jac=True, method="L-BFGS-B").x
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:

@@ -305,15 +305,15 @@ def train_ranker(
     columns = shipped_columns(ranker.features)
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
     made += [driving_sequence(kind, seed) for seed in range(driving) for kind in TRAINING_KINDS]
-    sets, mixed, numbers = [], [], []
-    for number, sequence in enumerate(progress([*sequences, *made])):
+    every = [*sequences, *made]
+    sets, mixed, numbers = [], [], [one.n_motions for one in every]
+    for number, sequence in enumerate(progress(every)):
         with naming(sequence.name):
             tracks, shuffled = shuffled_tracks(sequence, number)
             by_number = ranker.sets_by_number(tracks, shuffled, columns)
-            k = sequence.n_motions
+            k = numbers[number]
             sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
             mixed.append(joined(list(by_number.values())))
-            numbers.append(k)
     n = len(sequences)
     ranker.fit(
         sets[:n] * OWN_WEIGHT + sets[n:],

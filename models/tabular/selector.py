@@ -385,7 +385,7 @@ class TabularSelector(SupportMixin, BaseEstimator, _Parameters):
         """
         model = TabularModel.load(path)
         if model.encoding is None:
-            raise ValueError(f"{path}: the model was fitted to a matrix; use load_model to read it")
+            raise ValueError(f"{path}: the model was fitted on a matrix; use load_model to read it")
         names = np.array(model.encoding.sources, object)
         task: Any = model.task
         selector = cls(max(len(names), 1), task=task)

@@ -312,7 +312,9 @@ class SegmentationRanker(ModelFile):
             raise ValueError(
                 "this model cannot choose the number of motions; set n_motions, or retrain it"
             )
-        columns = np.union1d(self.function.selected, self.chooser.columns)
+        columns = np.unique(
+            np.concatenate([self.function.selected, self.chooser.levels, self.chooser.steps])
+        )
         mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
             self.min_motion_size
         )

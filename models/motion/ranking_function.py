@@ -231,12 +231,11 @@ class RankingFunction:
 
 
 MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
-# Features of the choice of the number: quantities of models in all pairs of frames, and cuts of two
-# kernels; chosen by cross-validation on the training sequences (experiments/notebook/motion.md)
-_WORST = "worst motion's share fitted better"
-_LEVELS = ("GRIC", "mean residual", "median residual", _WORST)
-_STEPS = (_WORST, "share fitted clearly better")
-_CUT_SPACES = ("all", "neighbours")
+# Features of the choice of the number, as spaces, and quantities of the models in all pairs of
+# frames; chosen by cross-validation on the training sequences (experiments/notebook/motion.md)
+_CUTS, _WORST = ("all", "neighbours"), "worst motion's share fitted better"
+_LEVELS = (_CUTS, ("GRIC", "mean residual", "median residual", _WORST))
+_STEPS = ((*_CUTS, "dominant motion"), (_WORST, "share fitted clearly better"))
 _RIDGE = 0.01  # penalty of the weights, chosen with the features
 
 
@@ -266,11 +265,6 @@ class MotionChooser:
     steps: np.ndarray
     weights: np.ndarray
 
-    @property
-    def columns(self) -> np.ndarray:
-        """Columns of all features."""
-        return np.union1d(self.levels, self.steps)
-
     @classmethod
     def learn(
         cls,
@@ -297,14 +291,13 @@ class MotionChooser:
         -------
         MotionChooser
         """
-        untrained = cls(*_columns(features), np.empty(0))
+        untrained = cls(_columns(features, *_LEVELS), _columns(features, *_STEPS), np.empty(0))
         finals = [finalists(one, ranking) for one in mixed]
         inputs = [untrained.inputs(one) for one in finals]
-        scale = np.concatenate(inputs).std(axis=0)
-        scale[scale < 1e-9] = 1.0
+        scale = np.maximum(np.concatenate(inputs).std(axis=0), 1e-9)
         true = [int(np.argmin(np.abs(one.n_motions - k))) for one, k in zip(finals, numbers)]
-        weights = _conditional_logit([one / scale for one in inputs], true) / scale
-        return replace(untrained, weights=weights)
+        scaled = [one / scale for one in inputs]
+        return replace(untrained, weights=_conditional_logit(scaled, true) / scale)
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
         """Return the inputs of the utilities, of shape (n_numbers, n_weights), relative to their
@@ -337,24 +330,24 @@ class MotionChooser:
         files."""
         if "number.weights" not in arrays:
             return None
-        levels, steps = (
+        columns = [
             check_array(path, arrays, f"number.{name}", np.int64, (None,), 0, n_features - 1)
             for name in ("levels", "steps")
-        )
-        shape = (len(MOTIONS) - 1 + len(levels) + len(steps),)
-        return cls(levels, steps, check_array(path, arrays, "number.weights", np.float64, shape))
+        ]
+        shape = (len(MOTIONS) - 1 + sum(map(len, columns)),)
+        return cls(*columns, check_array(path, arrays, "number.weights", np.float64, shape))
 
 
-def _columns(features: Sequence[Feature]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns of the levels and of the steps."""
-    levels, steps = [], []
-    for column, (_, space, quantity) in enumerate(features):
-        fit = space.endswith(", all gaps")
-        if space in _CUT_SPACES or (fit and quantity in _LEVELS):
-            levels.append(column)
-        if space in (*_CUT_SPACES, "dominant motion") or (fit and quantity in _STEPS):
-            steps.append(column)
-    return np.array(levels, np.int64), np.array(steps, np.int64)
+def _columns(
+    features: Sequence[Feature], spaces: Sequence[str], quantities: Sequence[str]
+) -> np.ndarray:
+    """Return the columns of the features of some spaces, and of some quantities of all models."""
+    listed = [
+        column
+        for column, (_, space, quantity) in enumerate(features)
+        if space in spaces or (space.endswith(", all gaps") and quantity in quantities)
+    ]
+    return np.array(listed, np.int64)
 
 
 def _conditional_logit(inputs: Sequence[np.ndarray], true: Sequence[int]) -> np.ndarray:

@@ -296,8 +296,9 @@ class MotionChooser:
         inputs = [untrained.inputs(one) for one in finals]
         scale = np.maximum(np.concatenate(inputs).std(axis=0), 1e-9)
         true = [int(np.argmin(np.abs(one.n_motions - k))) for one, k in zip(finals, numbers)]
-        scaled = [one / scale for one in inputs]
-        return replace(untrained, weights=_conditional_logit(scaled, true) / scale)
+        return replace(
+            untrained, weights=_conditional_logit([one / scale for one in inputs], true) / scale
+        )
 
     def inputs(self, finals: CandidateSet) -> np.ndarray:
         """Return the inputs of the utilities, of shape (n_numbers, n_weights), relative to their
@@ -316,9 +317,8 @@ class MotionChooser:
     def probabilities(self, mixed: CandidateSet, ranking: RankingFunction) -> dict[int, float]:
         """Return the probability of each number of motions, most probable first."""
         finals = finalists(mixed, ranking)
-        chances = softmax(self.inputs(finals) @ self.weights)
-        order = np.argsort(-chances, kind="stable")
-        return dict(zip(finals.n_motions[order].tolist(), chances[order].tolist()))
+        chances = softmax(self.inputs(finals) @ self.weights).tolist()
+        return dict(sorted(zip(finals.n_motions.tolist(), chances), key=lambda pair: -pair[1]))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays for a model file."""
@@ -330,12 +330,12 @@ class MotionChooser:
         files."""
         if "number.weights" not in arrays:
             return None
-        columns = [
+        levels, steps = (
             check_array(path, arrays, f"number.{name}", np.int64, (None,), 0, n_features - 1)
             for name in ("levels", "steps")
-        ]
-        shape = (len(MOTIONS) - 1 + sum(map(len, columns)),)
-        return cls(*columns, check_array(path, arrays, "number.weights", np.float64, shape))
+        )
+        shape = (len(MOTIONS) - 1 + len(levels) + len(steps),)
+        return cls(levels, steps, check_array(path, arrays, "number.weights", np.float64, shape))
 
 
 def _columns(

@@ -166,11 +166,13 @@ class SegmentationRanker(ModelFile):
         sets : sequence of CandidateSet
             Candidates of each training sequence and their errors, computed with the families and
             features of this ranker.
-        mixed : sequence of CandidateSet or None, default None
-            Candidates of each training sequence for all numbers of motions, concatenated from
+        mixed : sequence of CandidateSet, default empty
+            Candidates of training sequences for all numbers of motions, concatenated from
             :meth:`sets_by_number`. They are required for learning to choose this number.
+        numbers : sequence of int, default empty
+            True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None
-            Features that may be selected; None means all.
+            Features that the ranking may select; None means all.
 
         Returns
         -------

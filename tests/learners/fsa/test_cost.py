@@ -1,4 +1,4 @@
-"""Processor time of fits, as ratios within one run, so that a tenfold slowdown of a path is seen."""
+"""Processor time of fits, as ratios within one run that show a tenfold slowdown of a path."""
 
 import time
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .instances import Assembly, Instance, log_odds_of
-from .windows import DEFAULT_ROLL, MAX_ROLL, Mode
+from .windows import MAX_ROLL, Mode
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ class DetectionOptions:
     min_probability : float, optional
         Minimum probability of an instance, 0.5 by default; 0 returns every candidate. It requires
         assembly.
-    roll : float, default 30.0
+    roll : float, optional
         Angle in degrees, at most 50, of a second search of the image with equalised lightness,
-        rotated by this angle in both directions. If no instance was detected, the second search
+        rotated by this angle in both directions. The default is 30 for faces and 0 for other
+        objects, whose detectors cover the rotations in their training images. If no instance was detected, the second search
         covers the whole image, shrunk to at most 4 million pixels (10 million when rotated);
         otherwise, it covers the neighbourhoods of other likely instances. 0 disables the second
         search.
@@ -66,7 +67,7 @@ class DetectionOptions:
     mode: str | None = None
     assembly: str | None = None
     min_probability: float | None = None
-    roll: float = DEFAULT_ROLL
+    roll: float | None = None
     boxes: Sequence[Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
@@ -99,7 +100,7 @@ class DetectionOptions:
                 "threshold instead",
             ),
             (
-                not 0 <= self.roll <= MAX_ROLL,
+                not 0 <= (self.roll or 0.0) <= MAX_ROLL,
                 f"roll={self.roll} is not valid; expected an angle from 0 to {MAX_ROLL:g} degrees",
             ),
             (

@@ -289,7 +289,8 @@ def run_detection(
         float | None,
         Option(
             metavar="DEGREES",
-            help="Angle of a second, rotated search, or 0 for none (default: 30, or 0 for video).",
+            help="Angle of a second, rotated search, or 0 for none (default: 30 for faces in "
+            "photographs, else 0).",
         ),
     ] = None,
     boxes: Annotated[
@@ -377,8 +378,8 @@ def run_detection(
         raise ValueError(
             f"--model {' '.join(model)}: expected a single model for a video, --keypoint or --boxes"
         )
-    # many frames contain no object, so they are searched only once
-    roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
+    if roll is None and source is not None:
+        roll = 0.0  # many frames contain no object, so they are searched only once
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
     if source is not None and dask is not None:
         raise ValueError(f"--dask {dask} is not available for videos and cameras; pass photographs")

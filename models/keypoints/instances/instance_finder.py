@@ -52,10 +52,10 @@ class InstanceProbabilities:
 
     Parameters
     ----------
-    face : ndarray of shape (5,)
-        Coefficients of the log-odds of a face: the weights of the classifier's score, of the sum of
-        the anchors' log-odds, of the logarithm of the reference length and of the absolute yaw,
-        followed by a constant.
+    face : ndarray of shape (6,)
+        Coefficients of the log-odds of a face: the weights of the classifier's score, of the
+        support, of its part that is due to the whole object, of the logarithm of the reference
+        length and of the absolute yaw, followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that a keypoint of a true face lies within 10% and 5% of the
         reference length from its true position. The columns are the weights of the face's log-odds,
@@ -124,6 +124,8 @@ class Instance:
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
         Number of the uninterrupted sequence of video frames that shows the person.
+    whole : float, default 0.0
+        Part of the support that is due to the whole object.
     """
 
     probability: float
@@ -136,6 +138,7 @@ class Instance:
     person: int | None = None
     appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
     track: int | None = field(default=None, repr=False, compare=False)
+    whole: float = 0.0
 
     @property
     def ied(self) -> float:
@@ -236,13 +239,15 @@ class RefinedShape:
     score : float
         Score of the shape classifier.
     support : float
-        Sum of the excess of the anchors' log-odds over the minimum.
+        Score of the hypothesis.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
         Distances in reference lengths between the keypoints of two refinements that start from
         different shapes; None before the second refinement.
     yaw : float
         Estimated yaw in radians.
+    whole : float
+        Part of the support that is due to the whole object.
     """
 
     points: np.ndarray
@@ -252,12 +257,13 @@ class RefinedShape:
     reference_length: float
     disagreement: np.ndarray | None = None
     yaw: float = 0.0
+    whole: float = 0.0
 
     @property
     def inputs(self) -> np.ndarray:
-        """The five inputs of the regression for the probability of an instance."""
+        """The six inputs of the regression for the probability of an instance."""
         size = np.log(self.reference_length / 30.0)
-        return np.array([self.score, self.support, size, abs(self.yaw), 1.0])
+        return np.array([self.score, self.support, self.whole, size, abs(self.yaw), 1.0])
 
 
 @dataclass(frozen=True)
@@ -315,13 +321,15 @@ class InstanceFinder:
         """Rigid model of the refined points."""
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
-    def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
+    def refine(
+        self, points: np.ndarray, support: float, levels: Sequence[Level], whole: float = 0.0
+    ) -> RefinedShape:
         """Refine all n points (complex numbers) of a face in a pyramid; ``support`` is the score of
-        the hypothesis."""
+        the hypothesis, and ``whole`` its part that is due to a whole object."""
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
         length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
-        return RefinedShape(points, histograms, score, support, length, yaw=yaw)
+        return RefinedShape(points, histograms, score, support, length, yaw=yaw, whole=whole)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position, and return the
@@ -386,7 +394,9 @@ class InstanceFinder:
                 for instance in sure
             ):
                 continue
-            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
+            refined = self.refine(
+                hypothesis.points[n:], hypothesis.score, levels, hypothesis.whole
+            )
             log_odds = float(weights @ refined.inputs)
             instances.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
@@ -430,8 +440,8 @@ class InstanceFinder:
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
             octaves = abs(np.log2(whole.reference_length / made.reference_length))
             near = (distance <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
-            support = made.score + float(strength[near].max(initial=0.0))
-            hypotheses[i] = replace(made, score=support)
+            support = float(strength[near].max(initial=0.0))
+            hypotheses[i] = replace(made, score=made.score + support, whole=support)
         hypotheses.sort(key=lambda made: -made.score)
         return [made for made in hypotheses if made.score >= min_support][:n]
 
@@ -515,8 +525,8 @@ class InstanceFinder:
             xy,
             refined.reference_length,
             refined.support,
-            None,
-            refined.histograms,
+            appearance=refined.histograms,
+            whole=refined.whole,
         )
 
     def pose_of(self, refined: RefinedShape) -> Pose:

@@ -276,7 +276,7 @@ class InstanceTracker:
         shape = finder.assembler.shape
         start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] - corner
         levels = self._levels(part, length)
-        refined = finder.refine(start, instance.support, levels)
+        refined = finder.refine(start, instance.support, levels, instance.whole)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
             return None

@@ -135,7 +135,10 @@ def judged_hypotheses(
         whole = finder.assembler.whole_objects(view.maxima, reference_length)
         for hypothesis in finder.with_whole(assembled, whole, n):
             refined = finder.refine(
-                hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
+                hypothesis.points[len(finder.anchors) :],
+                hypothesis.score,
+                view.levels,
+                hypothesis.whole,
             )
             refined = finder.refine_again(refined, view.levels)
             if view.is_ignored(refined.points):
@@ -193,6 +196,7 @@ def reported_faces(
                     i.support,
                     i.reference_length,
                     yaw=i.pose.yaw,
+                    whole=i.whole,
                 )
                 yield refined.inputs, error < _TRUE
 

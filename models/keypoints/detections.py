@@ -45,10 +45,10 @@ class DetectionOptions:
     roll : float, optional
         Angle in degrees, at most 50, of a second search of the image with equalised lightness,
         rotated by this angle in both directions. The default is 30 for faces and 0 for other
-        objects, whose detectors cover the rotations in their training images. If no instance was detected, the second search
-        covers the whole image, shrunk to at most 4 million pixels (10 million when rotated);
-        otherwise, it covers the neighbourhoods of other likely instances. 0 disables the second
-        search.
+        objects, whose detectors cover the rotations in their training images. If no instance was
+        detected, the second search covers the whole image, shrunk to at most 4 million pixels (10
+        million when rotated); otherwise, it covers the neighbourhoods of other likely instances. 0
+        disables the second search.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
         of its probability, and the rest of the image is not searched. Boxes require assembly.

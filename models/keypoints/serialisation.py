@@ -65,6 +65,8 @@ def write_parts(
             "expected": expected,
             "coarser": face_cascade.coarser,
         }
+        if face_cascade.pool is not None:
+            header["face_cascade"]["pool"] = face_cascade.pool.to_dict()
         if node is not None:
             header["face_cascade"]["second"] = {
                 "classifier": _write_model(arrays, "faces/second", node.classifier),
@@ -126,7 +128,7 @@ def read_cascade(
     """Return the cascade of whole objects; errors are as in :func:`read_parts`."""
     coarser = float(
         check_settings(
-            {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)}
+            {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 1)}
         )["coarser"]
     )
     names = list(described["expected"])
@@ -140,8 +142,9 @@ def read_cascade(
         finer = check_settings({"finer": node["finer"]}, {"finer": 2.0}, {"finer": (1, 64)})
         model = _read_model(path, arrays, "faces/second", node["classifier"], larger)
         node = SecondNode(model, larger, float(finer["finer"]))
-    first = _read_model(path, arrays, name, described["classifier"], pool)
-    return FaceCascade(first, expected, coarser, node)
+    own = None if "pool" not in described else FeaturePool.from_dict(described["pool"])
+    first = _read_model(path, arrays, name, described["classifier"], own or pool)
+    return FaceCascade(first, expected, coarser, node, own)
 
 
 # Names of the arrays in a file: the first knot, the distance between knots and the response values.

@@ -394,9 +394,7 @@ class InstanceFinder:
                 for instance in sure
             ):
                 continue
-            refined = self.refine(
-                hypothesis.points[n:], hypothesis.score, levels, hypothesis.whole
-            )
+            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels, hypothesis.whole)
             log_odds = float(weights @ refined.inputs)
             instances.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []

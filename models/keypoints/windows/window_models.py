@@ -408,6 +408,9 @@ class FaceCascade:
     second : SecondNode, optional
         Node that verifies the local maxima of the classifier, which then scores every second row of
         every second level.
+    pool : FeaturePool, optional
+        Pool of the classifier if its windows are larger than those of the detector. It then detects
+        objects without a second node.
 
     References
     ----------
@@ -420,6 +423,12 @@ class FaceCascade:
     expected: dict[str, tuple[float, float]]
     coarser: float
     second: SecondNode | None = None
+    pool: FeaturePool | None = None
+
+    @property
+    def detects_objects(self) -> bool:
+        """Whether the cascade detects scored objects and not only their neighbourhood."""
+        return self.second is not None or self.pool is not None
 
     def level(self, levels: Sequence[Level], number: int) -> Level:
         """Return the level on which to search for faces whose keypoints lie on ``levels[number]``:

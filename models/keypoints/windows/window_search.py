@@ -233,9 +233,9 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
-        """Return the whole objects detected by a cascade of two nodes, as an array of shape (n, 4)
-        with the columns x, y, score and scale, or None."""
-        if self.face_cascade is None or self.face_cascade.second is None:
+        """Return the whole objects detected by the cascade, as an array of shape (n, 4) with the
+        columns x, y, score and scale, or None."""
+        if self.face_cascade is None or not self.face_cascade.detects_objects:
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
         return ObjectSearch(self.face_cascade, *detector).find(levels)

@@ -102,6 +102,9 @@ class DetectorSettings:
             )
 
 
+# sides in pixels of the cells of Haar features in windows of whole objects
+_CELLS_OF_WHOLE = (12, 24)
+
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
@@ -146,6 +149,19 @@ def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
         2.0 ** (levels / SCALES_PER_OCTAVE),
     )
     return replace(detector, face_cascade=cascade), _facts(trained)
+
+
+def train_whole_objects(job: TrainingJob, detector: KeypointDetector) -> Trained:
+    """Train the classifier of whole objects, whose windows are twice as large as those of
+    keypoints, so that thin parts remain visible."""
+    pool = FeaturePool(2 * job.pool.window, sides=_CELLS_OF_WHOLE)
+    detector, facts = train_face_cascade(replace(job, pool=pool), detector)
+    assert detector.face_cascade is not None
+    model = detector.face_cascade.classifier
+    # all accepted windows are candidates
+    model = replace(model, threshold=float(model.thresholds[-1]))
+    cascade = replace(detector.face_cascade, classifier=model, pool=pool)
+    return replace(detector, face_cascade=cascade), facts
 
 
 def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
@@ -222,9 +238,9 @@ STAGES: dict[Mode, dict[str, Stage]] = {
     },
 }
 
-#: Additional stages in the first mode for objects other than faces, which are also searched as a
+#: Additional stage in the first mode for objects other than faces, which are also searched as a
 #: whole.
-_OF_OBJECTS: dict[str, Stage] = {"face_cascade": train_face_cascade, "second_node": train_second}
+_OF_OBJECTS: dict[str, Stage] = {"face_cascade": train_whole_objects}
 
 _WHOLE: dict[str, Callable] = {
     "assembly": train_assembly,

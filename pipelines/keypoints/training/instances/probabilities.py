@@ -124,8 +124,10 @@ def judged_hypotheses(
     searched: Iterable[SearchedImage],
     reference_length: float,
     settings: ProbabilitySettings,
+    twice: bool = True,
 ) -> Iterator[list[ScoredHypothesis]]:
-    """Refine the best hypotheses of each photograph twice and compare them with the annotations."""
+    """Refine the best hypotheses of each photograph, once or twice, and compare them with the
+    annotations."""
     judged = settings.judged(finder)
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
@@ -140,7 +142,7 @@ def judged_hypotheses(
                 view.levels,
                 hypothesis.whole,
             )
-            refined = finder.refine_again(refined, view.levels)
+            refined = finder.refine_again(refined, view.levels) if twice else refined
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points

@@ -83,6 +83,7 @@ def train_probabilities(
         search_all(detector, schema.anchors, [*some, *_thinned(learnt)], n_jobs=job.n_jobs),
         unit,
         s,
+        twice=False,  # the classifier uses the histograms of the first refinement
     )
     classifier, facts = train_classifier(finder, [*job.split.fitted, *harder], false, s)
     job.say(

@@ -27,6 +27,7 @@ Record = dict[str, Any]  # name, settings and rows of a table
 _LABELS = {
     "L1": "L1, liblinear",
     "EL": "elastic net, SGD",
+    "EL, early stopping": "elastic net, SGD, early stopping",
     "MCP": "MCP, skglm",
     "SCAD": "SCAD, skglm",
     "RFE": "RFE, scikit-learn",

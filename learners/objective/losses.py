@@ -4,8 +4,8 @@ The estimators encode targets ``y`` as real numbers (n, q) for regression, as -1
 (n, 1) for binary losses, and as one-hot columns for multiclass losses. Scores have shape (n, q).
 ``sample_weight`` (n,) sums to one, so that every value is a weighted mean. A custom loss is a
 subclass of :class:`Loss` with ``value`` and ``gradient``; feature exchanges also require
-``curvature``. A binary loss is easier to define as a subclass of :class:`MarginLoss`, by functions
-of the margin.
+``curvature``. A binary loss is easier to define as a subclass of :class:`MarginLoss`, whose methods
+are functions of the margin.
 
 Solvers use the attributes of a loss and never its type. To add a loss, define a class in this
 module and add it to ``LOSSES``; the tests discover it by its class.
@@ -218,6 +218,7 @@ class LorenzLoss(MarginLoss):
     name = "lorenz"
     tasks = frozenset({"binary", "multiclass", "online"})
     max_curvature = 2.0
+    exact_curvature = False
     default_step_size = 1.0
     kernel = kernels.LORENZ
 
@@ -231,8 +232,7 @@ class LorenzLoss(MarginLoss):
     def margin_curvature(self, u: np.ndarray) -> np.ndarray:
         # ln(1 + v^2) is concave in v^2, so slope / v is a majorant, and positive where the true
         # curvature is not.
-        v = u - 1.0
-        return np.where(v < 0.0, 2.0 / (1.0 + v * v), 0.0)
+        return np.where(u < 1.0, 2.0 / (1.0 + (u - 1.0) ** 2), 0.0)
 
 
 class FlippedLogisticLoss(_Logistic):

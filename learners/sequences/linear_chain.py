@@ -82,8 +82,7 @@ def find_sequences(
     given = np.atleast_1d(np.asarray(lengths))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or given.min() < 1:
         raise ValueError(
-            f"lengths={_short(given)} is not valid; "
-            "expected positive integers, one for each sequence"
+            f"lengths={_short(given)} is not valid; expected an integer >= 1 for each sequence"
         )
     if given.sum() != n_rows:
         raise ValueError(
@@ -331,7 +330,7 @@ class BaseCRF(SparseInputMixin, ClassifierMixin, BaseEstimator):
         if unseen.any():
             first = labels[unseen].tolist()[0]
             raise ValueError(
-                f"y contains the label {first!r}, which was not seen in fit; "
+                f"y contains the label {first!r}, which was not seen during fit; "
                 f"expected one of {self.classes_.tolist()}"
             )
         ones = np.ones(len(sequences.offsets) - 1)

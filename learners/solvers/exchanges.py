@@ -261,7 +261,9 @@ def swap(
             change[pool.fixed[support]] = np.inf
         charges = pool.charges(problem, fit)
         enough = fit.value - _MIN_GAIN * abs(fit.value)
-        for trial in proposals(change, n_tries) if n_swaps < _MAX_SWAPS else ():
+        for trial in (
+            proposals(change, n_tries, problem.loss.exact_curvature) if n_swaps < _MAX_SWAPS else ()
+        ):
             new = support.copy()
             for out, entering in trial:
                 new[out] = entering
@@ -551,7 +553,7 @@ def alternatives(
     Returns
     -------
     dict of int to list of (int, float)
-        Alternatives to each feature, with their relative costs in ascending order.
+        Alternatives to each feature and their relative costs, in ascending order of cost.
     """
     units = Units.of_groups(groups, design.n_features)
     chosen = np.unique(units.of_feature[state.kept])
@@ -671,11 +673,15 @@ def ascending(values: np.ndarray) -> np.ndarray:
     return np.argsort(np.round(values / scale, 10) if scale > 0 else values, kind="stable")
 
 
-def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]]]:
+def proposals(
+    change: np.ndarray, n_tries: int, exact: bool = True
+) -> Iterator[list[tuple[int, int]]]:
     """Iterate over sets of exchanges (out, in) to try.
 
     The first set is half of the compatible exchanges with a predicted improvement. Each of the
-    following sets is smaller than the previous one.
+    following sets is smaller than the previous one. If the predictions are not exact but come from
+    a bound on the curvature, they are pessimistic, so that exchanges without a predicted
+    improvement are also tried individually.
 
     Parameters
     ----------
@@ -683,6 +689,8 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
         Predicted change of each exchange.
     n_tries : int
         Maximum number of exchanges to try individually at the end.
+    exact : bool, default True
+        Whether the predictions use the exact curvature.
 
     Yields
     ------
@@ -690,16 +698,16 @@ def proposals(change: np.ndarray, n_tries: int) -> Iterator[list[tuple[int, int]
         Positions in the support, and units of the pool.
     """
     flat = change.ravel()
-    improving = np.flatnonzero(flat < 0)
+    tried = np.flatnonzero(flat < (0.0 if exact else np.inf))
     most = max(n_tries, 4 * len(change))
-    if len(improving) > 2 * most:  # allows for ties
-        improving = improving[np.sort(np.argpartition(flat[improving], 2 * most)[: 2 * most])]
-    order = improving[ascending(flat[improving])[:most]]
+    if len(tried) > 2 * most:  # allows for ties
+        tried = tried[np.sort(np.argpartition(flat[tried], 2 * most)[: 2 * most])]
+    order = tried[ascending(flat[tried])[:most]]
     ranked = list(zip(*(part.tolist() for part in np.divmod(order, change.shape[1])), strict=True))
     together: list[tuple[int, int]] = []
     used: tuple[set[int], set[int]] = set(), set()
     for out, entering in ranked:
-        if out not in used[0] and entering not in used[1]:
+        if change[out, entering] < 0 and out not in used[0] and entering not in used[1]:
             together.append((out, entering))
             used[0].add(out)
             used[1].add(entering)

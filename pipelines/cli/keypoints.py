@@ -72,8 +72,10 @@ Threads = Annotated[
 
 
 def background_images(folder: Path | None, beside: Path | None = None) -> list[Path]:
-    """Return the paths of images without objects, from the given folder or from the subfolder
-    ``background`` of the data."""
+    """Return the paths of images without objects.
+
+    They are in the given folder, or in the subfolder ``background`` of the data.
+    """
     default = None if beside is None else beside / "background"
     return (
         common.list_images(folder)

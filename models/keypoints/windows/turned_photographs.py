@@ -1,4 +1,4 @@
-"""Search for rotated faces in photographs rotated about their centre, and the inverse transform."""
+"""Search for rotated faces in photographs that are rotated about their centre."""
 
 from collections.abc import Callable, Sequence
 
@@ -29,7 +29,7 @@ Maxima = dict[str, np.ndarray]
 
 
 def turned(image: np.ndarray, degrees: float) -> np.ndarray:
-    """Rotate a photograph about its centre without cropping; its border pixels are repeated.
+    """Rotate a photograph about its centre without cropping; border pixels are repeated.
 
     Parameters
     ----------
@@ -51,8 +51,10 @@ def turned(image: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def turning(height: int, width: int, degrees: float) -> tuple[np.ndarray, tuple[int, int]]:
-    """Return the 2 x 3 affine matrix that maps a photograph to its rotated copy, and the width and
-    height of the copy."""
+    """Return the affine matrix that maps a photograph to its rotated copy.
+
+    The matrix has shape (2, 3). The width and height of the copy are also returned.
+    """
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
     across, down = _box(height, width, degrees)
     size = (int(across) + 1, int(down) + 1)
@@ -67,8 +69,10 @@ def _box(height: float, width: float, degrees: float) -> tuple[float, float]:
 
 
 def evened(image: np.ndarray) -> np.ndarray:
-    """Equalise the lightness of a uint8 photograph of shape (H, W, 3) tile by tile, with limited
-    contrast."""
+    """Equalise the lightness of a photograph tile by tile, with limited contrast.
+
+    The photograph is a uint8 array of shape (H, W, 3).
+    """
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     lab[..., 0] = cv2.createCLAHE(_CLIP, (_TILES, _TILES)).apply(lab[..., 0])
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
@@ -77,11 +81,10 @@ def evened(image: np.ndarray) -> np.ndarray:
 def turned_maxima(
     image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
 ) -> Maxima:
-    """Return the local maxima of a photograph searched at several angles, in the coordinates of the
-    original.
+    """Return the local maxima of a photograph searched at several angles, in its coordinates.
 
     Photographs with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are
-    shrunk to that number of pixels, since only larger faces are searched for. The factor is the
+    reduced to this number of pixels, since only larger faces are searched. The scale factor is the
     second argument of ``search``.
     """
     height, width = image.shape[:2]

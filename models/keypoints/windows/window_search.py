@@ -34,8 +34,10 @@ because of the windows around them (measured)."""
 
 @dataclass(frozen=True)
 class WindowSearch:
-    """Window classifiers and their search, the part of `KeypointDetector` that scores windows. The
-    parameters are those of the detector."""
+    """Search with window classifiers, which is the part of `KeypointDetector` that scores windows.
+
+    The parameters are those of the detector.
+    """
 
     models: dict[str, KeypointModel]
     pool: FeaturePool = field(default_factory=FeaturePool)
@@ -77,8 +79,10 @@ class WindowSearch:
         )
 
     def smallest_window(self, min_size: float | None, max_size: float | None) -> float:
-        """Return the side in image pixels of the smallest window that is searched; raise a
-        ValueError if the sizes are invalid."""
+        """Return the side of the smallest window that is searched, in image pixels.
+
+        A ValueError is raised if the sizes are invalid.
+        """
         window = self.pool.window
         smallest = window / self.enlarged if min_size is None else min_size
         if not window / 4 <= smallest < np.inf:
@@ -96,7 +100,7 @@ class WindowSearch:
     def strips(
         self, level: Level, mode: str = Mode.SCAN, buffers: Buffers | None = None
     ) -> Iterator[LevelChannels]:
-        """Yield a level's tables strip by strip, so that their memory is bounded.
+        """Yield the tables of a level strip by strip, which limits their memory.
 
         Parameters
         ----------
@@ -233,8 +237,10 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
-        """Return the whole objects detected by the cascade, as an array of shape (n, 4) with the
-        columns x, y, score and scale, or None."""
+        """Return the whole objects detected by the cascade, or None.
+
+        The result has shape (n, 4), with the columns x, y, score and scale.
+        """
         if self.face_cascade is None or not self.face_cascade.detects_objects:
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
@@ -298,8 +304,10 @@ class WindowSearch:
         return np.column_stack([xs, ys + channels.first]), scores[ys, xs]
 
     def distinct(self, maxima: np.ndarray) -> np.ndarray:
-        """Return the distinct maxima of several searches, as an array of shape (n, 4) with the
-        columns x, y, score and scale."""
+        """Return the distinct maxima of several searches.
+
+        The result has shape (n, 4), with the columns x, y, score and scale.
+        """
         x, y, score, scale = maxima.T
         return suppress_non_maxima(
             x,
@@ -319,9 +327,11 @@ class WindowSearch:
         thresholds: dict[str, float],
         max_detections: int,
     ) -> dict[str, np.ndarray]:
-        """Return the local maxima of some keypoints from one pass over the pyramid, as arrays of
-        shape (n, 4) with the columns x, y, score and scale; whole objects (`WHOLE`) are included if
-        the detector searches for them."""
+        """Return the local maxima of some keypoints from one pass over the pyramid.
+
+        The arrays have shape (n, 4), with the columns x, y, score and scale. Whole objects
+        (`WHOLE`) are included if the detector searches for them.
+        """
         objects = self.objects(levels)
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}

@@ -406,3 +406,17 @@ def test_pieces_that_do_not_occur_are_no_coefficients():
     )
     fit = fit_at(problem, pool.matrix_of(np.array([0])), np.zeros((design.width, 1)), np.zeros(1))
     np.testing.assert_allclose(pool.charges(problem, fit), charges_of(np.array([1, 4, 5]), 300))
+
+
+def test_exchanges_without_a_predicted_improvement_are_tried_for_a_bound_on_the_curvature():
+    """The bound of the Lorenz loss predicts too little improvement at the end."""
+    draws = [simulate("classification", 1000, 1000, 30, random_state=seed) for seed in (5004, 5005)]
+    for data in draws:
+        model = FSAClassifier(30, loss="lorenz").fit(data.X, data.y)
+        assert data.found(model.get_support(indices=True)) == 1.0
+
+
+def test_proposals_beyond_the_predicted_improvements():
+    change = np.array([[3.0, np.inf, -1.0], [2.0, 5.0, np.inf]])
+    assert list(exchanges.proposals(change, 3)) == [[(0, 2)]]
+    assert list(exchanges.proposals(change, 3, exact=False)) == [[(0, 2)], [(1, 0)], [(0, 0)]]

@@ -166,9 +166,8 @@ class KeypointDetector(ModelFile):
         )
         mode = self._mode([name for name in self.models if name in searched], options.mode)
         self.search.smallest_window(options.min_size, options.max_size)
-        roll = options.roll
-        if roll is None:
-            roll = DEFAULT_ROLL if self.category is None else 0.0
+        roll = DEFAULT_ROLL if self.category is None else 0.0
+        roll = roll if options.roll is None else options.roll
         return replace(options, keypoints=names, mode=mode, roll=roll)
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:

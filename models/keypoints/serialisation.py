@@ -59,13 +59,13 @@ def write_parts(
         name = "face" if node is None else "faces/first"
         described = _write_model(arrays, name, face_cascade.classifier)
         expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
+        pool = {} if face_cascade.pool is None else {"pool": face_cascade.pool.to_dict()}
         header["face_cascade"] = {
             "classifier": described,
             "expected": expected,
             "coarser": face_cascade.coarser,
+            **pool,
         }
-        if face_cascade.pool is not None:
-            header["face_cascade"]["pool"] = face_cascade.pool.to_dict()
         if node is not None:
             header["face_cascade"]["second"] = {
                 "classifier": _write_model(arrays, "faces/second", node.classifier),

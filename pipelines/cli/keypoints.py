@@ -380,8 +380,8 @@ def run_detection(
         raise ValueError(
             f"--model {' '.join(model)}: expected a single model for a video, --keypoint or --boxes"
         )
-    if roll is None and source is not None:
-        roll = 0.0  # many frames contain no object, so they are searched only once
+    # many frames contain no object, so they are searched only once
+    roll = 0.0 if roll is None and source is not None else roll
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
     if source is not None and dask is not None:
         raise ValueError(f"--dask {dask} is not available for videos and cameras; pass photographs")

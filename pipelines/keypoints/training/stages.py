@@ -102,9 +102,6 @@ class DetectorSettings:
             )
 
 
-# sides in pixels of the cells of Haar features in windows of whole objects
-_CELLS_OF_WHOLE = (12, 24)
-
 Trained = tuple[KeypointDetector, dict[str, Any]]
 
 
@@ -138,30 +135,25 @@ def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
     return _train_models(job, detector, ClassifierTraining(job, job.settings.scan))
 
 
-def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the cascade that detects the neighbourhood of faces."""
-    trained = FaceCascadeTraining(job, job.settings.face_cascade).train(FACE)
+def train_face_cascade(
+    job: TrainingJob, detector: KeypointDetector, pool: FeaturePool | None = None
+) -> Trained:
+    """Train the cascade that detects the neighbourhood of faces.
+
+    With ``pool``, the windows of this pool detect whole objects.
+    """
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
+    job = job if pool is None else replace(job, pool=pool)
+    trained = FaceCascadeTraining(job, settings).train(FACE)
     levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_length / ied))
+    model = trained.models[FACE]
     cascade = FaceCascade(
-        trained.models[FACE],
+        replace(model, threshold=float(model.thresholds[-1])),  # of any accepted window
         expected_positions(job.split.fitted),
         2.0 ** (levels / SCALES_PER_OCTAVE),
+        pool=pool,
     )
     return replace(detector, face_cascade=cascade), _facts(trained)
-
-
-def train_whole_objects(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the classifier of whole objects, whose windows are twice as large as those of
-    keypoints, so that thin parts remain visible."""
-    pool = FeaturePool(2 * job.pool.window, sides=_CELLS_OF_WHOLE)
-    detector, facts = train_face_cascade(replace(job, pool=pool), detector)
-    assert detector.face_cascade is not None
-    model = detector.face_cascade.classifier
-    # all accepted windows are candidates
-    model = replace(model, threshold=float(model.thresholds[-1]))
-    cascade = replace(detector.face_cascade, classifier=model, pool=pool)
-    return replace(detector, face_cascade=cascade), facts
 
 
 def train_second(job: TrainingJob, detector: KeypointDetector) -> Trained:
@@ -239,8 +231,10 @@ STAGES: dict[Mode, dict[str, Stage]] = {
 }
 
 #: Additional stage in the first mode for objects other than faces, which are also searched as a
-#: whole.
-_OF_OBJECTS: dict[str, Stage] = {"face_cascade": train_whole_objects}
+#: whole, in windows of 48 pixels, in which thin parts remain visible.
+_OF_OBJECTS: dict[str, Stage] = {
+    "face_cascade": partial(train_face_cascade, pool=FeaturePool(48, sides=(12, 24)))
+}
 
 _WHOLE: dict[str, Callable] = {
     "assembly": train_assembly,

@@ -347,10 +347,10 @@ def _read_faces(path: str | Path, arrays: Arrays, described: dict[str, Any]) -> 
         )
     if "alone" in described:
         alone = float(check_settings({"alone": described["alone"]}, {"alone": 0.0})["alone"])
-        # Older models use neither the yaw nor, before that, the whole object.
-        n = len(arrays.get("faces/probabilities/face", np.empty(6)))
-        face = read("faces/probabilities/face", np.float64, (max(n, 4) if n < 6 else 6,))
-        face = np.insert(face, [2, 3][: 6 - len(face)], 0.0)
+        # Models trained before version 0.3 do not use the yaw.
+        former = arrays.get("faces/probabilities/face", np.empty(5)).shape == (4,)
+        face = read("faces/probabilities/face", np.float64, (4 if former else 5,))
+        face = np.insert(face, 3, 0.0) if former else face
         within = [
             read(f"faces/probabilities/within_{t}", np.float64, (n_keypoints, POINT_INPUTS))
             for t in (10, 5)

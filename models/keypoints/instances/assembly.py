@@ -99,15 +99,12 @@ class Hypothesis:
     points : ndarray of shape (n,), complex
         All points of the completed shape, in image pixels.
     reference_length : float
-        Reference length of an object of this size, seen from the front, in image pixels.
-    whole : float, default 0.0
-        Part of the score that is due to a detected whole object."""
+        Reference length of an object of this size, seen from the front, in image pixels."""
 
     rows: np.ndarray
     score: float
     points: np.ndarray
     reference_length: float
-    whole: float = 0.0
 
 
 @dataclass(frozen=True)

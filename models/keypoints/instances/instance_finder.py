@@ -51,10 +51,10 @@ class InstanceProbabilities:
 
     Parameters
     ----------
-    face : ndarray of shape (6,)
+    face : ndarray of shape (5,)
         Coefficients of the log-odds that an instance is an object. They are the weights of the
-        classifier's score, the support, its part that is due to the whole object, the logarithm of
-        the reference length and the absolute yaw, followed by a constant.
+        classifier's score, the sum of the anchors' log-odds, the logarithm of the reference length
+        and the absolute yaw, followed by a constant.
     within_10, within_5 : ndarray of shape (n_keypoints, 8)
         Coefficients of the log-odds that the distance of a keypoint from its true position is at
         most 10% or 5% of the reference length, given a true face. The columns are the weights of
@@ -124,8 +124,6 @@ class Instance:
         Gradient histograms around the points, for comparing faces in different frames.
     track : int or None, default None
         Number of the uninterrupted sequence of video frames in which the person is visible.
-    whole : float, default 0.0
-        Part of the support that is due to the whole object.
     """
 
     probability: float
@@ -138,7 +136,6 @@ class Instance:
     person: int | None = None
     appearance: np.ndarray | None = field(default=None, repr=False, compare=False)
     track: int | None = field(default=None, repr=False, compare=False)
-    whole: float = 0.0
 
     @property
     def ied(self) -> float:
@@ -239,15 +236,13 @@ class RefinedShape:
     score : float
         Score of the shape classifier.
     support : float
-        Score of the hypothesis.
+        Sum over the anchors of the amounts by which their log-odds exceed the minimum.
     reference_length : float
     disagreement : ndarray of shape (n_keypoints,)
         Distances between the keypoints of two refinements that start from different shapes, in
         reference lengths; None before the second refinement.
     yaw : float
         Estimated yaw in radians.
-    whole : float
-        Part of the support that is due to the whole object.
     """
 
     points: np.ndarray
@@ -257,13 +252,12 @@ class RefinedShape:
     reference_length: float
     disagreement: np.ndarray | None = None
     yaw: float = 0.0
-    whole: float = 0.0
 
     @property
     def inputs(self) -> np.ndarray:
-        """The six inputs of the regression for the probability of an instance."""
+        """The five inputs of the regression for the probability of an instance."""
         size = np.log(self.reference_length / 30.0)
-        return np.array([self.score, self.support, self.whole, size, abs(self.yaw), 1.0])
+        return np.array([self.score, self.support, size, abs(self.yaw), 1.0])
 
 
 @dataclass(frozen=True)
@@ -321,18 +315,15 @@ class InstanceFinder:
         """Rigid model of the refined points."""
         return RigidModel(self.assembler.rigid.points[len(self.anchors) :])
 
-    def refine(
-        self, points: np.ndarray, support: float, levels: Sequence[Level], whole: float = 0.0
-    ) -> RefinedShape:
+    def refine(self, points: np.ndarray, support: float, levels: Sequence[Level]) -> RefinedShape:
         """Refine all n points (complex numbers) of a face in a pyramid.
 
-        ``support`` is the score of the hypothesis, and ``whole`` is the part of it that is due to a
-        whole object.
+        ``support`` is the score of the hypothesis.
         """
         points, histograms = self.regressor.refine(levels, points)
         score = 0.0 if self.classifier is None else self.classifier.score(histograms)
         length, yaw = self.regressor.align(points).reference_length, self._pose(points).yaw
-        return RefinedShape(points, histograms, score, support, length, yaw=yaw, whole=whole)
+        return RefinedShape(points, histograms, score, support, length, yaw=yaw)
 
     def refine_again(self, refined: RefinedShape, levels: Sequence[Level]) -> RefinedShape:
         """Refine a second time, starting from the mean shape at the same position.
@@ -399,7 +390,7 @@ class InstanceFinder:
                 for instance in sure
             ):
                 continue
-            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels, hypothesis.whole)
+            refined = self.refine(hypothesis.points[n:], hypothesis.score, levels)
             log_odds = float(weights @ refined.inputs)
             instances.append((log_odds, refined))
             sure += [refined] if log_odds > log_odds_of(_SURE) else []
@@ -446,8 +437,8 @@ class InstanceFinder:
             distance = abs(whole.position - made.points[:first].mean()) / made.reference_length
             octaves = abs(np.log2(whole.reference_length / made.reference_length))
             near = (distance <= SAME_RADIUS) & (octaves <= SAME_OCTAVES)
-            support = float(strength[near].max(initial=0.0))
-            hypotheses[i] = replace(made, score=made.score + support, whole=support)
+            support = made.score + float(strength[near].max(initial=0.0))
+            hypotheses[i] = replace(made, score=support)
         hypotheses.sort(key=lambda made: -made.score)
         return [made for made in hypotheses if made.score >= min_support][:n]
 
@@ -535,8 +526,8 @@ class InstanceFinder:
             xy,
             refined.reference_length,
             refined.support,
-            appearance=refined.histograms,
-            whole=refined.whole,
+            None,
+            refined.histograms,
         )
 
     def pose_of(self, refined: RefinedShape) -> Pose:

@@ -277,7 +277,7 @@ class InstanceTracker:
         shape = finder.assembler.shape
         start = shape.predict(anchors, shape.anchors)[0][len(anchors) :] - corner
         levels = self._levels(part, length)
-        refined = finder.refine(start, instance.support, levels, instance.whole)
+        refined = finder.refine(start, instance.support, levels)
         log_odds = float(finder.trained.face @ refined.inputs)
         if probability_of(log_odds) < self.min_probability:
             return None

@@ -139,10 +139,7 @@ def judged_hypotheses(
         whole = finder.assembler.whole_objects(view.maxima, reference_length)
         for hypothesis in finder.with_whole(assembled, whole, n):
             refined = finder.refine(
-                hypothesis.points[len(finder.anchors) :],
-                hypothesis.score,
-                view.levels,
-                hypothesis.whole,
+                hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )
             refined = finder.refine_again(refined, view.levels) if twice else refined
             if view.is_ignored(refined.points):
@@ -200,7 +197,6 @@ def reported_faces(
                     i.support,
                     i.reference_length,
                     yaw=i.pose.yaw,
-                    whole=i.whole,
                 )
                 yield refined.inputs, error < _TRUE
 

@@ -82,7 +82,7 @@ def finder():
         regressor,
         NAMES,
         classifier,
-        InstanceProbabilities(np.array([1.0, 0, 0, 0, 0, 0]), weights, weights, 0.0),
+        InstanceProbabilities(np.array([1.0, 0, 0, 0, 0]), weights, weights, 0.0),
     )
 
 

@@ -183,10 +183,7 @@ def finder():
     )
     weights = np.tile([0.3, 0.2, 0.1, -0.5, -0.2, -0.3, 0.1, 1.0], (7, 1))
     probabilities = InstanceProbabilities(
-        np.array([0.5, 0.2, 0.4, 0.1, 0.3, -2.0]),
-        weights,
-        weights - [0, 0, 0, 0, 0, 0, 0, 1.0],
-        -3.0,
+        np.array([0.5, 0.2, 0.1, 0.3, -2.0]), weights, weights - [0, 0, 0, 0, 0, 0, 0, 1.0], -3.0
     )
     return InstanceFinder(
         assembler(), cascade(), KEYPOINTS, classifier, probabilities, np.full(6, 0.3)
@@ -358,7 +355,7 @@ def test_nonsense_is_refused():
         ({"keypoints": ["chin"], "assembly": "none"}, "'chin' has no detector of its own"),
         (
             {"min_probability": 1.5},
-            "min_probability=1.5 is not valid; expected a number from 0 to 1",
+            r"min_probability=1.5 is not valid; expected a number in \[0, 1\]",
         ),
         ({"min_probability": 0.5, "threshold": 1.0}, "use only one of them"),
         ({"min_probability": 0.5, "assembly": "none"}, "requires? assembled faces"),
@@ -386,11 +383,8 @@ def test_save_and_load(tmp_path):
     arrays, header = read_model(path, "keypoint detector")
     described = {k: v for k, v in header.items() if k not in ("format", "version", "kind")}
     former, name = tmp_path / "former.safetensors", "faces/probabilities/face"
-    for absent, weights in (([2], [0.1, 0.3]), ([2, 4], [0.1, 0.0])):
-        before = arrays | {name: np.delete(arrays[name], absent)}
-        write_model(former, "keypoint detector", before, described)
-        face = load_model(former).finder.probabilities.face
-        assert face.tolist() == [0.5, 0.2, 0.0, *weights, -2.0]
+    write_model(former, "keypoint detector", arrays | {name: np.delete(arrays[name], 3)}, described)
+    assert load_model(former).finder.probabilities.face.tolist() == [0.5, 0.2, 0.1, 0.0, -2.0]
     for name, change, message in (
         (
             "faces/regression/0/features",

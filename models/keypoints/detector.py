@@ -166,9 +166,13 @@ class KeypointDetector(ModelFile):
         )
         mode = self._mode([name for name in self.models if name in searched], options.mode)
         self.search.smallest_window(options.min_size, options.max_size)
-        roll = DEFAULT_ROLL if self.category is None else 0.0
-        roll = roll if options.roll is None else options.roll
-        return replace(options, keypoints=names, mode=mode, roll=roll)
+        default = DEFAULT_ROLL if self.category is None else 0.0
+        return replace(
+            options,
+            keypoints=names,
+            mode=mode,
+            roll=default if options.roll is None else options.roll,
+        )
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:
         """Return the search mode of some keypoints; the default is the fastest one that the model

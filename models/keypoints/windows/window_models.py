@@ -428,11 +428,6 @@ class FaceCascade:
     second: SecondNode | None = None
     pool: FeaturePool | None = None
 
-    @property
-    def detects_objects(self) -> bool:
-        """Whether the cascade detects scored objects and not only their neighbourhood."""
-        return self.second is not None or self.pool is not None
-
     def level(self, levels: Sequence[Level], number: int) -> Level:
         """Return the level on which to search for faces whose keypoints are on ``levels[number]``.
 

@@ -241,10 +241,11 @@ class WindowSearch:
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
-        if self.face_cascade is None or not self.face_cascade.detects_objects:
+        cascade = self.face_cascade
+        if cascade is None or not (cascade.second or cascade.pool):
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
-        return ObjectSearch(self.face_cascade, *detector).find(levels)
+        return ObjectSearch(cascade, *detector).find(levels)
 
     def _scored(
         self,

@@ -105,34 +105,37 @@ class Decisions:
             # enough views for these windows
             "views_per_round": -(-n_random * 7 // 10 // TrainingSettings.per_view),
         }
-        chosen: dict[str, Any] = {
-            "n_features": self.n_features,
-            "rounds": self.rounds,
-            "enlarged": self.enlarged,
-        }
-        scan = TrainingSettings(**chosen, **sizes, **_range(self.side))
+        scan = TrainingSettings(
+            n_features=self.n_features,
+            rounds=self.rounds,
+            enlarged=self.enlarged,
+            **sizes,
+            **_range(self.side),
+        )
         copies = AugmentationSettings(
             copies=int(np.clip(_COPIES // n_objects, 1, 20)), covered=_COVERED
         )
-        values = {"n_features": int(np.clip(8 * n_objects, 300, 1500)), "n_components": 30}
-        refinement = RegressionSettings(copies, ied=_SIZES, cell=_CELLS, **values)
-        probabilities = ProbabilitySettings(
-            n_features=min(300, n_objects), described=-1, photographs=200, by_anchors=True
-        )
-        n_whole: dict[str, Any] = {
-            "n_features": min(self.n_features, 400),
-            "rounds": min(self.rounds, 3),
-            "shrinkage": 0.01,  # few objects in many windows
-        }
-        # the windows have twice the side of those of keypoints
-        spread = _range(self.extent / 2)
-        whole = TrainingSettings(**sizes, **n_whole, lost_fraction=0.01, **spread)
         return _settings(
             scan,
             0.2 if n_objects < 600 else 0.1,
-            face_cascade=whole,
-            refinement=refinement,
-            probabilities=probabilities,
+            face_cascade=TrainingSettings(
+                n_features=min(self.n_features, 400),
+                rounds=min(self.rounds, 3),
+                shrinkage=0.01,  # few objects in many windows
+                lost_fraction=0.01,
+                **sizes,
+                **_range(self.extent / 2),  # windows with twice the side of those of keypoints
+            ),
+            refinement=RegressionSettings(
+                copies,
+                ied=_SIZES,
+                cell=_CELLS,
+                n_features=int(np.clip(8 * n_objects, 300, 1500)),
+                n_components=30,
+            ),
+            probabilities=ProbabilitySettings(
+                n_features=min(300, n_objects), described=-1, photographs=200, by_anchors=True
+            ),
         )
 
 
@@ -237,12 +240,11 @@ def decide(
         anchors = sorted(chosen, key=lambda name: order.index(schema.trained_as(name)))[
             :_MAX_ANCHORS
         ]
-    wanted = int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features
     return Decisions(
         side,
         _enlarged(images, side),
         tuple(anchors),
-        wanted,
+        int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features,
         (3 if n < 200 else 5) if rounds is None else rounds,
         precision,
         _extent(images, side, anchors),
@@ -298,18 +300,16 @@ def train_keypoints(
 
     def trial_of(side: float, some: Sequence[AnnotatedImage], settings: Any) -> TrainingJob:
         make_folder(folder / f"trial {side:g}")
-        names = list(images[0].schema.keypoints)
-        quiet = lambda line: None  # noqa: E731
         return TrainingJob(
             list(some),
             [],
             settings,
             ["scan"],
-            names,
+            list(images[0].schema.keypoints),
             tried,
             folder / f"trial {side:g}",
             resume,
-            quiet,
+            lambda line: None,
             n_jobs,
         )
 
@@ -331,8 +331,7 @@ def train_keypoints(
     ]
     settings = decisions.settings(sum(len(image.instances) for image in images))
     more = "scan", resume, say, n_jobs, pool, replace(before, anchors=decisions.anchors)
-    made = train_detector(images, background, out, settings, list(schema.anchors), *more)
-    return made, decisions
+    return train_detector(images, background, out, settings, list(schema.anchors), *more), decisions
 
 
 def held_out_images(

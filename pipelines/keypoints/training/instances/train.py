@@ -39,7 +39,7 @@ def train_assembly(
         detector, job.schema.anchors, [*calibration, *empty], (None, *settings.ied), job.n_jobs
     )
     cascade = detector.face_cascade
-    whole = cascade is not None and cascade.detects_objects
+    whole = cascade is not None and bool(cascade.second or cascade.pool)
     slope, offset = score_log_odds(searched, job.schema, whole)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(job.schema.anchors)

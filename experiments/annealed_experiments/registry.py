@@ -165,7 +165,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
 # minutes.
 MINUTES = {
     "faces-curves": 10,
-    "faces-keypoints": 4,
+    "faces-keypoints": 3,
     "faces-modes": 5,
     "motion-table": 15,
     "sdist-sensitivity": 3,

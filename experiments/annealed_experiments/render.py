@@ -200,7 +200,8 @@ def _summary(record: Record) -> str:
             else ""
             for row in map(methods.get, names)
         ]
-        lines.append([head, _percent(max(paper)) if paper else "", *cells])
+        if any(cells) or not names:
+            lines.append([head, _percent(max(paper)) if paper else "", *cells])
     first = "task, N, M, k, columns" if "task" in record["rows"][0] else "N, M, k"
     return _table([first, "paper", *names], lines)
 

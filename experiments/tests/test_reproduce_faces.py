@@ -189,7 +189,7 @@ def test_modes_of_a_detector(data, tmp_path, monkeypatch):
         and 0 <= row["AP_10"] <= 1
     )
     assert draw("faces-modes", tmp_path, data, **options)[0].stat().st_size > 5_000
-    monkeypatch.setattr(curves, "ASSEMBLIES", {"detectors alone": "none"})
+    monkeypatch.setattr(curves, "DEFAULT_ASSEMBLIES", ("detectors alone",))
     options = {"model": options["model"], "checkpoint": tmp_path / "keypoints"}
     (row,) = curves.faces_keypoints(data_dir=data, **options)["rows"]
     low, high = map(float, row["AP_10_interval"].split(" to "))

@@ -337,8 +337,12 @@ class BatchEstimator(FSAEstimator):
         if not np.isfinite(batch.scatter).all():
             check_finite(X, getattr(self, "feature_names_in_", None), FINITE)
             raise ValueError("squares of values in X or y overflow; rescale the data")
-        before = self._moments
-        self._moments = batch if before is None else before.faded(forgetting) + batch
+        if (old := self._moments) is not None:
+            batch = (
+                replace(old, n_rows=forgetting * old.n_rows, scatter=forgetting * old.scatter)
+                + batch
+            )
+        self._moments = batch
         return self.refresh() if refresh else self
 
     def refresh(self) -> Self:

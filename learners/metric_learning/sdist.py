@@ -295,7 +295,7 @@ class SDist(
     def interactions_(self) -> list[str]:
         """Names of the products in the metric, in descending order of importance.
 
-        The importance is the share of the mean squared distance, W_jj times the variance.
+        The importance is the contribution to the mean squared distance, W_jj times the variance.
         """
         check_is_fitted(self)
         names = feature_names(self)

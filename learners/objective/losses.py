@@ -240,9 +240,9 @@ class FlippedLogisticLoss(_Logistic):
 
     The loss is close to the logistic loss for correctly classified rows, and bounded by -ln(flip)
     for misclassified rows, so a few wrong labels have little influence. The noise level need not be
-    known, since any ``flip`` far below the fraction of the rarer class also suits clean labels (see
-    docs/losses.md). If ``flip`` exceeds that fraction, treating the whole class as flipped labels
-    gives a lower loss.
+    known, since any ``flip`` far below the fraction of the rarer class is also suitable for clean
+    labels (see docs/losses.md). If ``flip`` exceeds that fraction, treating the whole class as
+    flipped labels gives a lower loss.
 
     Parameters
     ----------

@@ -177,7 +177,9 @@ def train(
         ("rounds", rounds, 0),
     ):
         if value is not None and not minimum <= value <= 100_000:
-            raise ValueError(f"--{name} {value} is not valid; expected at least {minimum:g}")
+            raise ValueError(
+                f"--{name} {value} is not valid; expected a number in [{minimum:g}, 100000]"
+            )
     common.check_outputs(
         [data, background, schema],
         model=out,

@@ -121,7 +121,7 @@ def detect_video(
     ``source`` is a video file or the number of a camera. The overlay (.mp4) contains all frames,
     each with the latest detections, and is complete even if the iteration is stopped early. By
     default, ``roll`` is 0, so that frames without a face are searched only once. Faces are tracked
-    and persons are numbered by
+    and people are numbered by
     :class:`~annealed.models.keypoints.instances.tracker.InstanceTracker`, unless every candidate or
     no face is requested. ``smooth`` is the cut-off frequency in Hz for smoothing the points
     (:mod:`~annealed.models.keypoints.instances.smoothing`), "auto" for

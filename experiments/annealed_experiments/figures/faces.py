@@ -1,6 +1,5 @@
 """Figures of the precision and recall of face keypoints."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from annealed.pipelines.keypoints.evaluate import TOLERANCES
@@ -31,19 +30,22 @@ def keypoints(data_dir=None, *, runs: int = 1, **options: Any) -> Figure:
     figure = Figure(figsize=(10, 3.2 * -(-len(names) // 3)), layout="constrained")
     grid = figure.subplots(-(-len(names) // 3), 3, squeeze=False, sharex=True, sharey=True)
     for ax, name in zip(grid.ravel(), names):
-        _panel(ax, (cell for cell in cells if cell["data"] == name), TOLERANCES[-1])
+        _panel(ax, cells, name, TOLERANCES[-1])
         ax.set_title(name, fontsize=10)
     return figure
 
 
-def _panel(ax: Axes, cells: Iterable[dict[str, Any]], at: float) -> None:
-    """Draw the curve of each cell at a tolerance."""
-    for cell in cells:
+def _panel(ax: Axes, cells: list[dict[str, Any]], keypoint: str, at: float) -> None:
+    """Draw the curve of each method for a keypoint at a tolerance, in the same colours for all
+    keypoints."""
+    methods = list(dict.fromkeys(cell["method"] for cell in cells))
+    for cell in (cell for cell in cells if cell["data"] == keypoint):
         curve = cell["curves"][str(at)]
         ax.plot(
             [0.0, *curve["recall"]],
             [1.0, *curve["precision"]],
             label=f"{cell['method']}, AP {curve['ap']:.3f}",
+            color=f"C{methods.index(cell['method'])}",
         )
     ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="recall", ylabel="precision")
     ax.grid(alpha=0.3)
@@ -58,7 +60,7 @@ def _curves(cells: list[dict[str, Any]]) -> Figure:
         figure.subplots(len(keypoints), 2, squeeze=False), keypoints, strict=True
     ):
         for ax, at in zip(axes, TOLERANCES, strict=True):
-            _panel(ax, (cell for cell in cells if cell["data"] == keypoint), at)
+            _panel(ax, cells, keypoint, at)
             ax.set_title(
                 f"{keypoint}, within {100 * at:.0f}% of the inter-eye distance", fontsize=10
             )

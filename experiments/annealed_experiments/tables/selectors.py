@@ -217,8 +217,9 @@ def refitted_scores(X, y, columns, X_new, task: str, ridge: float | None = None)
     )
     target = y.astype(np.float64)[:, None]
     loss = learners.LogisticLoss() if task == "classification" else learners.SquaredLoss()
-    penalty = {} if ridge is None else {"shrinkage": ridge}
-    problem = SupportProblem(target, loss, np.full(len(y), 1.0 / len(y)), **penalty)
+    problem = SupportProblem(target, loss, np.full(len(y), 1.0 / len(y)))
+    if ridge is not None:
+        problem = replace(problem, shrinkage=ridge)
     constant = loss.best_constant(target, problem.sample_weight)
     fit = refit(problem, (X[:, columns] - mean) / scale, np.zeros((len(columns), 1)), constant)
     return ((X_new[:, columns] - mean) / scale @ fit.theta + fit.intercept)[:, 0]

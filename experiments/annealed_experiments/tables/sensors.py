@@ -215,7 +215,7 @@ def _parts(home: int | str, data_dir) -> tuple[SimulatedHome, SimulatedHome]:
     minutes = read_home(data_folder(data_dir) / HOMES[home], home).minutes
     days = np.unique(minutes.days, return_inverse=True)[1]
     whole = SimulatedHome(minutes.on.astype(float), minutes.truth, days, np.array([], int))
-    return tuple(whole.part(range(first, days.max() + 1, 2)) for first in (0, 1))
+    return whole.part(range(0, days.max() + 1, 2)), whole.part(range(1, days.max() + 1, 2))
 
 
 def select_features(

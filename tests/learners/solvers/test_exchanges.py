@@ -291,6 +291,27 @@ def test_many_wrong_units_at_once_are_left_by_growing_anew(seed):
     assert data.found(FSAClassifier(30).fit(data.X, data.y).get_support(indices=True)) == 1.0
 
 
+def test_growing_anew_takes_two_newton_steps_a_size(monkeypatch):
+    """Only the last support, whose value decides, is fitted until it converges."""
+    problem, Z = _problem(LogisticLoss())
+    start = np.arange(4)
+    fit = refit(problem, Z[:, start], np.zeros((4, 1)), np.zeros(1))
+    evaluations = []
+    plain = SupportProblem.second_order
+    monkeypatch.setattr(
+        SupportProblem,
+        "second_order",
+        lambda self, scores, theta: evaluations.append(len(theta)) or plain(self, scores, theta),
+    )
+    support, grown = exchanges.regrow(problem, Pool(np.arange(12), Z, np.arange(13)), start, fit)
+    monkeypatch.undo()
+    sizes = np.bincount(evaluations)
+    # before and after each step, while growing and while shrinking
+    assert sizes[5:].tolist() == [6, 6, 6, 3]
+    again = refit(problem, Z[:, support], np.zeros((4, 1)), np.zeros(1))
+    assert grown.value == pytest.approx(again.value, rel=1e-6)
+
+
 def test_many_rows_are_proposed_by_a_part_and_decided_by_all(monkeypatch):
     monkeypatch.setattr(exchanges, "_ROWS", 300)
     rng = np.random.default_rng(0)

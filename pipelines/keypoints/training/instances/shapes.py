@@ -128,9 +128,9 @@ class AssemblySettings:
     min_log_odds : float
         Minimum log-odds of a candidate.
     ied : tuple of float
-        Reference lengths in pixels to which held-out photographs are also shrunk.
+        Reference lengths, in pixels, to which held-out photographs are also reduced.
     background : int
-        Every n-th background photograph is held out as well.
+        Number n such that every n-th background photograph is also held out.
     """
 
     noise: float = 0.02

@@ -166,12 +166,12 @@ class KeypointDetector(ModelFile):
         )
         mode = self._mode([name for name in self.models if name in searched], options.mode)
         self.search.smallest_window(options.min_size, options.max_size)
-        default = DEFAULT_ROLL if self.category is None else 0.0
+        default_roll = DEFAULT_ROLL if self.category is None else 0.0
         return replace(
             options,
             keypoints=names,
             mode=mode,
-            roll=default if options.roll is None else options.roll,
+            roll=default_roll if options.roll is None else options.roll,
         )
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:

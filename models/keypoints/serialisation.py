@@ -140,9 +140,9 @@ def read_cascade(
         finer = check_settings({"finer": node["finer"]}, {"finer": 2.0}, {"finer": (1, 64)})
         model = _read_model(path, arrays, "faces/second", node["classifier"], larger)
         node = SecondNode(model, larger, float(finer["finer"]))
-    own = None if "pool" not in described else FeaturePool.from_dict(described["pool"])
-    first = _read_model(path, arrays, name, described["classifier"], own or pool)
-    return FaceCascade(first, expected, coarser, node, own)
+    wide = None if "pool" not in described else FeaturePool.from_dict(described["pool"])
+    first = _read_model(path, arrays, name, described["classifier"], wide or pool)
+    return FaceCascade(first, expected, coarser, node, wide)
 
 
 # Names of the arrays in a file: the first knot, the distance between knots and the response values.

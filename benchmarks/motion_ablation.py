@@ -24,7 +24,6 @@ from annealed.pipelines.motion.benchmark import shuffled_tracks
 from annealed.pipelines.motion.driving import TEST_KINDS, TRAINING_KINDS, driving_sequence
 from annealed.pipelines.motion.evaluate import folds, picked_errors
 from annealed.pipelines.motion.segment import (
-    MIXED_STEP,
     OWN_WEIGHT,
     OWN_WEIGHT_OF_NUMBERS,
     shipped_columns,
@@ -124,17 +123,17 @@ def print_variants(groups, tests, columns, names, settings, n_folds):
         print_line(label, *cells, f"{errors.mean():.3f}")
 
 
-def print_reliability(mixed, truths, n_own, ranking, columns):
+def print_reliability(mixed, truths, n_own, ranking, features):
     """Print the accuracy of the number of motions by its probability, in ten folds by video;
     candidates with the same number are ranked by the shipped ranking."""
     fold = folds(np.array([one.video for one in mixed]), 0)
     right, probability = np.zeros((2, len(mixed)))
     for q in np.unique(fold):
-        train = [one for one, f in zip(mixed, fold) if f != q]
-        train += [one for one, f in zip(mixed[:n_own], fold) if f != q] * (
-            OWN_WEIGHT_OF_NUMBERS - 1
+        train = np.flatnonzero(fold != q).tolist()
+        train += [i for i in train if i < n_own] * (OWN_WEIGHT_OF_NUMBERS - 1)
+        chooser = MotionChooser.learn(
+            [mixed[i] for i in train], [truths[i] for i in train], ranking, features
         )
-        chooser = MotionChooser.learn(train, ranking, columns)
         for i in np.flatnonzero(fold == q).tolist():
             number, probability[i] = next(iter(chooser.probabilities(mixed[i], ranking).items()))
             right[i] = number == truths[i]
@@ -186,14 +185,12 @@ def main(argv=None):
     print_variants(groups, tests, columns, names, settings, args.folds)
     if not args.reliability:
         return
-    every = {name: (lambda one=one: one) for name, one in own.items()} | {
-        name: make for name, make in training.items() if int(name.split("_")[-1]) % MIXED_STEP == 0
-    }
+    every = {name: (lambda one=one: one) for name, one in own.items()} | training
     mixed = [cache(name, make, True) for name, make in every.items()]
     truths = [make().n_motions for make in every.values()]
     made = [one for kind, sets in groups.items() if kind != "own" for one in sets]
     ranking = RankingFunction.learn(groups["own"] * OWN_WEIGHT + made, settings, columns)
-    print_reliability(mixed, truths, len(own), ranking, columns)
+    print_reliability(mixed, truths, len(own), ranking, cache.ranker.features.features())
 
 
 if __name__ == "__main__":

@@ -36,9 +36,8 @@ from ...vision.tracks.pairs.frame_pairs import KERNELS
 from ...vision.tracks.pairs.measures import own_residuals
 from ..files import ModelFile, check_settings
 from .candidate_set import CandidateSet, candidate_set, joined
-from .ranking_function import LIMITS, MotionChooser, RankerSettings, RankingFunction
+from .ranking_function import LIMITS, MOTIONS, MotionChooser, RankerSettings, RankingFunction
 
-MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
 _MIN_MOTION = 0.01  # pixels, far below the resolution of trackers (heuristic)
 _ALIKE = 0.01  # share of outliers below which one plane's motion explains all tracks (heuristic)
 _MANY = 3000  # number of tracks above which the memory requirement is reported (heuristic)
@@ -156,21 +155,24 @@ class SegmentationRanker(ModelFile):
     def fit(
         self,
         sets: Sequence[CandidateSet],
-        mixed: Sequence[CandidateSet] | None = None,
+        mixed: Sequence[CandidateSet] = (),
+        numbers: Sequence[int] = (),
         columns: np.ndarray | None = None,
     ) -> Self:
-        """Learn the ranking.
+        """Learn the ranking, and the choice of the number of motions.
 
         Parameters
         ----------
         sets : sequence of CandidateSet
             Candidates of each training sequence and their errors, computed with the families and
             features of this ranker.
-        mixed : sequence of CandidateSet or None, default None
-            Candidates of each training sequence for all numbers of motions, concatenated from
+        mixed : sequence of CandidateSet, default empty
+            Candidates of training sequences for all numbers of motions, concatenated from
             :meth:`sets_by_number`. They are required for learning to choose this number.
+        numbers : sequence of int, default empty
+            True number of motions of each set in ``mixed``.
         columns : ndarray of int or None, default None
-            Features that may be selected; None means all.
+            Features that the ranking may select; None means all.
 
         Returns
         -------
@@ -185,9 +187,11 @@ class SegmentationRanker(ModelFile):
         self.function = RankingFunction.learn(
             [s.without_small(self.min_motion_size) for s in sets], self.settings, columns
         )
-        if mixed is not None:
+        if mixed:
             mixed = [s.without_small(self.min_motion_size) for s in mixed]
-            self.chooser = MotionChooser.learn(mixed, self.function, columns=columns)
+            self.chooser = MotionChooser.learn(
+                mixed, numbers, self.function, self.features.features()
+            )
         return self
 
     def candidate_set(
@@ -308,9 +312,11 @@ class SegmentationRanker(ModelFile):
         probable number."""
         if self.function is None or self.chooser is None:
             raise ValueError(
-                "this model was not trained to choose the number of motions; set n_motions"
+                "this model cannot choose the number of motions; set n_motions, or retrain it"
             )
-        columns = np.union1d(self.function.selected, self.chooser.function.selected)
+        columns = np.unique(
+            np.concatenate([self.function.selected, self.chooser.levels, self.chooser.steps])
+        )
         mixed = joined(list(self.sets_by_number(tracks, columns=columns).values())).without_small(
             self.min_motion_size
         )
@@ -332,11 +338,7 @@ class SegmentationRanker(ModelFile):
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if self.function is None:
             raise ValueError("this ranker is not fitted yet; call fit before you save it")
-        arrays: dict[str, np.ndarray] = {}
-        chooser = None if self.chooser is None else self.chooser.function
-        for name, function in (("ranking", self.function), ("chooser", chooser)):
-            if function is not None:
-                arrays |= {f"{name}.{part}": array for part, array in function.arrays().items()}
+        arrays = self.function.arrays() | ({} if self.chooser is None else self.chooser.arrays())
         pool = (
             self.features.parts if isinstance(self.features, JoinedFeatures) else (self.features,)
         )
@@ -349,7 +351,6 @@ class SegmentationRanker(ModelFile):
             "min_motion_size": self.min_motion_size,
             "features": self.selected_names(),
             "training": self.training,
-            "chooser": None if self.chooser is None else self.chooser.record(),
         }
 
     @classmethod
@@ -367,11 +368,8 @@ class SegmentationRanker(ModelFile):
             sizes[size],
             training=dict(header["training"]),
         )
-        ranker.function = RankingFunction.read(path, arrays, "ranking", settings, n_features)
-        if "chooser.selected" in arrays:
-            ranker.chooser = MotionChooser.read(
-                path, arrays, header.get("chooser"), settings, n_features
-            )
+        ranker.function = RankingFunction.read(path, arrays, settings, n_features)
+        ranker.chooser = MotionChooser.read(path, arrays, n_features)
         return ranker
 
 

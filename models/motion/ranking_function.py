@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import softmax
 
 from ...learners.common.additive import AdditiveModel
 from ...learners.parameters import check_choice
+from ...vision.tracks.features import Feature
 from ..files import check_array, check_settings
 from .candidate_set import CandidateSet, ranked_pairs, relative, relative_rows, split_by_sequence
 
@@ -194,168 +197,181 @@ class RankingFunction:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays for a model file.
 
-        They are ``selected``, of shape (k,), and ``responses`` and ``knots``, of shape (k,
-        n_knots). A linear response has a single knot at zero.
+        They are ``ranking.selected``, of shape (k,), and ``ranking.responses`` and
+        ``ranking.knots``, of shape (k, n_knots). A linear response has a single knot at zero.
         """
         responses = np.ascontiguousarray(self.model.responses[:, :, 0])
         knots = self.model.knots if self.model.knots.shape[1] else np.zeros_like(responses)
-        return {"selected": self.selected, "responses": responses, "knots": knots}
+        parts = {"selected": self.selected, "responses": responses, "knots": knots}
+        return {f"ranking.{name}": array for name, array in parts.items()}
 
     @classmethod
     def read(
         cls,
         path: str | Path,
         arrays: dict[str, np.ndarray],
-        name: str,
         settings: RankerSettings,
         n_features: int,
     ) -> Self:
-        """Read the function from the arrays of a model file whose names start with ``name``.
+        """Read the function from the arrays of a model file.
 
         A ValueError is raised if the types, shapes or values are invalid.
         """
         selected = check_array(
-            path, arrays, f"{name}.selected", np.int64, (None,), 0, n_features - 1
+            path, arrays, "ranking.selected", np.int64, (None,), 0, n_features - 1
         )
         linear = settings.response == "linear"
         shape = (len(selected), 1 if linear else settings.n_bins + 1)
-        responses = check_array(path, arrays, f"{name}.responses", np.float64, shape)
-        knots = check_array(path, arrays, f"{name}.knots", np.float64, shape)
+        responses = check_array(path, arrays, "ranking.responses", np.float64, shape)
+        knots = check_array(path, arrays, "ranking.knots", np.float64, shape)
         model = AdditiveModel(
             selected, knots[:, :0] if linear else knots, responses.reshape(*shape, 1)
         )
         return cls(settings.response, model, settings.standardize)
 
 
-# Settings with the best likelihood in ten folds of all training sequences
-# (experiments/notebook/motion.md)
-SETTINGS = RankerSettings("linear", 30, n_steps=100)
-_N_FOLDS = 5  # sequences of one video are in the same fold
-_FACTORS = np.geomspace(0.01, 100.0, 161)
+MOTIONS = (2, 3, 4, 5)  # numbers of motions from which "auto" chooses
+# Features of the choice of the number, as spaces, and quantities of the models in all pairs of
+# frames; chosen by cross-validation on the training sequences (experiments/notebook/motion.md)
+_CUTS, _WORST = ("all", "neighbours"), "worst motion's share fitted better"
+_LEVELS = (_CUTS, ("GRIC", "mean residual", "median residual", _WORST))
+_STEPS = ((*_CUTS, "dominant motion"), (_WORST, "share fitted clearly better"))
+_RIDGE = 0.01  # penalty of the weights, chosen with the features
 
 
 @dataclass(frozen=True)
 class MotionChooser:
-    """Learnt model that chooses the number of motions.
+    """Choice of the number of motions by a conditional logit model [1]_.
+
+    The best candidate of each number of motions is an alternative. Its utility is linear in its
+    features ("levels") and in their sums over the numbers from 3 to its own ("steps"), so a step
+    to a further motion has the same value whatever the number of motions before. Features of other
+    kinds than :class:`.PairFeatures` are not used.
 
     Attributes
     ----------
-    function : RankingFunction
-        Function that ranks candidates with different numbers of motions.
-    settings : RankerSettings
-        Training settings of the function.
-    certainty : float
-        Factor of the scores in the probabilities, which are proportional to exp(certainty * score).
-    best_only : bool
-        Whether only the best candidates of each number are compared. If False, all candidates are
-        compared, as in older model files.
+    levels, steps : ndarray of int
+        Columns of the features.
+    weights : ndarray of shape (3 + n_levels + n_steps,)
+        Weights of the numbers 3 to 5, of the levels and of the steps.
+
+    References
+    ----------
+    .. [1] D. McFadden, "Conditional logit analysis of qualitative choice behavior", in: Frontiers
+           in Econometrics (1974).
     """
 
-    function: RankingFunction
-    settings: RankerSettings = SETTINGS
-    certainty: float = 1.0
-    best_only: bool = True
+    levels: np.ndarray
+    steps: np.ndarray
+    weights: np.ndarray
 
     @classmethod
     def learn(
         cls,
         mixed: Sequence[CandidateSet],
+        numbers: Sequence[int],
         ranking: RankingFunction,
-        columns: np.ndarray | None = None,
+        features: Sequence[Feature],
     ) -> Self:
-        """Learn from candidates with known errors for all numbers of motions.
+        """Learn from candidates with all numbers of motions.
 
-        Candidates with the same number are compared by ``ranking``. Only features in ``columns``
-        may be selected.
+        Parameters
+        ----------
+        mixed : sequence of CandidateSet
+            Candidates of each sequence.
+        numbers : sequence of int
+            True number of motions of each sequence; the nearest number in ``MOTIONS`` counts as
+            true.
+        ranking : RankingFunction
+            Function that ranks candidates with the same number.
+        features : sequence of Feature
+            Features of the candidates.
+
+        Returns
+        -------
+        MotionChooser
         """
+        untrained = cls(_columns(features, *_LEVELS), _columns(features, *_STEPS), np.empty(0))
         finals = [finalists(one, ranking) for one in mixed]
-        return cls(
-            RankingFunction.learn(finals, SETTINGS, columns),
-            SETTINGS,
-            learn_certainty(finals, columns),
+        inputs = [untrained.inputs(one) for one in finals]
+        scale = np.maximum(np.concatenate(inputs).std(axis=0), 1e-9)
+        true = [int(np.argmin(np.abs(one.n_motions - k))) for one, k in zip(finals, numbers)]
+        return replace(
+            untrained, weights=_conditional_logit([one / scale for one in inputs], true) / scale
         )
+
+    def inputs(self, finals: CandidateSet) -> np.ndarray:
+        """Return the inputs of the utilities, of shape (n_numbers, n_weights), relative to their
+        means over the numbers."""
+        steps = finals.features[:, self.steps]
+        steps[0] = 0.0
+        values = np.column_stack(
+            [
+                finals.n_motions[:, None] >= MOTIONS[1:],
+                finals.features[:, self.levels],
+                steps.cumsum(axis=0),
+            ]
+        )
+        return values - values.mean(axis=0)
 
     def probabilities(self, mixed: CandidateSet, ranking: RankingFunction) -> dict[int, float]:
         """Return the probability of each number of motions, most probable first."""
-        compared = finalists(mixed, ranking) if self.best_only else mixed
-        numbers, best = best_by_number(compared, self.function.scores(compared.features))
-        chances = np.exp(self.certainty * (best - best.max()))
-        order = np.argsort(-best, kind="stable")
-        return dict(zip(numbers[order].tolist(), (chances / chances.sum())[order].tolist()))
+        finals = finalists(mixed, ranking)
+        chances = softmax(self.inputs(finals) @ self.weights).tolist()
+        return dict(sorted(zip(finals.n_motions.tolist(), chances), key=lambda pair: -pair[1]))
 
-    def record(self) -> dict[str, Any]:
-        """Return the header entry for a model file."""
-        return {
-            "settings": asdict(self.settings),
-            "certainty": self.certainty,
-            "best_only": self.best_only,
-        }
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays for a model file."""
+        return {f"number.{name}": array for name, array in vars(self).items()}
 
     @classmethod
-    def read(
-        cls,
-        path: str | Path,
-        arrays: dict[str, np.ndarray],
-        record: Any,
-        settings: RankerSettings,
-        n_features: int,
-    ) -> Self:
-        """Read the chooser from the arrays of a model file whose names start with ``chooser``.
+    def read(cls, path: str | Path, arrays: dict[str, np.ndarray], n_features: int) -> Self | None:
+        """Read the chooser from the arrays of a model file; None if there is none, as in older
+        files."""
+        if "number.weights" not in arrays:
+            return None
+        levels, steps = (
+            check_array(path, arrays, f"number.{name}", np.int64, (None,), 0, n_features - 1)
+            for name in ("levels", "steps")
+        )
+        shape = (len(MOTIONS) - 1 + len(levels) + len(steps),)
+        return cls(levels, steps, check_array(path, arrays, "number.weights", np.float64, shape))
 
-        In older files, there is no record, and the chooser compares all candidates and uses the
-        settings of the ranking.
-        """
-        if record is None:
-            record = {"settings": asdict(settings), "certainty": 1.0, "best_only": False}
-        rest = {name: value for name, value in record.items() if name != "settings"}
-        checked = check_settings(
-            rest, {"certainty": 1.0, "best_only": True}, {"certainty": (0, 1e6)}
-        )
-        settings = RankerSettings.read(record["settings"])
-        return cls(
-            RankingFunction.read(path, arrays, "chooser", settings, n_features), settings, **checked
-        )
+
+def _columns(
+    features: Sequence[Feature], spaces: Sequence[str], quantities: Sequence[str]
+) -> np.ndarray:
+    """Return the columns of the features of some spaces, and of some quantities of all models."""
+    listed = [
+        column
+        for column, (_, space, quantity) in enumerate(features)
+        if space in spaces or (space.endswith(", all gaps") and quantity in quantities)
+    ]
+    return np.array(listed, np.int64)
+
+
+def _conditional_logit(inputs: Sequence[np.ndarray], true: Sequence[int]) -> np.ndarray:
+    """Return the weights (n,) of a conditional logit model with a ridge penalty, given the inputs
+    (n_alternatives, n) of each sequence and the index of its true alternative."""
+    values, sizes = np.concatenate(inputs), [len(one) for one in inputs]
+    starts = np.cumsum([0, *sizes[:-1]])
+    sequence, chosen = np.repeat(np.arange(len(sizes)), sizes), starts + true
+
+    def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        # einsum calls no BLAS, so that the result does not depend on the number of threads.
+        utilities = np.einsum("an,n->a", values, weights)
+        chances = np.exp(utilities - np.maximum.reduceat(utilities, starts)[sequence])
+        chances /= np.add.reduceat(chances, starts)[sequence]
+        loss = 0.5 * _RIDGE * weights @ weights - np.log(chances[chosen]).mean()
+        chances[chosen] -= 1.0
+        return loss, np.einsum("a,an->n", chances, values) / len(sizes) + _RIDGE * weights
+
+    return minimize(cost, np.zeros(values.shape[1]), jac=True, method="L-BFGS-B").x
 
 
 def finalists(mixed: CandidateSet, ranking: RankingFunction) -> CandidateSet:
-    """Return the best candidate of each number of motions."""
+    """Return the best candidate of each number of motions, in ascending order of the number."""
     groups = [np.flatnonzero(mixed.n_motions == k) for k in np.unique(mixed.n_motions)]
     return mixed.only(
         np.array([rows[np.argmax(ranking.scores(mixed.features[rows]))] for rows in groups])
     )
-
-
-def best_by_number(mixed: CandidateSet, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of motions in ascending order, and the maximum score for each of them."""
-    numbers = np.unique(mixed.n_motions)
-    return numbers, np.array([scores[mixed.n_motions == k].max() for k in numbers])
-
-
-def learn_certainty(finals: Sequence[CandidateSet], columns: np.ndarray | None = None) -> float:
-    """Return the factor of the scores that maximises the likelihood of the best number of motions.
-
-    The likelihood is computed on held-out videos. The factor is 1 if there are too few videos.
-    """
-    names = np.unique([one.video for one in finals])
-    if len(names) < _N_FOLDS:
-        return 1.0
-    fold = (
-        np.random.default_rng(0).permutation(len(names))[
-            np.searchsorted(names, [one.video for one in finals])
-        ]
-        % _N_FOLDS
-    )
-    margins: list[np.ndarray] = []  # scores of all numbers minus that of the best number
-    for q in range(_N_FOLDS):
-        function = RankingFunction.learn(
-            [one for one, f in zip(finals, fold) if f != q], SETTINGS, columns
-        )
-        held_out = [one for one, f in zip(finals, fold) if f == q]
-        for one, scores in zip(held_out, function.scores_of_sets(held_out)):
-            numbers, best = best_by_number(one, scores)
-            margins.append(best - best[numbers == one.n_motions[int(np.argmin(one.known_errors))]])
-    costs = [
-        sum(float(np.log(np.exp(np.minimum(factor * m, 500.0)).sum())) for m in margins)
-        for factor in _FACTORS
-    ]
-    return float(_FACTORS[int(np.argmin(costs))])

@@ -168,7 +168,7 @@ def evaluate_auto(
     n_partitions : int, default 10
         Number of random partitions into folds.
     columns : ndarray of int or None, default None
-        Features that may be selected; None means all.
+        Features that the ranking may select; None means all.
 
     Returns
     -------
@@ -191,7 +191,12 @@ def evaluate_auto(
         for round_fold in np.unique(fold):
             train = np.flatnonzero(fold != round_fold).tolist()
             function = RankingFunction.learn([sets[i] for i in train], ranker.settings, columns)
-            chooser = MotionChooser.learn([mixed[i] for i in train], function, columns=columns)
+            chooser = MotionChooser.learn(
+                [mixed[i] for i in train],
+                n_motions[train].tolist(),
+                function,
+                ranker.features.features(),
+            )
             for i in np.flatnonzero(fold == round_fold).tolist():
                 number, chances[p, i] = next(
                     iter(chooser.probabilities(mixed[i], function).items())

@@ -49,7 +49,6 @@ MAX_FEW = 4
 # the number of motions, chosen by cross-validation (experiments/notebook/motion.md)
 OWN_WEIGHT, OWN_WEIGHT_OF_NUMBERS = 10, 3
 UNCLEAR = 0.8  # below this probability, the second number of motions is also reported (heuristic)
-MIXED_STEP = 3  # every third synthetic scene trains the choice of the number of motions (heuristic)
 # Maximum number of tracks of a video; longer tracks have priority. Heuristic: the affinities of all
 # pairs are in memory
 MAX_TRACKS = 1500
@@ -310,20 +309,21 @@ def train_ranker(
     columns = shipped_columns(ranker.features)
     made = [perspective_sequence(seed) for seed in TRAINING_SEEDS[:synthetic]]
     made += [driving_sequence(kind, seed) for seed in range(driving) for kind in TRAINING_KINDS]
-    seeds = [0] * len(sequences) + [int(one.name.rsplit("_", 1)[1]) for one in made]
-    sets, mixed = [], []
-    for number, sequence in enumerate(progress([*sequences, *made])):
+    every = [*sequences, *made]
+    sets, mixed, numbers = [], [], [one.n_motions for one in every]
+    for number, sequence in enumerate(progress(every)):
         with naming(sequence.name):
             tracks, shuffled = shuffled_tracks(sequence, number)
-            by_number = {}
-            if seeds[number] % MIXED_STEP == 0:
-                by_number = ranker.sets_by_number(tracks, shuffled, columns)
-                mixed.append(joined(list(by_number.values())))
-            k = sequence.n_motions
+            by_number = ranker.sets_by_number(tracks, shuffled, columns)
+            k = numbers[number]
             sets.append(by_number.get(k) or ranker.candidate_set(tracks, k, shuffled, columns))
+            mixed.append(joined(list(by_number.values())))
     n = len(sequences)
     ranker.fit(
-        sets[:n] * OWN_WEIGHT + sets[n:], mixed[:n] * OWN_WEIGHT_OF_NUMBERS + mixed[n:], columns
+        sets[:n] * OWN_WEIGHT + sets[n:],
+        mixed[:n] * OWN_WEIGHT_OF_NUMBERS + mixed[n:],
+        numbers[:n] * OWN_WEIGHT_OF_NUMBERS + numbers[n:],
+        columns,
     )
     ranker.training = {
         "sequences": len(sequences),

@@ -13,10 +13,14 @@ from annealed.models.motion.candidate_set import (
     relative,
 )
 from annealed.models.motion.ranker import SegmentationRanker
-from annealed.models.motion.ranking_function import RankerSettings, RankingFunction
+from annealed.models.motion.ranking_function import (
+    MotionChooser,
+    RankerSettings,
+    RankingFunction,
+)
 from annealed.models.weights import FOLDER
 from annealed.vision.tracks.candidates import JOINED_FAMILIES, Candidate
-from annealed.vision.tracks.features import SegmentationFeatures
+from annealed.vision.tracks.features import Feature, SegmentationFeatures
 from annealed.vision.tracks.io import TrackSequence
 from annealed.vision.tracks.labels import canonical_labels, misclassification
 from helpers import invented_sets, rigid_motions
@@ -114,7 +118,7 @@ def ranker(sequences):
         joined(list(one.sets_by_number(tracks, TrackSequence("", tracks, truth)).values()))
         for tracks, truth in sequences[:3]
     ]
-    return one.fit(sets, mixed)
+    return one.fit(sets, mixed, [len(np.unique(truth)) for _, truth in sequences[:3]])
 
 
 def test_saved_and_loaded_the_answer_is_the_same(ranker, sequences, tmp_path):
@@ -147,6 +151,38 @@ def test_without_a_chooser_the_number_must_be_given(ranker):
         SegmentationRanker(
             JOINED_FAMILIES, FEATURES, ranker.settings, function=ranker.function
         ).segment(tracks)
+
+
+def candidates_of_numbers(truth, rng, largest=5):
+    """Candidates for 2 to ``largest`` motions, whose GRIC is smallest at the true number; a step
+    beyond it makes a motion that another one fits better."""
+    numbers = np.arange(2, largest + 1)
+    gric = 0.1 * np.abs(numbers - truth) + 0.05 * rng.normal(size=len(numbers))
+    worst = (numbers > truth) + 0.2 * rng.normal(size=len(numbers))
+    features = np.column_stack([rng.normal(size=len(numbers)), 100.0 + gric, worst])
+    listed = [Candidate(np.arange(20) % k, "raw", 4) for k in numbers]
+    return CandidateSet("", "", listed, features)
+
+
+def test_the_number_of_motions_is_learnt():
+    names = (("velocity", "GRIC"), ("best model, all gaps", "GRIC"))
+    worst = ("homography, all gaps", "worst motion's share fitted better")
+    features = [Feature("likelihood", *name) for name in (*names, worst)]
+    ranking = RankingFunction.learn(invented_sets(), RankerSettings("linear", 1, n_steps=20))
+    rng = np.random.default_rng(0)
+    truths = rng.integers(2, 6, 200).tolist()
+    sets = [candidates_of_numbers(k, rng) for k in truths]
+    chooser = MotionChooser.learn(sets[:150], truths[:150], ranking, features)
+    assert chooser.levels.tolist() == [1, 2] and chooser.steps.tolist() == [2]
+    answers = [chooser.probabilities(one, ranking) for one in sets[150:]]
+    right = [next(iter(answer)) == k for answer, k in zip(answers, truths[150:])]
+    assert np.mean(right) > 0.85
+    assert np.mean([max(answer.values()) for answer in answers]) == pytest.approx(
+        np.mean(right), abs=0.15
+    )
+    assert all(list(a.values()) == sorted(a.values(), reverse=True) for a in answers)
+    few = chooser.probabilities(candidates_of_numbers(3, rng, largest=4), ranking)
+    assert set(few) == {2, 3, 4} and sum(few.values()) == pytest.approx(1.0)
 
 
 def test_the_shipped_model_says_what_it_is():
@@ -209,17 +245,16 @@ def test_senseless_settings_are_refused_when_read(tmp_path, change):
 
 
 def test_files_with_the_first_features_go_on_answering(ranker, sequences, tmp_path):
-    """Old files hold one record of features, no version, and a chooser that compares all
-    candidates."""
+    """Old files hold one record of features, no version, and no choice of the number."""
     ranker.save(tmp_path / "new.safetensors")
     arrays, header = read_model(tmp_path / "new.safetensors", SegmentationRanker.KIND)
     record = {k: v for k, v in header["pool"][0].items() if k != "kind"}
     settings = {k: v for k, v in header["settings"].items() if k not in ("schedule", "balance")}
-    old = {k: v for k, v in header.items() if k not in ("feature_set", "chooser")} | {
+    old = {k: v for k, v in header.items() if k != "feature_set"} | {
         "pool": record,
         "settings": settings,
     }
-    arrays = {k: v for k, v in arrays.items() if not k.startswith("chooser")}
+    arrays = {k: v for k, v in arrays.items() if not k.startswith("number")}
     write_model(tmp_path / "old.safetensors", SegmentationRanker.KIND, arrays, old)
     tracks, _ = sequences[0]
     a, b = (

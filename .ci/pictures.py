@@ -20,7 +20,7 @@ DOCS = Path("docs").resolve()
 FRAME = 20  # of the video of motions
 README = "the commands of README.md"
 TABS = "pytest -q tests/pipelines/serve/test_serve_page.py -k no_width_needs"
-LABEL = "pytest -q tests/pipelines/serve/test_serve_label.py -k in_a_browser"
+LABEL = "pytest -q -m slow tests/pipelines/serve/test_serve_label.py -k test_in_a_browser"
 DIGITS = "examples/digits.py OUT"
 # Picture below docs -> the command, and the file that it writes in the folder OUT. Commands without
 # a program are run by Python.
@@ -62,10 +62,6 @@ SLOW = {
         "annealed reproduce online-sparsity --figures OUT",
         "online-sparsity.png",
     ),
-    "images/paper_faces_curves.png": (
-        "annealed reproduce faces-curves --figures OUT",
-        "faces-curves.png",
-    ),
     "images/score_cards.png": (
         "benchmarks/score_cards.py --data DATA/tables --figure OUT/cards.png",
         "cards.png",
@@ -105,11 +101,14 @@ def run(command: str, out: Path) -> None:
 
 
 def run_readme(_: str, out: Path) -> None:
-    """Run the commands of the README, and take a frame of the video and the top of the report."""
+    """Run the commands of the README that need no data, and take a frame of the video and the top
+    of the report."""
     import cv2
 
     commands = re.findall(r"^ {4}annealed (.+)$", Path("README.md").read_text(), re.MULTILINE)
     for command in commands:
+        if "--data" in command:
+            continue
         line = [sys.executable, "-m", "annealed.pipelines.cli", *shlex.split(command)]
         subprocess.run(line, cwd=out, check=True, stdout=subprocess.DEVNULL)
     video = cv2.VideoCapture(str(out / "motions.avi"))

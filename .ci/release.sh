@@ -10,13 +10,14 @@ rm -rf dist $OUT && mkdir -p $OUT
 : > $OUT/table.txt
 set -- $PYTHONS
 "$1" -m venv $OUT/build
-$OUT/build/bin/pip install --quiet build twine uv
+$OUT/build/bin/pip install --quiet build twine uv cyclonedx-bom
 UV=$OUT/build/bin/uv  # makes environments in seconds
 mkdir $OUT/source && git archive HEAD | tar -x -C $OUT/source
 "$1" .ci/readme.py $OUT/source
 $OUT/build/bin/python -m build --quiet --outdir dist $OUT/source
+$OUT/build/bin/python -m build --quiet --outdir dist $OUT/source/experiments
 $OUT/build/bin/twine check --strict dist/*
-WHEEL=$(realpath dist/*.whl) SDIST=$(realpath dist/*.tar.gz)
+WHEEL=$(realpath dist/annealed-*.whl) SDIST=$(realpath dist/annealed-*.tar.gz)
 $OUT/build/bin/python .ci/contents.py "$WHEEL" "$SDIST"
 
 # check NAME PYTHON PART PIP-ARGUMENTS...: create an empty environment, install, run the smoke test
@@ -29,6 +30,9 @@ check() {
   line=$(cd / && "$OLDPWD/$OUT/$name/bin/python" -I "$OLDPWD/.ci/smoke.py" "$part")
   line+=" opencv $("$OUT/$name/bin/python" -c 'import cv2; print(cv2.__version__)' 2>/dev/null || echo none)"
   echo "$name: $line" | tee -a $OUT/table.txt
+  case $name in *-wheel-vision)
+    $OUT/build/bin/cyclonedx-py environment "$OUT/$name/bin/python" --output-reproducible -o "$OUT/$name.sbom.json" ;;
+  esac
   rm -rf "${OUT:?}/$name"
 }
 

@@ -2,7 +2,7 @@
 chosen by each method, compared with other selectors.
 
     python benchmarks/real_tables.py --data DIR --out real_tables.jsonl [--repeats 4]
-        [--sizes 20 10 50] [--methods ...] [--summary]
+        [--sizes 20 10 50] [--methods ...] [--summary] [--short]
     python benchmarks/real_tables.py --data DIR --null 100
 
 DIR holds ``NAME.npz`` with ``X`` and ``y``. Five stratified folds are repeated; every step,
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from annealed.learners import FSAClassifier, FSARegressor, Refinement
-from common import new_parser
+from common import new_parser, print_head, print_line
 from scipy.stats import rankdata, wilcoxon
 from scipy.stats import t as student
 from sklearn.feature_selection import RFE, f_classif, f_regression
@@ -333,6 +333,8 @@ def run(args):
             seen.add((row["table"], row["method"], row["k"], row["repeat"]))
     for repeat in range(args.first_repeat, args.repeats):
         for method, k in cells(args.sizes, args.methods):
+            if args.short and k == "own":
+                continue
             served = TASKS.get((method, None), TASKS.get((method, k), CLASSES + NUMBERS))
             for name in args.tables or served:
                 if (name, method, k, repeat) in seen or name not in served:
@@ -366,12 +368,12 @@ def summary(args):
     tables, on how many its error is smaller and larger than that of "annealed", and Wilcoxon's p
     over the tables."""
     rows = [json.loads(line) for line in args.out.read_text().splitlines()]
-    for title, names in (
-        ("classification", CLASSES),
-        ("two classes", TWO_CLASSES),
-        ("regression", NUMBERS),
-    ):
-        for k in [*args.sizes, "own"]:
+    groups = {"classification": CLASSES, "two classes": TWO_CLASSES, "regression": NUMBERS}
+    if args.short:
+        del groups["two classes"]
+        print_head("tables", "method", "error", "rank", "lower, higher, p", "seconds")
+    for title, names in groups.items():
+        for k in args.sizes if args.short else [*args.sizes, "own"]:
             methods = {m for m, size in {(r["method"], r["k"]) for r in rows} if size == k}
             shown = [m for m in AT_SIZES if m in methods] + list(ALL_COLUMNS)
             mean = {}
@@ -383,12 +385,12 @@ def summary(args):
                     ]
                     if results:
                         mean[method, name] = results
-            print(
-                f"\n{title}, k = {k}\n| method | error | columns | seconds | tables x repeats | "
-                "rank | difference (95% interval) "
-                "| wins, losses | p |"
-            )
-            print("|---|---|---|---|---|---|---|---|---|")
+            if not args.short:
+                print(
+                    f"\n{title}, k = {k}\n| method | error | columns | seconds | tables x repeats "
+                    "| rank | difference (95% interval) | wins, losses | p |"
+                )
+                print("|---|---|---|---|---|---|---|---|---|")
             complete = [m for m in shown if all((m, name) in mean for name in names)]
             value = {key: np.mean([r["errors"] for r in results]) for key, results in mean.items()}
             ranks = (
@@ -401,9 +403,9 @@ def summary(args):
                 if not have:
                     continue
                 results = [r for name in have for r in mean[method, name]]
-                line = f"| {method} | {np.mean([value[method, n] for n in have]):.1f} | {np.mean([np.mean(r['columns']) for r in results]):.0f} "
-                line += f"| {np.mean([r['seconds'] for r in results]):.3f} | {len(have)} x {len(results) // len(have)} "
-                line += f"| {ranks[complete.index(method)]:.1f} " if method in complete else "| "
+                error_of = f"{np.mean([value[method, n] for n in have]):.1f}"
+                seconds = f"{np.mean([r['seconds'] for r in results]):.3f}"
+                rank = f"{ranks[complete.index(method)]:.1f}" if method in complete else ""
                 paired = []
                 for name in have:
                     mine = {
@@ -413,17 +415,20 @@ def summary(args):
                     both = mine.keys() & other.keys()
                     if both:
                         paired.append(np.mean([other[i] - mine[i] for i in both]))
+                half, counts, p = "", "", ""
                 if method != "annealed" and len(paired) > 1:
-                    half = (
-                        student.ppf(0.975, len(paired) - 1)
-                        * np.std(paired, ddof=1)
-                        / np.sqrt(len(paired))
+                    spread = np.std(paired, ddof=1) / np.sqrt(len(paired))
+                    half = f"{np.mean(paired):+.1f} +- {student.ppf(0.975, len(paired) - 1) * spread:.1f}"
+                    counts = f"{np.sum(np.array(paired) < 0)}, {np.sum(np.array(paired) > 0)}"
+                    p = f"{wilcoxon(paired).pvalue:.2f}" if np.any(paired) else ""
+                if args.short:
+                    print_line(
+                        title, method, error_of, rank, ", ".join(filter(None, (counts, p))), seconds
                     )
-                    line += f"| {np.mean(paired):+.1f} +- {half:.1f} | {np.sum(np.array(paired) < 0)}, {np.sum(np.array(paired) > 0)} "
-                    line += f"| {wilcoxon(paired).pvalue:.2f} |" if np.any(paired) else "| |"
-                else:
-                    line += "| | | |"
-                print(line)
+                    continue
+                columns = f"{np.mean([np.mean(r['columns']) for r in results]):.0f}"
+                repeats = f"{len(have)} x {len(results) // len(have)}"
+                print_line(method, error_of, columns, seconds, repeats, rank, half, counts, p)
 
 
 def null(args):
@@ -455,6 +460,7 @@ def main(argv=None):
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--short", action="store_true", help="print one table, at the sizes alone")
     parser.add_argument("--null", type=int, default=0, metavar="DRAWS")
     args = parser.parse_args(argv)
     if args.null:

@@ -79,12 +79,6 @@ CHECKS = {
         {"sets": ["dexter"], "methods": ["annealed"]},
         needs="dexter",
     ),
-    "sparse-words": Check(
-        "benchmarks/sparse_words.py measure --data DATA -k 200 --only dexter",
-        {"FSA": 0.7, "L1, liblinear": 0.7, "minimax": 0.7},
-        needs="dexter",
-        keys=("text", "k"),
-    ),
     "crf": Check(
         "benchmarks/crf.py DATA",
         {"objective": 0.01, "objective of crfsuite": 0.01, "equal Viterbi labels": 0.1},

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .instances import Assembly, Instance, log_odds_of
-from .windows import DEFAULT_ROLL, MAX_ROLL, Mode
+from .windows import MAX_ROLL, Mode
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,13 @@ class DetectionOptions:
     min_probability : float, optional
         Minimum probability of an instance, 0.5 by default. With 0, every candidate is returned.
         This option requires assembly.
-    roll : float, default 30.0
+    roll : float, optional
         Angle of the second search in degrees, at most 50. The second search uses the image with
         equalised lightness, rotated by this angle in both directions. If no instance has been
         detected, it covers the whole image, reduced to at most 4 million pixels (10 million after
         rotation). Otherwise, it covers the neighbourhoods of other likely instances. 0 disables the
-        second search.
+        second search. The default is 30 for faces, and 0 for other objects, whose detectors cover
+        the rotations in the training images.
     boxes : sequence of (x0, y0, x1, y1), optional
         Boxes around known objects, in image pixels. One instance is located in each box, regardless
         of its probability, and the rest of the image is not searched. This option requires
@@ -67,7 +68,7 @@ class DetectionOptions:
     mode: str | None = None
     assembly: str | None = None
     min_probability: float | None = None
-    roll: float = DEFAULT_ROLL
+    roll: float | None = None
     boxes: Sequence[Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
@@ -100,7 +101,7 @@ class DetectionOptions:
                 "threshold instead",
             ),
             (
-                not 0 <= self.roll <= MAX_ROLL,
+                not 0 <= (self.roll or 0.0) <= MAX_ROLL,
                 f"roll={self.roll} is not valid; expected an angle from 0 to {MAX_ROLL:g} degrees",
             ),
             (

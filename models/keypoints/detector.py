@@ -17,6 +17,7 @@ from .serialisation import read_parts, write_parts
 from .windows import (
     ALL_ROUND,
     DEFAULT_REFERENCE_LENGTH,
+    DEFAULT_ROLL,
     FaceCascade,
     Guide,
     KeypointModel,
@@ -165,7 +166,13 @@ class KeypointDetector(ModelFile):
         )
         mode = self._mode([name for name in self.models if name in searched], options.mode)
         self.search.smallest_window(options.min_size, options.max_size)
-        return replace(options, keypoints=names, mode=mode)
+        default_roll = DEFAULT_ROLL if self.category is None else 0.0
+        return replace(
+            options,
+            keypoints=names,
+            mode=mode,
+            roll=default_roll if options.roll is None else options.roll,
+        )
 
     def _mode(self, names: Sequence[str], mode: str | None) -> Mode:
         """Return the search mode of some keypoints; the default is the fastest one that the model
@@ -239,7 +246,7 @@ class KeypointDetector(ModelFile):
             As for :meth:`detect`.
         """
         o = self.resolve(replace(options or DetectionOptions(), **keywords))
-        assert o.keypoints is not None and o.mode is not None
+        assert o.keypoints is not None and o.mode is not None and o.roll is not None
         pixels = as_rgb(image)
         if o.boxes is not None:
             instances = [self._in_box(pixels, box, o) for box in o.boxes]
@@ -289,7 +296,7 @@ class KeypointDetector(ModelFile):
         min_probability: float,
     ) -> list[Instance]:
         """Return the faces in the rotated and equalised photograph, for a range of window sizes."""
-        assert self.finder is not None and o.mode is not None
+        assert self.finder is not None and o.mode is not None and o.roll is not None
         levels = self.search.pyramid(pixels, *sizes)
         if not levels:
             return []

@@ -59,10 +59,12 @@ def write_parts(
         name = "face" if node is None else "faces/first"
         described = _write_model(arrays, name, face_cascade.classifier)
         expected = {name: list(vector) for name, vector in face_cascade.expected.items()}
+        pool = {} if face_cascade.pool is None else {"pool": face_cascade.pool.to_dict()}
         header["face_cascade"] = {
             "classifier": described,
             "expected": expected,
             "coarser": face_cascade.coarser,
+            **pool,
         }
         if node is not None:
             header["face_cascade"]["second"] = {
@@ -124,7 +126,7 @@ def read_cascade(
     """Return the cascade of whole objects; errors are as in :func:`read_parts`."""
     coarser = float(
         check_settings(
-            {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 0.99)}
+            {"coarser": described["coarser"]}, {"coarser": 0.5}, {"coarser": (1 / 64, 1)}
         )["coarser"]
     )
     names = list(described["expected"])
@@ -138,8 +140,9 @@ def read_cascade(
         finer = check_settings({"finer": node["finer"]}, {"finer": 2.0}, {"finer": (1, 64)})
         model = _read_model(path, arrays, "faces/second", node["classifier"], larger)
         node = SecondNode(model, larger, float(finer["finer"]))
-    first = _read_model(path, arrays, name, described["classifier"], pool)
-    return FaceCascade(first, expected, coarser, node)
+    wide = None if "pool" not in described else FeaturePool.from_dict(described["pool"])
+    first = _read_model(path, arrays, name, described["classifier"], wide or pool)
+    return FaceCascade(first, expected, coarser, node, wide)
 
 
 # Names of the arrays in a file: the first knot, the distance between knots and the response values.

@@ -293,7 +293,8 @@ def run_detection(
         float | None,
         Option(
             metavar="DEGREES",
-            help="Angle of a second, rotated search, or 0 for none (default: 30, or 0 for video).",
+            help="Angle of a second, rotated search, or 0 for none (default: 30 for faces in "
+            "photographs, else 0).",
         ),
     ] = None,
     boxes: Annotated[
@@ -382,7 +383,7 @@ def run_detection(
             f"--model {' '.join(model)}: expected a single model for a video, --keypoint or --boxes"
         )
     # many frames contain no object, so they are searched only once
-    roll = roll if roll is not None else models.DetectionOptions.roll if source is None else 0.0
+    roll = 0.0 if roll is None and source is not None else roll
     known = None if boxes is None else _known_boxes(boxes, [] if source is not None else images)
     if source is not None and dask is not None:
         raise ValueError(f"--dask {dask} is not available for videos and cameras; pass photographs")

@@ -42,14 +42,14 @@ class ObjectSearch:
     def find(self, levels: Sequence[Level]) -> np.ndarray:
         """Return the objects, best first, as an array of shape (n, 4).
 
-        The columns are the x and y of the centre, the score of the second node, and the scale of
-        the level of the keypoints.
+        The columns are the x and y of the centre, the score of the last node, and the scale of the
+        level of the keypoints.
         """
-        node = self.cascade.second
-        assert node is not None
-        rows = self.second_scores(self.first_maxima(levels), levels)
-        rows = rows[rows[:, 2] >= node.classifier.threshold]
-        rows[:, 3] /= self.cascade.coarser * node.finer
+        node, rows, scale = self.cascade.second, self.first_maxima(levels), self.cascade.coarser
+        if node is not None:
+            rows, scale = self.second_scores(rows, levels), scale * node.finer
+            rows = rows[rows[:, 2] >= node.classifier.threshold]
+        rows[:, 3] /= scale
         return _distinct(rows, self.reference_length)
 
     def first_maxima(self, levels: Sequence[Level]) -> np.ndarray:
@@ -58,14 +58,15 @@ class ObjectSearch:
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
         cascade, buffers, passed = self.cascade, Buffers(), [np.empty((0, 4))]
-        model = cascade.classifier.compiled(self.pool)
+        pool = cascade.pool or self.pool
+        model = cascade.classifier.compiled(pool)
         for number in range(0, len(levels), self.step):
             coarse = cascade.level(levels, number)
             height, width = coarse.image.shape[:2]
             rows = max(1, STRIP_PIXELS // width)
             for top in range(0, height, rows):
                 strip = top, min(height, top + rows)
-                channels = level_channels(coarse.image, self.pool, strip, 0, buffers)
+                channels = level_channels(coarse.image, pool, strip, 0, buffers)
                 scores = scan_level(channels, model, self.step)
                 beside = cv2.dilate(scores, np.ones((2 * self.step + 1,) * 2))
                 peak = (scores >= beside) & (scores > -np.inf)

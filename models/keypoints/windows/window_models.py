@@ -411,6 +411,9 @@ class FaceCascade:
     second : SecondNode, optional
         Node that verifies the local maxima of the classifier, which then scores every second row of
         every second level.
+    pool : FeaturePool, optional
+        Pool of the classifier if its windows are larger than those of the detector. It then detects
+        objects without a second node.
 
     References
     ----------
@@ -423,6 +426,7 @@ class FaceCascade:
     expected: dict[str, tuple[float, float]]
     coarser: float
     second: SecondNode | None = None
+    pool: FeaturePool | None = None
 
     def level(self, levels: Sequence[Level], number: int) -> Level:
         """Return the level on which to search for faces whose keypoints are on ``levels[number]``.

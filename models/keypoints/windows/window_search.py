@@ -237,14 +237,15 @@ class WindowSearch:
         return np.concatenate(centres)
 
     def objects(self, levels: Sequence[Level]) -> np.ndarray | None:
-        """Return the whole objects detected by a cascade of two nodes, or None.
+        """Return the whole objects detected by the cascade, or None.
 
         The result has shape (n, 4), with the columns x, y, score and scale.
         """
-        if self.face_cascade is None or self.face_cascade.second is None:
+        cascade = self.face_cascade
+        if cascade is None or not (cascade.second or cascade.pool):
             return None
         detector = self.pool, self.reference_length, self.scales_per_octave
-        return ObjectSearch(self.face_cascade, *detector).find(levels)
+        return ObjectSearch(cascade, *detector).find(levels)
 
     def _scored(
         self,

@@ -135,15 +135,23 @@ def train_scan(job: TrainingJob, detector: KeypointDetector) -> Trained:
     return _train_models(job, detector, ClassifierTraining(job, job.settings.scan))
 
 
-def train_face_cascade(job: TrainingJob, detector: KeypointDetector) -> Trained:
-    """Train the cascade that detects the neighbourhood of faces."""
-    trained = FaceCascadeTraining(job, job.settings.face_cascade).train(FACE)
+def train_face_cascade(
+    job: TrainingJob, detector: KeypointDetector, pool: FeaturePool | None = None
+) -> Trained:
+    """Train the cascade that detects the neighbourhood of faces.
+
+    With ``pool``, the windows of this pool detect whole objects.
+    """
     settings, ied = job.settings.face_cascade, job.settings.classifier.reference_length
+    job = job if pool is None else replace(job, pool=pool)
+    trained = FaceCascadeTraining(job, settings).train(FACE)
     levels = round(SCALES_PER_OCTAVE * math.log2(settings.reference_length / ied))
+    model = trained.models[FACE]
     cascade = FaceCascade(
-        trained.models[FACE],
+        replace(model, threshold=float(model.thresholds[-1])),  # of any accepted window
         expected_positions(job.split.fitted),
         2.0 ** (levels / SCALES_PER_OCTAVE),
+        pool=pool,
     )
     return replace(detector, face_cascade=cascade), _facts(trained)
 
@@ -222,9 +230,11 @@ STAGES: dict[Mode, dict[str, Stage]] = {
     },
 }
 
-#: Additional stages in the first mode for objects other than faces, which are also searched as a
-#: whole.
-_OF_OBJECTS: dict[str, Stage] = {"face_cascade": train_face_cascade, "second_node": train_second}
+#: Additional stage in the first mode for objects other than faces, which are also searched as a
+#: whole, in windows of 48 pixels, in which thin parts remain visible.
+_OF_OBJECTS: dict[str, Stage] = {
+    "face_cascade": partial(train_face_cascade, pool=FeaturePool(48, sides=(12, 24)))
+}
 
 _WHOLE: dict[str, Callable] = {
     "assembly": train_assembly,

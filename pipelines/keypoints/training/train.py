@@ -24,7 +24,7 @@ from ..objects import rotate_upright
 from ..report import CHEAP
 from .instances import AugmentationSettings, ProbabilitySettings, RegressionSettings
 from .stages import DetectorSettings, train_detector
-from .windows import ClassifierTraining, SecondNodeSettings, TrainingJob, TrainingSettings, held_out
+from .windows import ClassifierTraining, TrainingJob, TrainingSettings, held_out
 
 _SHARES = (4, 2, 1)  # for each point of the learning curve, one image in n is used (heuristic)
 _MIN_OBJECTS = 10  # minimum number for training
@@ -38,11 +38,14 @@ _TRIAL_PICTURES = 60
 _COPIES = 2400
 _COVERED = 0.3  # share of partly covered copies (heuristic)
 _SIZES, _CELLS = (12, 16, 24, 28, 36), (6, 6, 6, 6, 5)
-_MAX_ANCHORS = 8
+_MAX_ANCHORS = 4
 _ROOM = 1.15  # side of the window of whole objects relative to their extent (heuristic)
 # Minimum average precision relative to the best point for more than three points to have a
 # detector; other points are inferred from the shape (heuristic)
 _SHARE_OF_BEST = 0.5
+# Sides in pixels of the cells of Haar features. Fewer than by default, since the training time is
+# proportional to their number, and few are enough to rank points in a trial
+_CELLS_OF_HAAR, _CELLS_OF_TRIAL = (2, 4, 8), (4, 8)
 #: Settings of a trial, a single fit without mining.
 TRIAL = TrainingSettings(
     n_features=100, rounds=0, n_random=3_000, first_rows=3_000, n_steps=20, final_steps=40
@@ -99,45 +102,54 @@ class Decisions:
             "n_random": n_random,
             "per_round": n_random * 7 // 10,
             "first_rows": 8_000 if n_objects < 600 else 16_000,
+            # enough views for these windows
+            "views_per_round": -(-n_random * 7 // 10 // TrainingSettings.per_view),
         }
-        chosen: dict[str, Any] = {
-            "n_features": self.n_features,
-            "rounds": self.rounds,
-            "enlarged": self.enlarged,
-        }
-        scan = TrainingSettings(**chosen, **sizes, **_range(self.side))
+        scan = TrainingSettings(
+            n_features=self.n_features,
+            rounds=self.rounds,
+            enlarged=self.enlarged,
+            **sizes,
+            **_range(self.side),
+        )
         copies = AugmentationSettings(
             copies=int(np.clip(_COPIES // n_objects, 1, 20)), covered=_COVERED
         )
-        values = {"n_features": int(np.clip(8 * n_objects, 300, 1500)), "n_components": 30}
-        refinement = RegressionSettings(copies, ied=_SIZES, cell=_CELLS, **values)
-        probabilities = ProbabilitySettings(
-            n_features=min(300, n_objects), described=-1, photographs=200, by_anchors=True
-        )
-        n_whole: dict[str, Any] = {
-            "n_features": min(self.n_features, 150),
-            "rounds": min(self.rounds, 2),
-        }
-        whole = TrainingSettings(**sizes, **n_whole, lost_fraction=0.01, **_range(self.extent))
-        n_second: dict[str, Any] = {"n_features": min(self.n_features, 400), "sides": (6, 12)}
         return _settings(
             scan,
             0.2 if n_objects < 600 else 0.1,
-            face_cascade=whole,
-            second_node=SecondNodeSettings(first_rows=8_000, **n_second),
-            refinement=refinement,
-            probabilities=probabilities,
+            face_cascade=TrainingSettings(
+                n_features=min(self.n_features, 400),
+                rounds=min(self.rounds, 3),
+                shrinkage=0.01,  # few objects in many windows
+                lost_fraction=0.01,
+                **sizes,
+                **_range(self.extent / 2),  # windows with twice the side of those of keypoints
+            ),
+            refinement=RegressionSettings(
+                copies,
+                ied=_SIZES,
+                cell=_CELLS,
+                n_features=int(np.clip(8 * n_objects, 300, 1500)),
+                n_components=30,
+            ),
+            probabilities=ProbabilitySettings(
+                n_features=min(300, n_objects), described=-1, photographs=200, by_anchors=True
+            ),
         )
 
 
-def _extent(images: Sequence[AnnotatedImage], side: float) -> float:
-    """Return the side in reference lengths of a window that contains most objects. It is at least
-    twice the side of the points' windows, since its level must not be finer than theirs."""
+def _extent(images: Sequence[AnnotatedImage], side: float, anchors: Sequence[str]) -> float:
+    """Return the side in reference lengths of a window around the centre of the anchors that
+    contains most objects. It is at least twice the side of the points' windows, since its level
+    must not be finer than theirs."""
+    which = [images[0].schema.keypoints.index(name) for name in anchors]
     extents = [
-        np.nanmax(np.nanmax(image.instances, axis=1) - np.nanmin(image.instances, axis=1), axis=1)
+        2
+        * np.nanmax(abs(points - points[:, which].mean(axis=1, keepdims=True)), axis=(1, 2))
         / image.reference_length
         for image in images
-        if len(image.instances)
+        if len(points := image.instances)
     ]
     return max(2 * side, round(_ROOM * float(np.quantile(np.concatenate(extents), 0.75)), 2))
 
@@ -228,15 +240,14 @@ def decide(
         anchors = sorted(chosen, key=lambda name: order.index(schema.trained_as(name)))[
             :_MAX_ANCHORS
         ]
-    wanted = int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features
     return Decisions(
         side,
         _enlarged(images, side),
         tuple(anchors),
-        wanted,
+        int(np.clip(2 * n, 150, 1500)) if n_features is None else n_features,
         (3 if n < 200 else 5) if rounds is None else rounds,
         precision,
-        _extent(images, side),
+        _extent(images, side, anchors),
     )
 
 
@@ -267,7 +278,7 @@ def train_keypoints(
     n_jobs : int or FileMap
         Number of threads, or a map over files; the result does not depend on it.
     pool : FeaturePool, optional
-        Feature pool; None means the default pool.
+        Feature pool; None means pools with fewer features than the default pool.
     **given
         Given settings; see `decide`.
 
@@ -282,24 +293,23 @@ def train_keypoints(
         As in `train_detector`.
     """
     check_writable(out)
-    pool, folder = pool or FeaturePool(), out.with_name(out.name + ".checkpoint")
+    tried, pool = (pool or FeaturePool(sides=some) for some in (_CELLS_OF_TRIAL, _CELLS_OF_HAAR))
+    folder = out.with_name(out.name + ".checkpoint")
     if not images[0].schema.upright:
         images = rotate_upright(images)
 
     def trial_of(side: float, some: Sequence[AnnotatedImage], settings: Any) -> TrainingJob:
         make_folder(folder / f"trial {side:g}")
-        names = list(images[0].schema.keypoints)
-        quiet = lambda line: None  # noqa: E731
         return TrainingJob(
             list(some),
             [],
             settings,
             ["scan"],
-            names,
-            pool,
+            list(images[0].schema.keypoints),
+            tried,
             folder / f"trial {side:g}",
             resume,
-            quiet,
+            lambda line: None,
             n_jobs,
         )
 
@@ -321,8 +331,7 @@ def train_keypoints(
     ]
     settings = decisions.settings(sum(len(image.instances) for image in images))
     more = "scan", resume, say, n_jobs, pool, replace(before, anchors=decisions.anchors)
-    made = train_detector(images, background, out, settings, list(schema.anchors), *more)
-    return made, decisions
+    return train_detector(images, background, out, settings, list(schema.anchors), *more), decisions
 
 
 def held_out_images(

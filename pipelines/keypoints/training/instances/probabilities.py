@@ -127,8 +127,9 @@ def judged_hypotheses(
     searched: Iterable[SearchedImage],
     reference_length: float,
     settings: ProbabilitySettings,
+    twice: bool = True,
 ) -> Iterator[list[ScoredHypothesis]]:
-    """Refine the best hypotheses of each photograph twice, and match them with the annotations."""
+    """Refine the best hypotheses of each photograph, and match them with the annotations."""
     judged = settings.judged(finder)
     for view in searched:
         candidates = finder.assembler.candidates(view.maxima, reference_length)
@@ -140,7 +141,7 @@ def judged_hypotheses(
             refined = finder.refine(
                 hypothesis.points[len(finder.anchors) :], hypothesis.score, view.levels
             )
-            refined = finder.refine_again(refined, view.levels)
+            refined = finder.refine_again(refined, view.levels) if twice else refined
             if view.is_ignored(refined.points):
                 continue
             keypoints = finder.regressor.to_keypoints @ refined.points

@@ -39,7 +39,7 @@ def train_assembly(
         detector, job.schema.anchors, [*calibration, *empty], (None, *settings.ied), job.n_jobs
     )
     cascade = detector.face_cascade
-    whole = cascade is not None and cascade.second is not None
+    whole = cascade is not None and bool(cascade.second or cascade.pool)
     slope, offset = score_log_odds(searched, job.schema, whole)
     assembler = replace(assembler, slope=slope, offset=offset)
     n = len(assembler.shape.mean) - len(job.schema.anchors)
@@ -83,6 +83,7 @@ def train_probabilities(
         search_all(detector, schema.anchors, [*some, *_thinned(learnt)], n_jobs=job.n_jobs),
         unit,
         s,
+        twice=False,  # the classifier uses the histograms of the first refinement
     )
     classifier, facts = train_classifier(finder, [*job.split.fitted, *harder], false, s)
     job.say(

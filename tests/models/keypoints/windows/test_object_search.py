@@ -1,5 +1,5 @@
-"""Whole objects by a cascade of two nodes: against scores of single windows, in the file, and as
-starts of guides and hypotheses."""
+"""Whole objects by a cascade of one or two nodes: against scores of windows, in the file, and
+as starts of guides and hypotheses."""
 
 import json
 from dataclasses import replace
@@ -10,6 +10,7 @@ from annealed.models import load_model
 from annealed.models.files import read_model, write_model
 from annealed.models.keypoints.detector import KeypointDetector
 from annealed.models.keypoints.windows.object_search import WHOLE, ObjectSearch, level_at
+from annealed.models.keypoints.windows.window_models import FaceCascade
 from annealed.vision.pyramid import gaussian_pyramid, nearest_pixel
 from annealed.vision.windows.patches import extract_patches
 from window_models import GUIDE, IMAGE, LARGER, POOL, random_classifier, two_nodes
@@ -45,6 +46,24 @@ def test_the_second_node_takes_the_best_window_around_a_maximum():
     np.testing.assert_allclose(np.sort(rows[:, 2]), np.sort(expected), atol=2e-4)
     found = search.find(LEVELS)
     assert (found[:, 2] >= -1.0).all() and (np.diff(found[:, 2]) <= 0).all() and len(found)
+
+
+def test_larger_windows_detect_objects_with_a_single_node(tmp_path):
+    classifier = random_classifier(5, 40, 0.01, -1.0, LARGER)
+    made = detector(face_cascade=FaceCascade(classifier, {"a": (0.1, 0.2)}, 1.0, pool=LARGER))
+    objects, searched = made.search.objects(LEVELS), 0
+    assert (np.diff(objects[:, 2]) <= 0).all() and objects[-1, 2] >= -1.0
+    for level in LEVELS[::2]:
+        x, y, score, _ = objects[np.isclose(objects[:, 3], level.scale)].T
+        at = nearest_pixel(level.from_image(np.column_stack([x, y])))
+        sums = classifier.partial_scores(extract_patches(level.image, *at.T, 48), LARGER)
+        assert (sums >= classifier.thresholds - 2e-4).all()
+        np.testing.assert_allclose(sums[:, -1], score, atol=2e-4)
+        searched += len(x)
+    assert searched == len(objects) > 10
+    made.save(tmp_path / "d.safetensors")
+    loaded = load_model(tmp_path / "d.safetensors").search
+    np.testing.assert_array_equal(loaded.objects(LEVELS), objects)
 
 
 def test_levels_between_those_of_a_pyramid():

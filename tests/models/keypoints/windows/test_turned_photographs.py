@@ -1,11 +1,15 @@
 """Photographs rotated to search for rotated faces: detections are mapped back to the original."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from annealed.models import load_model
+from annealed.models.keypoints import DetectionOptions
 from annealed.models.keypoints.windows import turned_photographs
 from annealed.models.keypoints.windows.turned_photographs import turned, turned_maxima, turning
 from annealed.pipelines.keypoints.detect import sample_photograph
+from annealed.pipelines.keypoints.faces import FACES
 
 WIDTH, HEIGHT = 90, 50
 
@@ -58,6 +62,10 @@ def test_a_face_that_is_turned_far_is_found_in_its_place():
     """The shipped model on a part of the sample photograph."""
     shown, (transform, _) = turned(sample_photograph()[20:220, 120:320], 48), turning(200, 200, 48)
     detector = load_model("faces")
+    objects = replace(detector, schema=replace(FACES, landmarks=()))
+    both = [(one, angle) for one in (detector, objects) for angle in (None, 20)]
+    rolls = [one.resolve(DetectionOptions(roll=angle)).roll for one, angle in both]
+    assert rolls == [30, 20, 0, 20]  # other objects are searched once by default
     assert detector.find(shown, roll=0).instances == []
     (face,) = detector.find(shown).instances
     assert face.probability > 0.9 and np.degrees(face.pose.roll) == pytest.approx(-46, abs=8)

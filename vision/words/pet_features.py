@@ -197,8 +197,7 @@ class PetColumns(ImageRows):
         return self.sift.describe(photograph.resized(self.side).image)
 
     def describe_head(self, photograph: Photograph) -> Descriptors | None:
-        """Return the descriptors of the head, in pixels of its square crop; None if there is no
-        box.
+        """Return the descriptors of the head, in pixels of its crop; None if there is no box.
 
         Parameters
         ----------

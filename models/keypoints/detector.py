@@ -1,6 +1,6 @@
 """Keypoint detectors, which combine a pyramid, a feature pool and a sparse model per keypoint."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,10 @@ _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # reference lengths: a candidate this close to the same keypoint of an object belongs to the object
 # (heuristic)
 _EXPLAINED = 0.15
+# minimum score of whole faces in the first search and in later ones, as in
+# `InstanceFinder.likely_objects`; rotated faces, which later searches detect, have low scores in the
+# first one (measured on held-out photographs)
+_LIKELY, _LIKELY_LATER = -9.5, -7.0
 
 # part of a photograph, its first pixel x, y, and the range of window sizes to search
 _Part = tuple[np.ndarray, tuple[int, int], tuple[float | None, float | None]]
@@ -252,9 +256,10 @@ class KeypointDetector(ModelFile):
             min_probability = 0.5 if o.threshold is None else 0.0
         upright = self.schema is None or self.schema.upright
         if upright:
-            maxima = self.anchor_maxima(levels, self.finder.anchors, o.mode, o.max_detections)
+            maxima = self._likely_maxima(levels, o, min_probability, _LIKELY)
         else:
-            maxima = turned_maxima(pixels, ALL_ROUND, partial(self._search_turned, o))
+            search = partial(self._search_turned, o, min_probability)
+            maxima = turned_maxima(pixels, ALL_ROUND, search)
             maxima = {name: self.search.distinct(candidates) for name, candidates in maxima.items()}
         instances, complete, doubtful = self.finder.find(
             maxima, levels, self.reference_length, min_probability, o.assembly
@@ -290,9 +295,9 @@ class KeypointDetector(ModelFile):
             return []
         light = self.search.pyramid(evened(pixels), *sizes)
         sized = replace(o, min_size=sizes[0], max_size=sizes[1])
-        search = partial(self._search_turned, sized)
+        search = partial(self._search_turned, sized, min_probability)
         turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), search)
-        light_anchors = self.anchor_maxima(light, self.finder.anchors, o.mode, o.max_detections)
+        light_anchors = self._likely_maxima(light, o, min_probability, _LIKELY_LATER)
         return [
             instance
             for maxima, searched in ((turned_anchors, levels), (light_anchors, light))
@@ -356,17 +361,28 @@ class KeypointDetector(ModelFile):
         ).moved(left, top)
 
     def _search_turned(
-        self, o: DetectionOptions, turned: np.ndarray, factor: float
+        self, o: DetectionOptions, min_probability: float, turned: np.ndarray, factor: float
     ) -> dict[str, np.ndarray]:
         """Return the local maxima of the anchors in a rotated photograph, shrunk by a factor."""
-        assert self.finder is not None and o.mode is not None
         sizes = [
             None if size is None else max(size * factor, min(size, self.pool.window))
             for size in (o.min_size, o.max_size)
         ]
-        return self.anchor_maxima(
-            self.search.pyramid(turned, *sizes), self.finder.anchors, o.mode, o.max_detections
-        )
+        levels = self.search.pyramid(turned, *sizes)
+        return self._likely_maxima(levels, o, min_probability, _LIKELY_LATER)
+
+    def _likely_maxima(
+        self, levels: Sequence[Level], o: DetectionOptions, min_probability: float, score: float
+    ) -> dict[str, np.ndarray]:
+        """Return the local maxima of the anchors, unless all faces are requested only those near
+        whole faces of a minimum score."""
+        assert self.finder is not None and o.mode is not None
+        likely = None
+        if min_probability > 0 and self.category is None:
+            length = self.reference_length
+            likely = partial(self.finder.likely_objects, levels, length, score)
+        maximum = o.max_detections
+        return self.anchor_maxima(levels, self.finder.anchors, o.mode, maximum, likely)
 
     def _candidates_alone(
         self, maxima: dict[str, np.ndarray], names: Sequence[str], instances: Sequence[Instance]
@@ -408,6 +424,7 @@ class KeypointDetector(ModelFile):
             o.mode,
             thresholds,
             o.max_detections,
+            self.search.objects(levels),
         )
         detections = [
             Detection(name, x, y, score, self.pool.window / scale)
@@ -422,6 +439,7 @@ class KeypointDetector(ModelFile):
         anchors: Sequence[str],
         mode: str = Mode.SCAN,
         max_detections: int = 200,
+        likely: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
         """Compute all local maxima of keypoint scores, from which instances are assembled.
 
@@ -435,6 +453,9 @@ class KeypointDetector(ModelFile):
             Search mode.
         max_detections : int, default 200
             Maximum number of maxima per keypoint.
+        likely : function, optional
+            Function that selects some of the detected whole objects (n, 4); keypoints are searched
+            near these.
 
         Returns
         -------
@@ -442,9 +463,11 @@ class KeypointDetector(ModelFile):
             Local maxima of each keypoint, with the columns x, y (image pixels), score and scale
             (pixels of the level per image pixel).
         """
-        return self.search.maxima(
-            levels, anchors, mode, dict.fromkeys(anchors, -np.inf), max_detections
-        )
+        objects = self.search.objects(levels)
+        if objects is not None and likely is not None:
+            objects = likely(objects)
+        thresholds = dict.fromkeys(anchors, -np.inf)
+        return self.search.maxima(levels, anchors, mode, thresholds, max_detections, objects)
 
     def _to_file(self, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, described = write_parts(self.models, self.guides, self.face_cascade, self.finder)

@@ -318,11 +318,11 @@ class WindowSearch:
         mode: str,
         thresholds: dict[str, float],
         max_detections: int,
+        objects: np.ndarray | None,
     ) -> dict[str, np.ndarray]:
         """Return the local maxima of some keypoints from one pass over the pyramid, as arrays of
         shape (n, 4) with the columns x, y, score and scale; whole objects (`WHOLE`) are included if
-        the detector searches for them."""
-        objects = self.objects(levels)
+        they are given, as by :meth:`objects`."""
         scored = list(self._scored(levels, names, mode, objects))
         maxima = {} if objects is None else {WHOLE: objects}
         for name in names:

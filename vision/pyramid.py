@@ -47,6 +47,19 @@ class Level:
     image: npt.NDArray[np.uint8]
     scale: float
 
+    def part(self, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
+        """Return the pixels of a rectangle that starts at pixel (x, y), which may extend beyond the
+        level; border pixels are repeated."""
+        image = self.image
+        left, top = (min(max(at, 0), side - 1) for at, side in zip((x, y), image.shape[1::-1]))
+        right = min(max(x + width, 1), image.shape[1])
+        bottom = min(max(y + height, 1), image.shape[0])
+        part = image[top:bottom, left:right]
+        if part.shape[:2] == (height, width):
+            return part
+        border = top - y, y + height - bottom, left - x, x + width - right
+        return np.asarray(cv2.copyMakeBorder(part, *border, cv2.BORDER_REPLICATE), np.uint8)
+
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.
 

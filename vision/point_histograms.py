@@ -88,13 +88,7 @@ def cut_frame(
     first = level.from_image([corner.real, corner.imag])
     step = scale_rotation / unit * level.scale
     matrix = np.array([[step.real, -step.imag, first[0]], [step.imag, step.real, first[1]]])
-    colour = cv2.warpAffine(
-        level.image,
-        matrix,
-        size,
-        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-        borderMode=cv2.BORDER_REPLICATE,
-    )
+    colour = level.warped(matrix, size)
     return Frame(np.asarray(cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY), np.uint8), origin, unit)
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..learners.parameters import check_integer, check_real
 
-# For images with more pixels than LARGE, levels with more than KEPT are recomputed on demand. Both
+# For images with more pixels than LARGE, levels with more than KEPT are recomputed on access. Both
 # values are heuristic: all levels of a photograph take 10 bytes per pixel, and computing a level
 # takes less than a hundredth of the time needed to search it.
 LARGE, KEPT = 32_000_000, 4_000_000
@@ -47,18 +47,33 @@ class Level:
     image: npt.NDArray[np.uint8]
     scale: float
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return self.image.shape[:2]
+
     def part(self, x: int, y: int, width: int, height: int) -> npt.NDArray[np.uint8]:
         """Return the pixels of a rectangle that starts at pixel (x, y), which may extend beyond the
         level; border pixels are repeated."""
-        image = self.image
-        left, top = (min(max(at, 0), side - 1) for at, side in zip((x, y), image.shape[1::-1]))
-        right = min(max(x + width, 1), image.shape[1])
-        bottom = min(max(y + height, 1), image.shape[0])
+        image, (rows, columns) = self.image, self.shape
+        left, right = min(max(x, 0), columns - 1), min(max(x + width, 1), columns)
+        top, bottom = min(max(y, 0), rows - 1), min(max(y + height, 1), rows)
         part = image[top:bottom, left:right]
         if part.shape[:2] == (height, width):
             return part
         border = top - y, y + height - bottom, left - x, x + width - right
         return np.asarray(cv2.copyMakeBorder(part, *border, cv2.BORDER_REPLICATE), np.uint8)
+
+    def warped(
+        self, matrix: npt.NDArray[np.float64], size: tuple[int, int]
+    ) -> npt.NDArray[np.uint8]:
+        """Sample an image of the given width and height bilinearly; the 2 x 3 affine matrix maps
+        its pixels to the level. Border pixels are repeated."""
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        border = cv2.BORDER_REPLICATE
+        return np.asarray(
+            cv2.warpAffine(self.image, matrix, size, flags=flags, borderMode=border), np.uint8
+        )
 
     def from_image(self, xy: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert image coordinates to this level: ``(xy + 0.5) * scale - 0.5``.
@@ -121,16 +136,21 @@ class _Octaves:
         return self.last[1]
 
 
-class _LargeLevel(Level):
-    """Level whose image is computed on access."""
+class _LazyLevel(Level):
+    """Level whose image is computed on access, and cached unless it is large."""
 
-    def __init__(self, octaves: _Octaves, k: int, scale: float):
-        for name, value in (("_octaves", octaves), ("_k", k), ("scale", scale)):
+    def __init__(self, octaves: _Octaves, k: int, scale: float, large: bool):
+        for name, value in (("_octaves", octaves), ("_k", k), ("scale", scale), ("_large", large)):
             object.__setattr__(self, name, value)
 
     @property
     def image(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]
-        return self._octaves.made_again(self._k)  # type: ignore[attr-defined]
+        held = self.__dict__
+        if held["_large"]:
+            return held["_octaves"].made_again(held["_k"])  # type: ignore[no-any-return]
+        if "_image" not in held:
+            held["_image"] = held["_octaves"].level(held["_k"])
+        return held["_image"]  # type: ignore[no-any-return]
 
 
 def gaussian_pyramid(
@@ -200,7 +220,7 @@ def gaussian_pyramid(
         if min(sides) < min_size or scale < min_scale * (1 - 1e-9):
             return levels
         again = large and sides[0] * sides[1] > KEPT
-        levels.append(_LargeLevel(octaves, k, scale) if again else Level(octaves.level(k), scale))
+        levels.append(_LazyLevel(octaves, k, scale, again))
         k += 1
 
 

@@ -22,7 +22,7 @@ from .windows import (
     KeypointModel,
     Mode,
     WindowSearch,
-    evened,
+    evened_levels,
     turned_maxima,
 )
 
@@ -32,8 +32,8 @@ _BOX_LENGTHS, _BOX_RANGE = 2.4, 1.8
 # (heuristic)
 _EXPLAINED = 0.15
 # minimum score of whole faces in the first search and in later ones, as in
-# `InstanceFinder.likely_objects`; rotated faces, which later searches detect, have low scores in the
-# first one (measured on held-out photographs)
+# `InstanceFinder.likely_objects`; rotated faces, which later searches detect, have low scores in
+# the first one (measured on held-out photographs)
 _LIKELY, _LIKELY_LATER = -9.5, -7.0
 
 # part of a photograph, its first pixel x, y, and the range of window sizes to search
@@ -256,22 +256,26 @@ class KeypointDetector(ModelFile):
             min_probability = 0.5 if o.threshold is None else 0.0
         upright = self.schema is None or self.schema.upright
         if upright:
-            maxima = self._likely_maxima(levels, o, min_probability, _LIKELY)
+            maxima = self._likely_maxima(o, min_probability, _LIKELY, levels)
         else:
-            search = partial(self._search_turned, o, min_probability)
-            maxima = turned_maxima(pixels, ALL_ROUND, search)
+            search = partial(self._likely_maxima, o, min_probability, -np.inf)
+            maxima = turned_maxima(levels, pixels.shape, ALL_ROUND, search)
             maxima = {name: self.search.distinct(candidates) for name, candidates in maxima.items()}
         instances, complete, doubtful = self.finder.find(
             maxima, levels, self.reference_length, min_probability, o.assembly
         )
         # no level, since the photograph is too narrow for a face
         if o.roll and levels and upright and not complete:
-            parts: list[_Part] = [self._around(pixels, box, 1.0) for box in doubtful]
+            parts = [self._around(pixels, box, 1.0) for box in doubtful]
             further = [
                 instance.moved(*corner)
-                for part, corner, sizes in parts or [(pixels, (0, 0), (o.min_size, o.max_size))]
-                for instance in self._found_again(part, o, sizes, min_probability)
+                for part, corner, sizes in parts
+                for instance in self._found_again(
+                    self.search.pyramid(part, *sizes), part.shape, o, min_probability
+                )
             ]
+            if not parts:
+                further = self._found_again(levels, pixels.shape, o, min_probability)
             instances = self._distinct(instances + further)
         detections = of_instances(instances, o.keypoints, self.pool.window / self.reference_length)
         if min_probability == 0:
@@ -283,24 +287,22 @@ class KeypointDetector(ModelFile):
 
     def _found_again(
         self,
-        pixels: np.ndarray,
+        levels: Sequence[Level],
+        shape: tuple[int, ...],
         o: DetectionOptions,
-        sizes: tuple[float | None, float | None],
         min_probability: float,
     ) -> list[Instance]:
-        """Return the faces in the rotated and equalised photograph, for a range of window sizes."""
-        assert self.finder is not None and o.mode is not None
-        levels = self.search.pyramid(pixels, *sizes)
+        """Return the faces in the rotated and equalised photograph of a given shape, from its
+        pyramid."""
+        assert self.finder is not None
         if not levels:
             return []
-        light = self.search.pyramid(evened(pixels), *sizes)
-        sized = replace(o, min_size=sizes[0], max_size=sizes[1])
-        search = partial(self._search_turned, sized, min_probability)
-        turned_anchors = turned_maxima(pixels, (-o.roll, o.roll), search)
-        light_anchors = self._likely_maxima(light, o, min_probability, _LIKELY_LATER)
+        light = evened_levels(levels, shape, self.scales_per_octave)
+        search = partial(self._likely_maxima, o, min_probability, _LIKELY_LATER)
+        turned_anchors = turned_maxima(levels, shape, (-o.roll, o.roll), search)
         return [
             instance
-            for maxima, searched in ((turned_anchors, levels), (light_anchors, light))
+            for maxima, searched in ((turned_anchors, levels), (search(light), light))
             for instance in self.finder.find(
                 maxima, searched, self.reference_length, min_probability, o.assembly
             ).instances
@@ -360,19 +362,8 @@ class KeypointDetector(ModelFile):
             (box[0] - left, box[1] - top, box[2] - left, box[3] - top), levels
         ).moved(left, top)
 
-    def _search_turned(
-        self, o: DetectionOptions, min_probability: float, turned: np.ndarray, factor: float
-    ) -> dict[str, np.ndarray]:
-        """Return the local maxima of the anchors in a rotated photograph, shrunk by a factor."""
-        sizes = [
-            None if size is None else max(size * factor, min(size, self.pool.window))
-            for size in (o.min_size, o.max_size)
-        ]
-        levels = self.search.pyramid(turned, *sizes)
-        return self._likely_maxima(levels, o, min_probability, _LIKELY_LATER)
-
     def _likely_maxima(
-        self, levels: Sequence[Level], o: DetectionOptions, min_probability: float, score: float
+        self, o: DetectionOptions, min_probability: float, score: float, levels: Sequence[Level]
     ) -> dict[str, np.ndarray]:
         """Return the local maxima of the anchors, unless all faces are requested only those near
         whole faces of a minimum score."""

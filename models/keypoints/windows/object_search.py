@@ -114,8 +114,8 @@ class ObjectSearch:
             level = level_of[scale]
             if level is not None:
                 pixel = nearest_pixel(level.from_image([x, y]))
-                corner = pixel - (pool.window // 2 + 1 + reach)
-                patches.append(level.part(*corner.tolist(), side, side))
+                left, top = (pixel - (pool.window // 2 + 1 + reach)).tolist()
+                patches.append(level.part(left, top, side, side))
                 places.append([*pixel, level.scale])
                 rows.append(row)
         if not rows:
@@ -127,7 +127,9 @@ class ObjectSearch:
         if shifts and len(tried):
             across, down = np.repeat(np.array(shifts).T + reach, len(tried), axis=1)
             down += np.tile(first[tried], len(shifts))
-            scores[1:, tried] = score_windows(channels, model, across, down).reshape(len(shifts), -1)
+            scores[1:, tried] = score_windows(channels, model, across, down).reshape(
+                len(shifts), -1
+            )
         x, y, scale = np.array(places).T
         dx, dy = np.array([(0, 0), *shifts])[scores.argmax(axis=0)].T
         xy = [(at + 0.5) / scale - 0.5 for at in (x + dx, y + dy)]

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 import cv2
 import numpy as np
 
+from ....vision.pyramid import Level, gaussian_pyramid
+
 #: Angles in degrees by which photographs without an upright face are rotated.
 DEFAULT_ROLL = 30.0
 #: Maximum rotation in degrees of faces that are assembled
@@ -14,11 +16,11 @@ MAX_ROLL = 50.0
 #: Angles in degrees by which photographs of objects without an upright orientation are rotated.
 ALL_ROUND = tuple(range(0, 360, 30))
 
-#: Larger photographs are shrunk before rotation (heuristic).
+#: Levels with more pixels are neither rotated nor equalised (heuristic).
 MAX_PIXELS = 4_000_000
-#: Photographs that would be larger than this after rotation are also shrunk, since the bounding box
-#: of a rotated strip grows with the square of its length. Photographs with an aspect ratio of up to
-#: 3, rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`.
+#: Nor are levels rotated that would be larger than this after rotation, since the bounding box of a
+#: rotated strip grows with the square of its length. Photographs with an aspect ratio of up to 3,
+#: rotated by 30 degrees, stay below it if they are within `MAX_PIXELS`.
 MAX_TURNED = 10_000_000
 
 # Settings of the equalisation (heuristic)
@@ -74,35 +76,87 @@ def evened(image: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
 
 
-def turned_maxima(
-    image: np.ndarray, degrees: Sequence[float], search: Callable[[np.ndarray, float], Maxima]
-) -> Maxima:
-    """Return the local maxima of a photograph searched at several angles, in the coordinates of the
-    original.
+class RotatedLevel(Level):
+    """Level of a rotated photograph, whose pixels are sampled from a level of the photograph on
+    access.
 
-    Photographs with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are
-    shrunk to that number of pixels, since only larger faces are searched for. The factor is the
-    second argument of ``search``.
+    ``matrix``, of shape (2, 3), and ``size``, width and height, are those of `turning` for the
+    whole photograph.
     """
-    height, width = image.shape[:2]
-    largest = max(
-        (box[0] * box[1] for box in (_box(height, width, angle) for angle in degrees)), default=1.0
-    )
-    factor = min(1.0, (MAX_PIXELS / (height * width)) ** 0.5, (MAX_TURNED / largest) ** 0.5)
-    if factor < 1:
-        # OpenCV raises an error if a side rounds to zero
-        sides = [max(1, round(side * factor)) for side in (width, height)]
-        exact = None if 1 not in sides else sides
-        image = np.asarray(
-            cv2.resize(image, exact, fx=factor, fy=factor, interpolation=cv2.INTER_AREA), np.uint8
+
+    def __init__(self, level: Level, matrix: np.ndarray, size: tuple[int, int]):
+        back, scale = cv2.invertAffineTransform(matrix), level.scale
+        # `Level.from_image` after the inverse rotation after `Level.to_image`
+        back[:, 2] = 0.5 * (1 - scale) * back[:, :2].sum(axis=1) + scale * (back[:, 2] + 0.5) - 0.5
+        sides = [max(1, round(side * scale)) for side in size]
+        values = {"scale": scale, "_level": level, "_back": back, "_size": tuple(sides)}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def image(self) -> np.ndarray:  # type: ignore[override]
+        held = self.__dict__
+        if "_image" not in held:
+            held["_image"] = self.part(0, 0, *held["_size"])
+        return held["_image"]  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.__dict__["_size"][::-1]  # type: ignore[no-any-return]
+
+    def part(self, x: int, y: int, width: int, height: int) -> np.ndarray:
+        return self.warped(np.array([[1.0, 0.0, x], [0.0, 1.0, y]]), (width, height))
+
+    def warped(self, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        level, back = self.__dict__["_level"], self.__dict__["_back"]
+        return level.warped(  # type: ignore[no-any-return]
+            back[:, :2] @ matrix + [[0, 0, back[0, 2]], [0, 0, back[1, 2]]], size
         )
-    enlarged = np.array([width / image.shape[1], height / image.shape[0]])
+
+
+def turned_maxima(
+    levels: Sequence[Level],
+    shape: tuple[int, ...],
+    degrees: Sequence[float],
+    search: Callable[[list[Level]], Maxima],
+) -> Maxima:
+    """Return the local maxima of a photograph of a given shape (H, W, ...) searched at several
+    angles, in the coordinates of the original.
+
+    Levels with more than `MAX_PIXELS` pixels, or more than `MAX_TURNED` after rotation, are not
+    rotated, so only larger faces are searched for in large photographs.
+    """
+    height, width = shape[:2]
+    boxes = [_box(height, width, angle) for angle in degrees]
+    largest = max((across * down for across, down in boxes), default=1.0)
+    limit = min(MAX_PIXELS / (height * width), MAX_TURNED / largest) ** 0.5
     maxima: dict[str, list[np.ndarray]] = {}
     for angle in degrees:
-        back = cv2.invertAffineTransform(turning(image.shape[0], image.shape[1], angle)[0])
-        for name, rows in search(turned(image, angle), factor).items():
+        matrix, size = turning(height, width, angle)
+        back = cv2.invertAffineTransform(matrix)
+        small = [level for level in levels if level.scale <= limit]
+        rotated: list[Level] = [RotatedLevel(level, matrix, size) for level in small]
+        for name, rows in search(rotated).items():
             moved = rows.copy()
-            moved[:, :2] = (rows[:, :2] @ back[:, :2].T + back[:, 2] + 0.5) * enlarged - 0.5
-            moved[:, 3] *= factor
+            moved[:, :2] = rows[:, :2] @ back[:, :2].T + back[:, 2]
             maxima.setdefault(name, []).append(moved)
     return {name: np.concatenate(parts) for name, parts in maxima.items()}
+
+
+def evened_levels(
+    levels: Sequence[Level], shape: tuple[int, ...], scales_per_octave: int
+) -> list[Level]:
+    """Return the pyramid of a photograph of a given shape (H, W, ...) with equalised lightness,
+    without the levels with more than `MAX_PIXELS` pixels."""
+    limit = min(1.0, (MAX_PIXELS / (shape[0] * shape[1])) ** 0.5)
+    base = next((level for level in levels if level.scale <= limit), levels[-1])
+    made = gaussian_pyramid(
+        evened(base.image),
+        scales_per_octave,
+        min_size=1,
+        min_scale=levels[-1].scale / base.scale,
+        max_scale=max(1.0, levels[0].scale),
+    )
+    if base.scale == 1:
+        return made
+    return [Level(level.image, level.scale * base.scale) for level in made]

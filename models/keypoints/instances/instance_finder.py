@@ -358,16 +358,19 @@ class InstanceFinder:
         objects: np.ndarray,
     ) -> np.ndarray:
         """Return the whole objects (n, 4), with the columns x, y, score and scale, that resemble a
-        face: their score plus that of the shape classifier, after the first stages of a refinement
-        of the mean shape, is at least ``min_score``."""
+        face or are within a reference length of one that does: its score plus that of the shape
+        classifier, after the first stages of a refinement of the mean shape, is at least
+        ``min_score``."""
         if self.classifier is None:
             return objects
-        scores = []
-        for x, y, score, scale in objects.tolist():
-            start = complex(x, y) + reference_length / scale * self._centred_mean
-            refined = self.regressor.refine(levels, start[len(self.anchors) :], lambda *_: True)
-            scores.append(score + self.classifier.score(refined[1]))
-        return objects[np.array(scores, float) >= min_score]
+        likely, lengths = np.empty(len(objects), bool), reference_length / objects[:, 3]
+        centres = objects[:, 0] + 1j * objects[:, 1]
+        for i, (centre, length) in enumerate(zip(centres, lengths)):
+            start = (centre + length * self._centred_mean)[len(self.anchors) :]
+            _, histograms = self.regressor.refine(levels, start, lambda *_: True)
+            likely[i] = objects[i, 2] + self.classifier.score(histograms) >= min_score
+        near = abs(centres[:, None] - centres[likely]) <= lengths[likely]
+        return objects[near.any(axis=1)]
 
     @cached_property
     def _centred_mean(self) -> np.ndarray:
